@@ -1,0 +1,46 @@
+# Everything installs into .venv; `make demo` and `make test` need nothing before them but Python 3.11+ with venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+
+.PHONY: demo test lint bench train-extra servers clean
+
+demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
+	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
+	@echo "Look at runs/quickstart/report.html, or load runs/quickstart/dataset with datasets.load_dataset"
+
+test: $(STAMPS)/dev  ## Install the dev extra and run all checks and tests
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
+
+train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
+
+bench: $(STAMPS)/dev  ## CPU cost per trajectory and memory over the length of a run
+	$(BIN)/python benchmarks/line.py
+
+clean:
+	rm -rf $(VENV) .servers
+
+$(STAMPS)/base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/dev: $(STAMPS)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/train: $(STAMPS)/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
+	@mkdir -p $(STAMPS) && touch $@
+
+.servers/.installed:
+	npm install --silent --no-fund --no-audit --prefix .servers @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
+	$(PYTHON) -m venv .servers/venv
+	.servers/venv/bin/python -m pip install --quiet --disable-pip-version-check mcp-server-git
+	@touch $@

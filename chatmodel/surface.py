@@ -1,0 +1,119 @@
+"""How values are written by people: saying them, and finding them again in what somebody said."""
+
+import re
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
+_SPACES = re.compile(r"[\s_]+")
+_SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
+
+
+def as_moment(value: Any) -> datetime | date | None:
+    """The date or moment that an ISO string holds, or None."""
+    if not isinstance(value, str) or not DATE.match(value):
+        return None
+    try:
+        return datetime.fromisoformat(value) if MOMENT.match(value) else date.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def long_date(value: Any) -> str:
+    """3 March 2026, from a date, a moment or their ISO strings; anything else as it is."""
+    moment = value if isinstance(value, date) else as_moment(value)
+    return f"{moment.day} {moment:%B %Y}" if moment else str(value)
+
+
+def long_moment(value: Any) -> str:
+    """3 March 2026 at 14:30."""
+    moment = value if isinstance(value, date) else as_moment(value)
+    return f"{long_date(moment)} at {moment:%H:%M}" if isinstance(moment, datetime) else long_date(value)
+
+
+def clock_time(value: Any) -> str:
+    """14:30, of a moment or a time string."""
+    moment = value if isinstance(value, date) else as_moment(value)
+    return f"{moment:%H:%M}" if isinstance(moment, datetime) else str(value)[:5]
+
+
+def money(value: Any) -> str:
+    """£1,234.50, with a sign where it is negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{'-' if value < 0 else ''}£{abs(value):,.2f}"
+
+
+def human(value: Any) -> str:
+    """snake_case as words."""
+    return _SPACES.sub(" ", str(value)).strip()
+
+
+def yes_no(value: Any) -> str:
+    return "yes" if value else "no"
+
+
+def words(values: Iterable[Any]) -> str:
+    """a, b and c."""
+    parts = [str(value) for value in values]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def say(value: Any) -> str:
+    """A value as a person would say it when nobody wrote down a better way."""
+    if isinstance(value, bool):
+        return yes_no(value)
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, list):
+        return words(say(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{human(key)} {say(item)}" for key, item in value.items())
+    moment = as_moment(value)
+    if moment is not None:
+        return long_moment(moment)
+    return human(value) if _SNAKE.fullmatch(str(value)) else str(value)
+
+
+def forms(value: Any) -> list[str]:
+    """The usual ways to write a value, in lower case; a text that tells the value holds at least one of them."""
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, int | float):
+        return _number_forms(value)
+    moment = as_moment(value)
+    if moment is not None:
+        return _date_forms(moment, str(value))
+    text = str(value).strip().lower()
+    return list(dict.fromkeys(form for form in (text, human(text), " ".join(text.split())) if form))
+
+
+def _number_forms(value: int | float) -> list[str]:
+    found = [f"{value}", f"{value:,}"]
+    if float(value).is_integer():
+        found += [f"{int(value)}", f"{int(value):,}"]
+    found += [f"{value:.2f}", f"{value:,.2f}"]
+    if value < 0:
+        found += [f"-£{form.removeprefix('-')}" for form in list(found)]
+    return list(dict.fromkeys(found))
+
+
+def _date_forms(moment: date, iso: str) -> list[str]:
+    day, month, short, year = moment.day, f"{moment:%B}".lower(), f"{moment:%b}".lower(), moment.year
+    found = [iso.lower(), f"{moment:%Y-%m-%d}"]
+    for name in (month, short):
+        found += [f"{day} {name}", f"{name} {day}", f"{day}. {name}", f"{day}th of {name}", f"{name} {day}th"]
+    found += [
+        f"{day:02d}/{moment.month:02d}/{year}",
+        f"{moment.month:02d}/{day:02d}/{year}",
+        f"{day:02d}.{moment.month:02d}.{year}",
+    ]
+    return found
+
+
+def mentions(text: str, value: Any) -> bool:
+    """True if the text tells the value in one of its usual forms, as whole words or numbers."""
+    haystack = " ".join(text.lower().split())
+    return any(re.search(rf"(?<![\w.]){re.escape(form)}(?![\w]|[.,]\d)", haystack) for form in forms(value))

@@ -1,0 +1,80 @@
+"""Phrase templates: Jinja2 with single braces, in its sandbox, compiled once."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, meta, pass_context
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from chatmodel import surface
+from trajectory import InputError
+
+
+class PhraseUndefined(StrictUndefined):
+    """A slot without a value: rendering fails, so that another template is taken."""
+
+
+@pass_context
+def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
+    """Rows of a list on one line, each by the entity's `row` template, which the caller puts under `row_templates`."""
+    return join_rows(rows, context.get("row_templates", {}).get(entity, ""))
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        variable_start_string="{",
+        variable_end_string="}",
+        undefined=PhraseUndefined,
+        autoescape=False,
+        finalize=lambda value: value if isinstance(value, str) else surface.say(value),
+    )
+    filters: dict[str, Callable[..., Any]] = {
+        "money": surface.money,
+        "date": surface.long_date,
+        "datetime": surface.long_moment,
+        "time": surface.clock_time,
+        "human": surface.human,
+        "words": surface.words,
+        "yesno": surface.yes_no,
+    }
+    environment.filters.update(filters)
+    environment.filters["rows"] = _rows
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+@functools.cache
+def _compiled(template: str) -> Template:
+    try:
+        return _ENVIRONMENT.from_string(template)
+    except TemplateError as error:
+        raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+@functools.cache
+def slots(template: str) -> frozenset[str]:
+    """Names that a template needs."""
+    try:
+        return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))
+    except TemplateError as error:
+        raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+def render(template: str, values: dict[str, Any]) -> str | None:
+    """The text, or None if the values do not fit the template (a missing slot, None where text must stand)."""
+    try:
+        text = _compiled(template).render(values)
+    except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+        return None
+    return " ".join(text.split())
+
+
+def join_rows(rows: Sequence[Any], template: str, limit: int = 10) -> str:
+    """Rows of a list on one line, each by its template; says how many are left out."""
+    shown = [(template and isinstance(row, dict) and render(template, row)) or surface.say(row) for row in rows[:limit]]
+    more = len(rows) - limit
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,148 @@
+"""Words for one environment: from its phrasebook, and from schema and description where the phrasebook is silent."""
+
+import functools
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chatmodel import surface
+from chatmodel.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
+from chatmodel.templates import render, slots
+from trajectory import Known, ToolSpec
+
+_SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.;:](?:\s|$)|\s[-–(]|,\s|\n")
+_THIRD_PERSON = re.compile(r"^(\w+?)(ches|shes|sses|xes|ies|s)$")
+_NOT_VERBS = frozenset({"access", "process", "focus", "bias", "address", "progress", "pass", "discuss"})
+_ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
+
+
+class Wording:
+    """Draws words; every draw takes the caller's generator, so that the same seed speaks the same way."""
+
+    def __init__(self, phrasebook: Phrasebook, tools: Sequence[ToolSpec]) -> None:
+        self.phrasebook = phrasebook
+        self.tools = {tool.name: tool for tool in tools}
+        self.rows = {name: entity.row for name, entity in phrasebook.entities.items()}
+
+    def tool(self, name: str) -> ToolPhrases:
+        """Phrases of a tool; `ask` and `narrate` always have at least one."""
+        phrases = self.phrasebook.tools.get(name, ToolPhrases())
+        updates: dict[str, tuple[str, ...]] = {}
+        if not phrases.ask and not phrases.say:
+            updates["ask"] = (as_request(self.tools[name]),)
+        if not phrases.narrate:
+            updates["narrate"] = (as_request(self.tools[name]),)
+        return phrases.model_copy(update=updates) if updates else phrases
+
+    def parameter(self, tool: str, name: str) -> ParameterPhrases:
+        found = self.phrasebook.parameters
+        phrases = found.get(f"{tool}.{name}") or found.get(name) or ParameterPhrases()
+        return phrases if phrases.label else phrases.model_copy(update={"label": surface.human(name)})
+
+    @functools.lru_cache(maxsize=512)  # noqa: B019 - one Wording lives as long as its run
+    def entity(self, parameter: str) -> EntityPhrases:
+        """Phrases of what a parameter identifies."""
+        found = self.phrasebook.entities.get(parameter)
+        noun = surface.human(_ID_TAIL.sub("", parameter))
+        return found or EntityPhrases(noun=noun, plural=f"{noun}s", own=(f"my {noun}", f"the {noun}"))
+
+    def value(self, tool: str, parameter: str, value: Any, rng: random.Random) -> Any:
+        """A value as it goes into a template: words for choices that have words, anything else as it is."""
+        phrases = self.parameter(tool, parameter).values
+        key = str(value).lower() if isinstance(value, bool) else str(value)
+        options = phrases.get(key) or phrases.get(key.lower())
+        if options:
+            return rng.choice(options)
+        if isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value):
+            return surface.human(value)
+        return value
+
+    def tell(self, tool: str, known: Known, rng: random.Random) -> str:
+        """A sentence in which the user gives one plain value."""
+        phrases = self.parameter(tool, known.slot)
+        value = self.value(tool, known.slot, known.value, rng)
+        sentence = pick_text(phrases.tell, {"value": value}, rng)
+        said = surface.say(value)
+        return sentence or rng.choice(
+            (
+                f"The {phrases.label} is {said}.",
+                f"{capital(phrases.label)}: {said}.",
+                f"It's {said} for the {phrases.label}.",
+            )
+        )
+
+    def ask_for(self, tool: str, known: Known, rng: random.Random) -> str:
+        """A question in which the agent asks for one plain value."""
+        phrases = self.parameter(tool, known.slot)
+        generic = (
+            f"Could you tell me the {phrases.label}?",
+            f"What is the {phrases.label}?",
+            f"Which {phrases.label} should I use?",
+        )
+        return pick_text(phrases.ask, {}, rng) or rng.choice(generic)
+
+    def describe(self, parameter: str, known: Known, rng: random.Random) -> str:
+        """A noun phrase that picks one thing out by what the user knows of it."""
+        entity = self.entity(parameter)
+        field = known.slot.split("|")[-1]
+        label = self.parameter("", field).label
+        if known.how in ("largest", "smallest"):
+            return extreme(entity.noun, field, label, known.how, known.value)
+        value = self.value("", field, known.value, rng)
+        phrase = pick_text(entity.by.get(field, ()), {"value": value, "noun": entity.noun}, rng)
+        return phrase or by_field(entity.noun, field, label, value)
+
+    def results(
+        self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random
+    ) -> str | None:
+        """A sentence over a result, or None if no template fits."""
+        values = {"out": result, "arg": dict(arguments), "row_templates": self.rows}
+        return pick_text(templates, values, rng)
+
+
+def pick_text(templates: Sequence[str], values: dict[str, Any], rng: random.Random) -> str | None:
+    """One of the templates that the values fit, rendered; None if there is none."""
+    for template in rng.sample(list(templates), len(templates)):
+        if slots(template) - {"out", "arg"} <= values.keys():
+            text = render(template, values)
+            if text:
+                return text
+    return None
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def as_request(tool: ToolSpec) -> str:
+    """A verb phrase from a tool's description: "Returns the open orders, newest first" -> "return the open orders"."""
+    text = " ".join(tool.description.split()) or surface.human(tool.name)
+    phrase = _SENTENCE_END.split(text, maxsplit=1)[0].strip().rstrip(".")
+    first, _, rest = phrase.partition(" ")
+    match = _THIRD_PERSON.match(first.lower())
+    if match and first.lower() not in _NOT_VERBS:
+        stem, tail = match.groups()
+        first = stem + {"ches": "ch", "shes": "sh", "sses": "ss", "xes": "x", "ies": "y", "s": ""}[tail]
+    return f"{first[:1].lower()}{first[1:]} {rest}".strip().replace("{", "(").replace("}", ")")
+
+
+def by_field(noun: str, field: str, label: str, value: Any) -> str:
+    """A noun phrase by a field that nobody wrote a phrase for."""
+    said = surface.say(value)
+    if field in ("name", "title", "label", "subject"):
+        return f'the {noun} "{said}"'
+    if surface.as_moment(value) is not None:
+        return f"the {noun} from {surface.long_date(value)}"
+    if field in ("status", "state", "type", "kind", "category", "priority") and isinstance(value, str):
+        return f"the {said} {noun}"
+    return f"the {noun} with the {label} {said}"
+
+
+def extreme(noun: str, field: str, label: str, how: str, value: Any) -> str:
+    """A superlative: dates are recent or early, prices high or low."""
+    if surface.as_moment(value) is not None:
+        return f"{'my most recent' if how == 'largest' else 'my oldest'} {noun}"
+    if any(word in field for word in ("price", "fare", "fee", "cost")):
+        return f"the {'most expensive' if how == 'largest' else 'cheapest'} {noun}"
+    return f"the {noun} with the {'highest' if how == 'largest' else 'lowest'} {label}"

@@ -1,0 +1,20 @@
+"""What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
+
+from environments.diff import diff
+from environments.native import Environment, EnvironmentState, NativeSession, StateModel, native_tools, tool
+from environments.session import EnvironmentSource, Session, ToolResult
+from trajectory import ToolError
+
+__all__ = [
+    "Environment",
+    "EnvironmentSource",
+    "EnvironmentState",
+    "NativeSession",
+    "Session",
+    "StateModel",
+    "ToolError",
+    "ToolResult",
+    "diff",
+    "native_tools",
+    "tool",
+]

@@ -1,0 +1,411 @@
+"""Back office of an online shop."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from environments.library.retail.seeds import make_state
+from environments.library.retail.state import (
+    Address,
+    CancelReason,
+    Coupon,
+    Customer,
+    Order,
+    OrderLine,
+    OrderStatus,
+    Product,
+    RetailState,
+    Return,
+    ReturnReason,
+    Shipment,
+)
+from environments.native import Environment, StateModel, tool
+from trajectory import ToolError
+
+RETURN_DAYS = {"standard": 30, "silver": 45, "gold": 60}
+
+
+class OrderSummary(StateModel):
+    order_id: str
+    placed_at: str
+    status: OrderStatus
+    items: str
+    total: float
+
+
+class Cancellation(StateModel):
+    order_id: str
+    status: OrderStatus
+    refund_amount: float
+    reason: CancelReason
+
+
+class Retail(Environment[RetailState]):
+    """Back office of an online shop: customers, orders, shipments, returns and coupons."""
+
+    domain = "commerce/retail"
+    policy = """
+    # Rules of the shop
+
+    1. Only orders that are pending or being processed can be cancelled; the whole amount is refunded.
+    2. The shipping address can be changed only while an order is pending.
+    3. Delivered items can be returned within 30 days of the order (silver customers 45, gold customers 60).
+       Nothing can be returned twice.
+    4. A coupon applies to pending orders only, one per order, before its last day, above its minimum total;
+       a single-use coupon works once per customer.
+    5. New orders take at most 10 of one item and never more than is in stock.
+    6. Store credit can pay for a pending order only up to the order's total and the customer's balance.
+    7. A gift message has at most 200 characters and can be set until the order ships.
+    """
+
+    @classmethod
+    def seed_state(cls, size: str, seed: int) -> RetailState:
+        return make_state(size, seed)
+
+    @tool(effect="read")
+    def find_customer_by_email(self, email: str) -> Customer:
+        """Find the customer account that belongs to an email address.
+
+        Args:
+            email: Email address of the account.
+        """
+        for customer in self.state.customers.values():
+            if customer.email == email.strip().lower():
+                return customer
+        raise ToolError(f"no customer with email {email}")
+
+    @tool(effect="read")
+    def list_customer_orders(self, customer_id: str, status: OrderStatus | None = None) -> list[OrderSummary]:
+        """List the orders of a customer, newest first.
+
+        Args:
+            customer_id: Customer account.
+            status: Only orders in this status.
+        """
+        self.lookup(self.state.customers, customer_id, "customer")
+        orders = [
+            order
+            for order in self.state.orders.values()
+            if order.customer_id == customer_id and status in (None, order.status)
+        ]
+        return [
+            self._summary(order)
+            for order in sorted(orders, key=lambda order: (order.placed_at, order.order_id), reverse=True)
+        ]
+
+    @tool(effect="read")
+    def get_order(self, order_id: str) -> Order:
+        """Show all details of an order.
+
+        Args:
+            order_id: Order number, for example "W10012".
+        """
+        return self.lookup(self.state.orders, order_id, "order")
+
+    @tool(effect="write", destructive=True)
+    def cancel_order(self, order_id: str, reason: CancelReason) -> Cancellation:
+        """Cancel an order that has not shipped and refund it.
+
+        Args:
+            order_id: Order number.
+            reason: Why the customer cancels.
+        """
+        order = self.lookup(self.state.orders, order_id, "order")
+        if order.status not in ("pending", "processing"):
+            raise ToolError(f"order {order_id} is {order.status}; only pending or processing orders can be cancelled")
+        for line in order.lines:
+            self.state.products[line.sku].in_stock += line.quantity
+        order.status = "cancelled"
+        return Cancellation(order_id=order_id, status=order.status, refund_amount=order.total, reason=reason)
+
+    @tool(effect="write")
+    def change_shipping_address(self, order_id: str, street: str, city: str, postal_code: str) -> Order:
+        """Send a pending order to another address.
+
+        Args:
+            order_id: Order number.
+            street: Street with house number.
+            city: City or town.
+            postal_code: Postal code.
+        """
+        order = self._pending(order_id)
+        order.shipping_address = Address(street=street, city=city, postal_code=postal_code)
+        return order
+
+    @tool(effect="write")
+    def set_gift_message(
+        self,
+        order_id: str,
+        message: Annotated[
+            str,
+            Field(
+                max_length=200,
+                examples=[
+                    "Happy birthday, with love from all of us!",
+                    "Congratulations on the new home!",
+                    "Thank you for everything.",
+                    "Enjoy, and see you in summer!",
+                    "Get well soon!",
+                    "For the best aunt in the world",
+                    "Happy anniversary, you two!",
+                ],
+            ),
+        ],
+    ) -> Order:
+        """Put a gift message on an order that has not shipped.
+
+        Args:
+            order_id: Order number.
+            message: Text of the card, at most 200 characters.
+        """
+        order = self.lookup(self.state.orders, order_id, "order")
+        if order.status not in ("pending", "processing"):
+            raise ToolError(f"order {order_id} is {order.status}; a gift message can be set only before shipping")
+        order.gift_message = message
+        return order
+
+    @tool(effect="write")
+    def apply_coupon(self, order_id: str, coupon_code: str) -> Order:
+        """Apply a coupon to a pending order and lower its total.
+
+        Args:
+            order_id: Order number.
+            coupon_code: Code of the coupon.
+        """
+        order = self._pending(order_id)
+        coupon = self._usable_coupon(coupon_code, order)
+        order.coupon_code = coupon.code
+        order.total = round(order.total * (100 - coupon.percent_off) / 100, 2)
+        coupon.used_by.append(order.customer_id)
+        return order
+
+    @tool(effect="read")
+    def list_coupons(
+        self, minimum_percent: Annotated[int, Field(ge=0, le=100, examples=[5, 10, 15])] = 0
+    ) -> list[Coupon]:
+        """List the coupons that are valid today.
+
+        Args:
+            minimum_percent: Only coupons with at least this discount in percent.
+        """
+        today = self.state.now.date()
+        return [
+            coupon
+            for coupon in self.state.coupons.values()
+            if coupon.valid_until >= today and coupon.percent_off >= minimum_percent
+        ]
+
+    @tool(effect="write")
+    def pay_with_store_credit(
+        self, order_id: str, amount: Annotated[float, Field(gt=0, examples=[5.0, 10.0, 20.0])]
+    ) -> Order:
+        """Lower the open total of a pending order with the customer's store credit.
+
+        Args:
+            order_id: Order number.
+            amount: Amount to use, in pounds.
+        """
+        order = self._pending(order_id)
+        customer = self.state.customers[order.customer_id]
+        if amount > customer.store_credit:
+            raise ToolError(f"only {customer.store_credit:.2f} of store credit is left")
+        if amount > order.total:
+            raise ToolError(f"the order's total is only {order.total:.2f}")
+        customer.store_credit = round(customer.store_credit - amount, 2)
+        order.total = round(order.total - amount, 2)
+        return order
+
+    @tool(effect="read")
+    def track_shipment(self, order_id: str) -> Shipment:
+        """Show where the parcel of an order is.
+
+        Args:
+            order_id: Order number.
+        """
+        self.lookup(self.state.orders, order_id, "order")
+        for shipment in self.state.shipments.values():
+            if shipment.order_id == order_id:
+                return shipment
+        raise ToolError(f"order {order_id} has not shipped yet")
+
+    @tool(effect="read")
+    def search_products(
+        self,
+        category: Annotated[
+            str | None, Field(examples=["kitchen", "home office", "outdoor", "toys", "bathroom"])
+        ] = None,
+        max_price: Annotated[float | None, Field(gt=0, examples=[30.0, 60.0, 100.0, 200.0])] = None,
+        in_stock_only: bool = False,
+    ) -> list[Product]:
+        """Search the catalogue, cheapest first, at most 8 products.
+
+        Args:
+            category: Category of the catalogue.
+            max_price: Highest price in pounds.
+            in_stock_only: Leave out what is sold out.
+        """
+        found = [
+            product
+            for product in self.state.products.values()
+            if (category is None or product.category == category.lower())
+            and (max_price is None or product.price <= max_price)
+            and (product.in_stock > 0 or not in_stock_only)
+        ]
+        return sorted(found, key=lambda product: (product.price, product.sku))[:8]
+
+    @tool(effect="read")
+    def get_product(self, sku: str) -> Product:
+        """Show price, stock and warranty of a product.
+
+        Args:
+            sku: Stock keeping unit of the product.
+        """
+        return self.lookup(self.state.products, sku, "product")
+
+    @tool(effect="write")
+    def place_order(self, customer_id: str, sku: str, quantity: Annotated[int, Field(ge=1, le=10)] = 1) -> Order:
+        """Order a product for a customer, sent to the address of the account.
+
+        Args:
+            customer_id: Customer account.
+            sku: Product to order.
+            quantity: How many.
+        """
+        customer = self.lookup(self.state.customers, customer_id, "customer")
+        product = self.lookup(self.state.products, sku, "product")
+        if quantity > product.in_stock:
+            raise ToolError(f"only {product.in_stock} of {product.name} in stock")
+        product.in_stock -= quantity
+        number = self.state.counters["order"] = self.state.counters.get("order", 0) + 1
+        line = OrderLine(
+            line_id=f"L{10000 + number}-1",
+            sku=sku,
+            product_name=product.name,
+            quantity=quantity,
+            unit_price=product.price,
+        )
+        order = Order(
+            order_id=f"W{10000 + number}",
+            customer_id=customer_id,
+            placed_at=self.state.now,
+            status="pending",
+            lines=[line],
+            shipping_address=customer.address.model_copy(),
+            coupon_code=None,
+            gift_message=None,
+            total=round(quantity * product.price, 2),
+        )
+        self.state.orders[order.order_id] = order
+        return order
+
+    @tool(effect="write")
+    def request_return(
+        self, line_id: str, reason: ReturnReason, quantity: Annotated[int, Field(ge=1, le=10)] = 1
+    ) -> Return:
+        """Ask for the return of a delivered item.
+
+        Args:
+            line_id: Line of the order that goes back.
+            reason: Why it goes back.
+            quantity: How many of it.
+        """
+        order, line = self._line(line_id)
+        if quantity > line.quantity:
+            raise ToolError(f"only {line.quantity} of {line.product_name} were ordered")
+        self._check_returnable(order, line)
+        number = self.state.counters["return"] = self.state.counters.get("return", 0) + 1
+        made = Return(
+            return_id=f"R{700 + number}",
+            order_id=order.order_id,
+            line_id=line_id,
+            product_name=line.product_name,
+            quantity=quantity,
+            reason=reason,
+            status="requested",
+            requested_at=self.state.now,
+            refund_amount=round(quantity * line.unit_price, 2),
+        )
+        self.state.returns[made.return_id] = made
+        return made
+
+    @tool(effect="read")
+    def list_returns(self, customer_id: str) -> list[Return]:
+        """List the returns of a customer.
+
+        Args:
+            customer_id: Customer account.
+        """
+        self.lookup(self.state.customers, customer_id, "customer")
+        found = [
+            made for made in self.state.returns.values() if self.state.orders[made.order_id].customer_id == customer_id
+        ]
+        return sorted(found, key=lambda made: made.return_id)
+
+    @tool(effect="write")
+    def update_contact(
+        self,
+        customer_id: str,
+        phone: Annotated[str | None, Field(examples=["+44 7700 900123", "+44 7700 900456", "+44 7700 900789"])] = None,
+        newsletter: bool | None = None,
+    ) -> Customer:
+        """Change the phone number or the newsletter choice of an account.
+
+        Args:
+            customer_id: Customer account.
+            phone: New phone number.
+            newsletter: True to receive the newsletter, false to stop it.
+        """
+        customer = self.lookup(self.state.customers, customer_id, "customer")
+        if phone is None and newsletter is None:
+            raise ToolError("give a phone number or a newsletter choice")
+        customer.phone = phone or customer.phone
+        customer.newsletter = customer.newsletter if newsletter is None else newsletter
+        return customer
+
+    def _summary(self, order: Order) -> OrderSummary:
+        items = ", ".join(f"{line.quantity} x {line.product_name}" for line in order.lines)
+        return OrderSummary(
+            order_id=order.order_id,
+            placed_at=order.placed_at.date().isoformat(),
+            status=order.status,
+            items=items,
+            total=order.total,
+        )
+
+    def _pending(self, order_id: str) -> Order:
+        order = self.lookup(self.state.orders, order_id, "order")
+        if order.status != "pending":
+            raise ToolError(f"order {order_id} is {order.status}; this is possible only while it is pending")
+        return order
+
+    def _usable_coupon(self, code: str, order: Order) -> Coupon:
+        coupon = self.lookup(self.state.coupons, code.upper(), "coupon")
+        if order.coupon_code is not None:
+            raise ToolError(f"order {order.order_id} already has the coupon {order.coupon_code}")
+        if coupon.valid_until < self.state.now.date():
+            raise ToolError(f"coupon {coupon.code} ended on {coupon.valid_until}")
+        if order.total < coupon.minimum_total:
+            raise ToolError(f"coupon {coupon.code} needs a total of at least {coupon.minimum_total:.2f}")
+        if coupon.single_use and order.customer_id in coupon.used_by:
+            raise ToolError(f"the customer has already used coupon {coupon.code}")
+        return coupon
+
+    def _line(self, line_id: str) -> tuple[Order, OrderLine]:
+        for order in self.state.orders.values():
+            for line in order.lines:
+                if line.line_id == line_id:
+                    return order, line
+        raise ToolError(f"order line not found: {line_id}")
+
+    def _check_returnable(self, order: Order, line: OrderLine) -> None:
+        if order.status != "delivered":
+            raise ToolError(f"order {order.order_id} is {order.status}; only delivered items can be returned")
+        days = RETURN_DAYS[self.state.customers[order.customer_id].tier]
+        if self.state.now - order.placed_at > timedelta(days=days):
+            raise ToolError(f"the return window of {days} days has passed")
+        if any(made.line_id == line.line_id for made in self.state.returns.values()):
+            raise ToolError(f"{line.product_name} of order {order.order_id} is already being returned")
+
+
+__all__ = ["Retail"]

@@ -1,0 +1,39 @@
+"""What a tool gave, as JSON data. Imports `mcp_types`, so import it only where it is used."""
+
+import orjson
+from mcp_types import CallToolResult, ContentBlock, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+
+from trajectory import JsonValue, hash_bytes
+
+
+def content_of(result: CallToolResult) -> JsonValue:
+    """The structured result; else the text, parsed if it is a JSON object or array; else the text as it is."""
+    if result.structured_content is not None:
+        return result.structured_content
+    text = text_of(result)
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return parsed if isinstance(parsed, dict | list) else text
+
+
+def text_of(result: CallToolResult) -> str:
+    """All content blocks as one text."""
+    return "\n".join(_text(block) for block in result.content)
+
+
+def _text(block: ContentBlock) -> str:
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, ResourceLink):
+        return block.uri
+    if isinstance(block, EmbeddedResource):
+        inner = block.resource
+        return inner.text if isinstance(inner, TextResourceContents) else _binary(inner.blob, inner.mime_type)
+    return _binary(block.data, block.mime_type)
+
+
+def _binary(data: str, mime_type: str | None) -> str:
+    """Data that no agent reads as text is named by its hash."""
+    return f"[{mime_type or 'binary'} sha256:{hash_bytes(data.encode(), 16)}]"

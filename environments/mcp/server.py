@@ -1,0 +1,157 @@
+"""A running server beside its workspace: everything that lives between two resets. Imports `mcp` when it starts."""
+
+import asyncio
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from environments.mcp.launch import Launch, from_parent, prepare
+from environments.mcp.process import ServerProcess
+from environments.mcp.settings import McpSettings, ObserveSettings, StateSettings
+from environments.mcp.workspace import Workspace
+from environments.session import ToolResult
+from trajectory import EnvironmentFault, InputError, JsonObject, JsonValue, canonical_json
+
+if TYPE_CHECKING:
+    from environments.mcp.connection import Connection, Hello
+
+
+class LiveServer:
+    """Use `start`, and always `close`."""
+
+    def __init__(self, settings: McpSettings, workspace: Workspace) -> None:
+        self._settings = settings
+        self._workspace = workspace
+        self._connection: Connection | None = None
+        self._hello: Hello | None = None
+
+    @classmethod
+    async def start(cls, settings: McpSettings, base: Path, state: StateSettings) -> "LiveServer":
+        """A fresh workspace with the state's files, and a fresh server on it. The state's calls are not made yet.
+
+        Raises:
+            EnvironmentFault: The set-up fails or the server does not come up.
+            InputError: The settings ask for a program or a variable that is not there.
+        """
+        live = cls(settings, Workspace(settings.name, settings.workspace))
+        try:
+            await live._start(base, state)
+        except BaseException:
+            await live.close()
+            raise
+        return live
+
+    @property
+    def hello(self) -> "Hello":
+        """What the server says of itself."""
+        assert self._hello is not None, "`start` sets it"
+        return self._hello
+
+    async def _start(self, base: Path, state: StateSettings) -> None:
+        workspace = self._workspace
+        launch = prepare(self._settings, base, workspace.path)
+        workspace.mask(launch.secrets)
+        await asyncio.to_thread(workspace.write, state.files)
+        for command in self._settings.workspace.setup:
+            await self._set_up(launch, command)
+        self._connection = await self._connect(launch)
+        self._hello = await self._connection.open(self._settings.start_timeout)
+
+    async def _set_up(self, launch: Launch, command: list[str]) -> None:
+        name = self._settings.name
+        seconds = self._settings.start_timeout
+        process = await self._spawn(launch, command)
+        process.close_stdin()
+        reading = asyncio.gather(process.listen_to_stderr(), process.skip_stdout())
+        try:
+            async with asyncio.timeout(seconds):
+                await reading
+                await process.ended(seconds)
+        except TimeoutError as error:
+            raise EnvironmentFault("start", name, f"set-up command {command[0]} took over {seconds:g} s") from error
+        finally:
+            process.kill()
+        if process.exit_code != 0:
+            words = self._workspace.public(process.last_words)
+            message = f"set-up command {command[0]} ended with code {process.exit_code}: {words}"
+            raise EnvironmentFault("start", name, message)
+
+    async def _spawn(self, launch: Launch, command: list[str]) -> ServerProcess:
+        resolved = launch.resolve(command, self._workspace.path)
+        try:
+            return await ServerProcess.spawn(resolved, launch.env, self._workspace.path)
+        except OSError as error:
+            raise EnvironmentFault("start", self._settings.name, f"{command[0]}: {error.strerror}") from error
+
+    async def _connect(self, launch: Launch) -> "Connection":
+        try:
+            from environments.mcp import transport
+            from environments.mcp.connection import Connection
+        except ImportError as error:
+            raise InputError(f"MCP servers need the package mcp: pip install 'mcp>=2,<3' ({error})") from error
+        settings, public = self._settings, self._workspace.public
+        if settings.command is not None:
+            process = await self._spawn(launch, settings.command)
+            return Connection(settings.name, settings.command[0], transport.stdio(process), process, public)
+        url = (settings.url or "").replace("{workspace}", str(self._workspace.path))
+        headers, secrets = from_parent(settings.name, settings.headers)
+        self._workspace.mask((*launch.secrets, *secrets))
+        streams = transport.http(url, headers, settings.start_timeout)
+        return Connection(settings.name, urlsplit(url).netloc.rpartition("@")[2], streams, None, public)
+
+    async def call(self, tool: str, arguments: JsonObject) -> ToolResult:
+        """Call any tool of the server, with aliased arguments and an aliased result.
+
+        Raises:
+            EnvironmentFault: The server broke; it is dead from now on.
+        """
+        from environments.mcp.connection import Refused
+        from environments.mcp.results import content_of, text_of
+
+        if self._connection is None:
+            raise EnvironmentFault("server_exited", self._settings.name, "the server is closed", tool)
+        try:
+            result = await self._connection.call(tool, self._workspace.inward(arguments), self._settings.timeout)
+        except Refused as refusal:
+            return ToolResult.refusal("refused", self._workspace.public(str(refusal)))
+        if result.is_error:
+            return ToolResult.refusal("refused", self._workspace.public(text_of(result)))
+        content = self._workspace.outward(content_of(result))
+        try:
+            canonical_json(content)
+        except InputError as error:
+            raise EnvironmentFault("protocol", self._settings.name, str(error), tool) from error
+        return ToolResult(content)
+
+    async def snapshot(self) -> JsonObject:
+        """What can be observed: the workspace's files, and what the `observe` calls tell."""
+        observed = {call.label: await self._observe(call) for call in self._settings.observe}
+        return {"files": await asyncio.to_thread(self._workspace.files), "observed": observed}
+
+    async def _observe(self, call: ObserveSettings) -> JsonValue:
+        result = await self.call(call.tool, call.arguments)
+        return _without(result.content, [re.compile(pattern) for pattern in call.drop])
+
+    async def close(self) -> None:
+        """End the server and remove its workspace, also when this is cancelled."""
+        connection, self._connection = self._connection, None
+        try:
+            if connection is not None:
+                await connection.close()
+        finally:
+            with suppress(OSError):
+                self._workspace.close()
+
+
+def _without(value: JsonValue, patterns: list[re.Pattern[str]]) -> JsonValue:
+    if isinstance(value, str):
+        for pattern in patterns:
+            value = pattern.sub("", value)
+        return value
+    if isinstance(value, list):
+        return [_without(item, patterns) for item in value]
+    if isinstance(value, dict):
+        return {key: _without(item, patterns) for key, item in value.items()}
+    return value

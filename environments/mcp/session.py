@@ -1,0 +1,72 @@
+"""A session on a live server. There is no snapshot to go back to: a reset is a fresh server on a fresh workspace."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from environments.mcp.server import LiveServer
+from environments.mcp.settings import McpSettings, StateSettings
+from environments.mcp.tools import ArgumentChecks
+from environments.session import ToolResult
+from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, content_hash, first_fault
+
+
+class McpSession:
+    """One isolated play. States are what `McpSource.states` gives; snapshots are what can be observed."""
+
+    def __init__(self, spec: EnvironmentSpec, settings: McpSettings, base: Path) -> None:
+        self.spec = spec
+        self._settings = settings
+        self._base = base
+        self._checks = ArgumentChecks(spec)
+        self._live: LiveServer | None = None
+        self._seen: JsonObject | None = None
+
+    async def reset(self, state: JsonObject) -> None:
+        """Stop the old server and start afresh, whatever happened before.
+
+        Raises:
+            EnvironmentFault: This is no initial state, or the server does not come up or refuses its initial calls.
+        """
+        await self.close()
+        try:
+            wanted = StateSettings.model_validate(state)
+        except ValidationError as error:
+            raise EnvironmentFault("state", self.spec.name, first_fault(error)) from error
+        self._live = await LiveServer.start(self._settings, self._base, wanted)
+        for call in wanted.calls:
+            result = await self._live.call(call.tool, call.arguments)
+            if not result.ok:
+                message = f"the initial state's call was refused: {result.text}"
+                raise EnvironmentFault("state", self.spec.name, message, call.tool)
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Call a tool. What a refused call did all the same cannot be undone on a live server; the hash shows it."""
+        if actor != "assistant" or not self._checks.knows(tool):
+            return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
+        fault = self._checks.fault(tool, arguments)
+        if fault is not None:
+            return ToolResult.refusal("invalid_arguments", fault)
+        self._seen = None
+        return await self._running.call(tool, arguments)
+
+    @property
+    def _running(self) -> LiveServer:
+        if self._live is None:
+            raise EnvironmentFault("state", self.spec.name, "session was used before reset")
+        return self._live
+
+    async def snapshot(self) -> JsonObject:
+        """Files and observations; looked at once between two calls."""
+        if self._seen is None:
+            self._seen = await self._running.snapshot()
+        return self._seen
+
+    async def state_hash(self) -> str:
+        return content_hash(await self.snapshot())
+
+    async def close(self) -> None:
+        """End the server's process group and remove the workspace; the session can be reset again."""
+        live, self._live, self._seen = self._live, None, None
+        if live is not None:
+            await live.close()

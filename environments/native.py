@@ -1,0 +1,354 @@
+"""The native form of an environment: a Pydantic state, and a class whose decorated methods are tools.
+
+Clock, id counters and randomness are part of the state, so the same calls on the same state always give the same
+result, in any process.
+"""
+
+import functools
+import inspect
+import random
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import docstring_parser
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import PydanticSerializationError
+
+from environments.schemas import tidy
+from environments.session import ToolResult
+from trajectory import (
+    Actor,
+    EnvironmentFault,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    ToolAnnotations,
+    ToolError,
+    ToolSpec,
+    canonical_json,
+    content_hash,
+    derive_seed,
+    environment_boundary,
+    first_fault,
+    hash_bytes,
+)
+
+Effect = Literal["read", "write"]
+Entity = TypeVar("Entity")
+Method = TypeVar("Method", bound=Callable[..., Any])
+_MARK = "__trajsmith_tool__"
+
+
+class EnvironmentState(BaseModel):
+    """Base of all states. Tables are dicts from id to entity."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    now: datetime
+    """The environment's own clock; nothing else may tell the time."""
+    counters: dict[str, int] = {}
+    """Last number given out, by kind of id; also counts the random draws."""
+    seed: int = 0
+    """Seed of the environment's randomness."""
+
+
+class StateModel(BaseModel):
+    """Base of entities inside a state or a result."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+StateT = TypeVar("StateT", bound=EnvironmentState)
+
+
+@dataclass(frozen=True)
+class ToolMark:
+    effect: Effect
+    actor: Actor
+    destructive: bool
+
+
+def tool(effect: Effect, actor: Actor = "assistant", destructive: bool = False) -> Callable[[Method], Method]:
+    """Declare a method as a tool.
+
+    Args:
+        effect: "read" if it never changes the state, "write" otherwise; execution tests the declaration.
+        actor: "user" for tools that only the simulated user has, on their own device.
+        destructive: True if it removes or overwrites what cannot be brought back.
+    """
+
+    def mark(method: Method) -> Method:
+        setattr(method, _MARK, ToolMark(effect, actor, destructive))
+        return method
+
+    return mark
+
+
+@dataclass(frozen=True)
+class NativeTool:
+    """A decorated method, compiled: its spec, the model of its arguments, the adapter of its result."""
+
+    spec: ToolSpec
+    effect: Effect
+    method: str
+    arguments: type[BaseModel]
+    result: TypeAdapter[Any]
+    wrapped: bool
+    """True if the result is no object and is wrapped as {"result": ...}, as MCP wants it."""
+
+
+class Environment(Generic[StateT]):
+    """Base of native environments. Subclass it with a state type, a `policy` and decorated methods.
+
+    Class attributes:
+        name: Short name; the class name in snake case if left empty.
+        domain: Domain path, for example "commerce/retail".
+        policy: Markdown rules shown to the agent; the code must enforce them.
+    """
+
+    name: ClassVar[str] = ""
+    domain: ClassVar[str] = ""
+    policy: ClassVar[str] = ""
+
+    def __init__(self, state: StateT) -> None:
+        self.state = state
+
+    @classmethod
+    def seed_state(cls, size: str, seed: int) -> StateT:
+        """Make an initial state. Override it; `size` is "small", "medium" or "large"."""
+        raise InputError(f"environment {cls.environment_name()} has no seed_state(): give its states as files")
+
+    # What tools use
+
+    def lookup(self, table: Mapping[str, Entity], key: str, noun: str) -> Entity:
+        """Find an entity or refuse.
+
+        Raises:
+            ToolError: There is no such entity.
+        """
+        found = table.get(key)
+        if found is None:
+            raise ToolError(f"{noun} not found: {key}")
+        return found
+
+    def new_id(self, kind: str, pattern: str = "{:d}") -> str:
+        """The next id of a kind, for example `new_id("order", "W{:05d}")`; the counter is part of the state."""
+        number = self.state.counters.get(kind, 0) + 1
+        self.state.counters[kind] = number
+        return pattern.format(number)
+
+    def random(self) -> random.Random:
+        """A generator seeded by the state; every call of this method is a new draw. Only for tools that write."""
+        draw = self.state.counters.get("random", 0) + 1
+        self.state.counters["random"] = draw
+        return random.Random(derive_seed(self.state.seed, draw))
+
+    # What the house uses
+
+    @classmethod
+    def environment_name(cls) -> str:
+        return cls.name or "".join("_" + c.lower() if c.isupper() else c for c in cls.__name__).lstrip("_")
+
+    @classmethod
+    def state_type(cls) -> type[StateT]:
+        """The state type given in `Environment[...]`."""
+        for base in getattr(cls, "__orig_bases__", ()):
+            if get_origin(base) is Environment or (
+                inspect.isclass(get_origin(base)) and issubclass(get_origin(base), Environment)
+            ):
+                return get_args(base)[0]  # type: ignore[no-any-return]
+        raise InputError(f"class {cls.__name__} must name its state: class {cls.__name__}(Environment[MyState])")
+
+    def call(
+        self, name: str, arguments: JsonObject, actor: Actor = "assistant", before: bytes | None = None
+    ) -> ToolResult:
+        """Validate, run, and dump the result. A refusal leaves the state as it was.
+
+        Args:
+            before: The state as `dump` gives it, from a caller that has it at hand.
+
+        Raises:
+            EnvironmentFault: The method crashed or returned what its own hint forbids.
+        """
+        found = native_tools(_key(type(self))).get(name)
+        if found is None or found.spec.actor != actor:
+            return ToolResult.refusal("unknown_tool", f"unknown tool: {name}")
+        try:
+            parsed = found.arguments.model_validate_json(canonical_json(arguments))
+        except ValidationError as error:
+            return ToolResult.refusal("invalid_arguments", first_fault(error))
+        before = before or (self.dump() if found.effect == "write" else None)
+        values = {field: getattr(parsed, field) for field in type(parsed).model_fields}
+        try:
+            with environment_boundary(self.environment_name(), name):
+                value = getattr(self, found.method)(**values)
+        except ToolError as refusal:
+            if found.effect == "write" and before is not None and self.dump() != before:
+                self.restore(before)
+            return ToolResult.refusal("refused", str(refusal))
+        return ToolResult(self._dump_result(found, value))
+
+    def _dump_result(self, found: NativeTool, value: Any) -> JsonObject:
+        try:
+            content = found.result.dump_python(value, mode="json", warnings="error")
+        except (PydanticSerializationError, ValueError) as error:
+            message = " ".join(str(error).split())
+            raise EnvironmentFault("output_schema", self.environment_name(), message, found.spec.name) from error
+        return {"result": content} if found.wrapped else content
+
+    def dump(self) -> bytes:
+        """The state as JSON bytes."""
+        return self.state.model_dump_json().encode()
+
+    def restore(self, data: bytes) -> None:
+        """Go back to dumped bytes.
+
+        Raises:
+            EnvironmentFault: The bytes are no state of this environment.
+        """
+        try:
+            self.state = self.state_type().model_validate_json(data)
+        except ValidationError as error:
+            raise EnvironmentFault("state", self.environment_name(), first_fault(error)) from error
+
+    @classmethod
+    def describe(cls) -> EnvironmentSpec:
+        """The environment's spec; built at the first call, never at import."""
+        return _describe(_key(cls))
+
+
+def _key(cls: Any) -> Any:
+    """A class as a cache key; mypy does not see that classes can be hashed."""
+    return cls
+
+
+@functools.cache
+def _describe(cls: Any) -> EnvironmentSpec:
+    tools = tuple(found.spec for found in native_tools(cls).values())
+    schema = tidy(cls.state_type().model_json_schema())
+    version = content_hash([_source_hash(cls), schema, [tool.model_dump(mode="json") for tool in tools]], 16)
+    return EnvironmentSpec(
+        name=cls.environment_name(),
+        version=version,
+        description=inspect.getdoc(cls) or "",
+        domain=cls.domain,
+        policy=inspect.cleandoc(cls.policy),
+        tools=tools,
+        state_schema=schema,
+        source=f"python:{cls.__module__}:{cls.__qualname__}",
+    )
+
+
+def _source_hash(cls: type) -> str:
+    """Hash of the source files of a class's module and, for a package, of all modules beside it."""
+    module = sys.modules[cls.__module__]
+    path = Path(module.__file__ or "")
+    package = path.parent if (path.parent / "__init__.py").exists() and "library" in path.parts else None
+    files = sorted(package.glob("*.py")) if package else [path]
+    return hash_bytes(b"\0".join(file.read_bytes() for file in files if file.is_file()))
+
+
+@functools.cache
+def native_tools(cls: Any) -> dict[str, NativeTool]:
+    """All tools of a class, compiled once, in the order of their definition."""
+    found: dict[str, NativeTool] = {}
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            mark = getattr(member, _MARK, None)
+            if isinstance(mark, ToolMark):
+                found[name] = _compile(cls, name, member, mark)
+    if not found:
+        raise InputError(f"class {cls.__name__} has no tools: decorate methods with @tool(effect=...)")
+    return found
+
+
+def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any], mark: ToolMark) -> NativeTool:
+    where = f"{cls.__name__}.{name}"
+    hints = get_type_hints(method, include_extras=True)
+    documentation = docstring_parser.parse(inspect.getdoc(method) or "")
+    described = {parameter.arg_name: parameter.description for parameter in documentation.params}
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.name not in hints:
+            raise InputError(f"{where}: parameter {parameter.name} has no type hint")
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        text = " ".join((described.get(parameter.name) or "").split())
+        fields[parameter.name] = (Annotated[hints[parameter.name], Field(description=text or None)], default)
+    if "return" not in hints:
+        raise InputError(f"{where}: the result has no type hint")
+    arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid", strict=True), **fields)
+    result: TypeAdapter[Any] = TypeAdapter(hints["return"])
+    output = tidy(result.json_schema(mode="serialization"))
+    wrapped = output.get("type") != "object"
+    if wrapped:
+        output = {"type": "object", "properties": {"result": output}, "required": ["result"]}
+    description = "\n".join(filter(None, [documentation.short_description, documentation.long_description]))
+    spec = ToolSpec(
+        server=cls.environment_name(),
+        name=name,
+        description=description,
+        input_schema=tidy(arguments.model_json_schema()),
+        output_schema=output,
+        annotations=ToolAnnotations(
+            read_only_hint=mark.effect == "read", destructive_hint=mark.destructive if mark.effect == "write" else None
+        ),
+        actor=mark.actor,
+    )
+    return NativeTool(spec, mark.effect, name, arguments, result, wrapped)
+
+
+class NativeSession:
+    """A session of a native environment, in this process."""
+
+    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec) -> None:
+        self.spec = spec
+        self._cls = cls
+        self._environment: Environment[Any] | None = None
+        self._dumped: bytes | None = None
+        """The state as it is now, or None after a call that may have changed it."""
+        self._hashed: tuple[bytes, str] = (b"", "")
+
+    async def reset(self, state: JsonObject) -> None:
+        await self.rollback(canonical_json(state))
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        result = self._ready().call(tool, arguments, actor, self._dumped)
+        if result.ok:
+            self._dumped = None
+        return result
+
+    async def snapshot(self) -> JsonObject:
+        return orjson.loads(await self.checkpoint())  # type: ignore[no-any-return]
+
+    async def state_hash(self) -> str:
+        dumped = await self.checkpoint()
+        if dumped != self._hashed[0]:
+            self._hashed = (dumped, hash_bytes(canonical_json(orjson.loads(dumped))))
+        return self._hashed[1]
+
+    async def checkpoint(self) -> bytes:
+        """An opaque point to roll back to; cheaper than a snapshot."""
+        if self._dumped is None:
+            self._dumped = self._ready().dump()
+        return self._dumped
+
+    async def rollback(self, checkpoint: bytes) -> None:
+        """Go back to a checkpoint of any session of this environment."""
+        with environment_boundary(self.spec.name):
+            if self._environment is None:
+                self._environment = self._cls(self._cls.state_type().model_construct())
+            self._environment.restore(checkpoint)
+        self._dumped = None
+
+    async def close(self) -> None:
+        self._environment = None
+
+    def _ready(self) -> Environment[Any]:
+        if self._environment is None:
+            raise EnvironmentFault("state", self.spec.name, "session was used before reset")
+        return self._environment

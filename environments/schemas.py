@@ -1,0 +1,64 @@
+"""JSON Schemas as models should see them: no titles, no references that a chat template would drop."""
+
+from collections.abc import Mapping
+
+from trajectory import JsonObject, JsonValue
+
+
+def tidy(schema: JsonObject) -> JsonObject:
+    """Resolve local `$ref`s in place of `$defs` and remove generated titles. Recursive schemas keep their `$defs`."""
+    definitions = schema.get("$defs", {})
+    if any(_reaches(name, name, definitions, set()) for name in definitions):
+        return _tidied(schema)
+    tidied: JsonObject = _inline({key: value for key, value in schema.items() if key != "$defs"}, definitions)
+    return _tidied(tidied)
+
+
+def _tidied(schema: JsonObject) -> JsonObject:
+    cleaned: JsonObject = _without_titles(schema)
+    return cleaned
+
+
+def _references(value: JsonValue) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"].rsplit("/", 1)[-1]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*(_references(child) for child in value.values())) if value else own
+    if isinstance(value, list):
+        return set().union(*(_references(child) for child in value)) if value else set()
+    return set()
+
+
+def _reaches(start: str, goal: str, definitions: Mapping[str, JsonValue], seen: set[str]) -> bool:
+    for name in _references(definitions.get(start)):
+        if name == goal:
+            return True
+        if name not in seen:
+            seen.add(name)
+            if _reaches(name, goal, definitions, seen):
+                return True
+    return False
+
+
+def _inline(value: JsonValue, definitions: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, list):
+        return [_inline(child, definitions) for child in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        target = _inline(definitions[reference.removeprefix("#/$defs/")], definitions)
+        return {**target, **{key: child for key, child in value.items() if key != "$ref"}}
+    return {key: _inline(child, definitions) for key, child in value.items()}
+
+
+def _without_titles(value: JsonValue, properties: bool = False) -> JsonValue:
+    """Drop `title` keywords, but never a property that is called "title"."""
+    if isinstance(value, list):
+        return [_without_titles(child) for child in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_titles(child, key in ("properties", "$defs") and not properties)
+        for key, child in value.items()
+        if properties or key != "title" or not isinstance(child, str)
+    }

@@ -1,0 +1,81 @@
+"""What every environment offers to the rest of the house, wherever its code comes from."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import orjson
+
+from chatmodel import Phrasebook
+from trajectory import Actor, EnvironmentSpec, JsonObject, JsonValue, content_hash
+
+RefusalKind = Literal["refused", "invalid_arguments", "unknown_tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call gave. A refusal is a result too; only faults of the environment are exceptions.
+
+    Attributes:
+        content: Structured result (a JSON object), or text where the tool gives only text.
+        error: Kind of refusal, or None if the call succeeded.
+    """
+
+    content: JsonValue
+    error: RefusalKind | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def text(self) -> str:
+        """What the agent sees: a JSON string, or the text itself."""
+        return self.content if isinstance(self.content, str) else orjson.dumps(self.content).decode()
+
+    @property
+    def hash(self) -> str:
+        return content_hash(self.content, 16)
+
+    @classmethod
+    def refusal(cls, kind: RefusalKind, message: str) -> "ToolResult":
+        return cls({"error": message}, kind)
+
+
+class Session(Protocol):
+    """One isolated play of one environment. Faults are raised as `EnvironmentFault`."""
+
+    spec: EnvironmentSpec
+
+    async def reset(self, state: JsonObject) -> None:
+        """Start from this state, whatever happened before."""
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Call a tool as `actor`; only tools of that actor exist for it. A refused call leaves the state as it was."""
+
+    async def snapshot(self) -> JsonObject:
+        """The state as JSON: all of it, or what can be observed of a live server."""
+
+    async def state_hash(self) -> str:
+        """Hash of the snapshot."""
+
+    async def close(self) -> None:
+        """Free what the session holds."""
+
+
+class EnvironmentSource(Protocol):
+    """Where sessions of one environment come from."""
+
+    name: str
+
+    @property
+    def phrasebook(self) -> Phrasebook:
+        """How people speak about this environment; empty where nobody wrote it down."""
+
+    async def spec(self) -> EnvironmentSpec:
+        """Describe the environment; starts it once if it must be asked."""
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        """The initial states that a run uses; the same seed gives the same states."""
+
+    async def open(self) -> Session:
+        """A new session; `reset` it before use."""

@@ -1,0 +1,41 @@
+"""The Jinja environment of this package."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+def environment() -> "Environment":
+    """Templates of this package; HTML is escaped, an undefined name is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=select_autoescape(enabled_extensions=("html.j2",), default=False),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["percent"] = percent
+    made.filters["number"] = number
+    made.filters["words"] = lambda name: str(name).replace("_", " ")
+    made.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
+    return made
+
+
+def percent(share: float) -> str:
+    """A share as a percentage; small ones keep a digit."""
+    value = share * 100
+    return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
+
+
+def number(value: float) -> str:
+    """A count with thin thousands, or a mean with at most two digits."""
+    if value == int(value):
+        return f"{int(value):,}".replace(",", "\u202f")
+    return f"{value:,.2f}".replace(",", "\u202f")

@@ -1,0 +1,105 @@
+"""The dataset card: README.md with front matter that the Hub reads."""
+
+from collections.abc import Sequence
+
+from export._templates import environment
+from export.dataset import COLUMNS
+from export.statistics import Distribution, Statistics, funnel_steps, tool_coverage
+from trajectory import EnvironmentSpec, JsonObject, Summary
+
+DEFAULT_LICENSE = "apache-2.0"
+
+SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+)
+
+COLUMN_MEANING: dict[str, str] = {
+    "id": "Id of the trajectory, a hash of its content.",
+    "task_id": "Id of the task; several trajectories may play one task.",
+    "environment": "Environment in which the calls were executed.",
+    "mode": "`conversation` (a simulated user answers) or `direct` (the whole request at once).",
+    "variant": "`base`, or the way in which the task was made harder.",
+    "language": "`scripted`, or the model that wrote the task.",
+    "difficulty": "0 (one call, nothing hidden) to 1.",
+    "turns": "Requests of the user.",
+    "tool_calls": "Calls of the agent.",
+    "messages": "OpenAI messages; `arguments` are objects, keys without a value are absent.",
+    "tools": "OpenAI function schemas as the agent saw them, in that order.",
+    "verdict": "Outcome, every check with its result, rewards by name.",
+    "initial_state": "Hash of the state before the first call.",
+    "final_state": "Hash of the state after the last call.",
+    "seed": "Seed of the task.",
+}
+
+
+def build_card(
+    summary: Summary,
+    specs: Sequence[EnvironmentSpec],
+    statistics: Statistics,
+    *,
+    license: str = DEFAULT_LICENSE,
+    config: str = "config.yaml",
+    repo: str = "path/to/dataset",
+) -> str:
+    """The text of README.md.
+
+    Args:
+        summary: What the run came to.
+        specs: Environments of the run.
+        statistics: Numbers gathered from the trajectories.
+        license: SPDX name in lower case, as the Hub writes it.
+        config: File that makes the run again, as the reader will find it.
+        repo: Name on the Hub or folder, for the lines that show how to load.
+    """
+    rows = summary.funnel.get("exported", sum(summary.environments.values()))
+    coverage = tool_coverage(summary, specs, statistics)
+    text: str = environment().get_template("card.md.j2").render(
+        front_matter=_front_matter(summary, license, rows),
+        summary=summary,
+        rows=rows,
+        funnel=funnel_steps(summary),
+        columns=[(name, kind, COLUMN_MEANING[name]) for name, kind in COLUMNS.items()],
+        environments=[(spec, found) for spec, found in zip(specs, coverage, strict=True)],
+        lengths=_lengths(statistics),
+        variants=statistics.variants.most_common(),
+        config=config,
+        repo=repo,
+        license=license,
+    )
+    return text
+
+
+def size_category(rows: int) -> str:
+    """The Hub's size category."""
+    return next((name for limit, name in SIZES if rows < limit), "n>10M")
+
+
+def _front_matter(summary: Summary, license: str, rows: int) -> str:
+    import yaml
+
+    fields: JsonObject = {
+        "license": license,
+        "language": ["en"],
+        "pretty_name": summary.name,
+        "task_categories": ["text-generation"],
+        "size_categories": [size_category(rows)],
+        "tags": ["tool-use", "function-calling", "agents", "multi-turn", "synthetic", "trajsmith", "trl"],
+        "configs": [
+            {"config_name": "default", "data_files": [{"split": "train", "path": "data/train-*"}]},
+        ],
+    }
+    return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
+
+
+def _lengths(statistics: Statistics) -> list[tuple[str, Distribution]]:
+    return [
+        ("turns", statistics.turns),
+        ("tool calls", statistics.calls),
+        ("tool calls per turn", statistics.calls_per_turn),
+        ("messages", statistics.messages),
+        ("characters", statistics.characters),
+    ]

@@ -1,0 +1,155 @@
+"""Which trajectories the report shows, and what it shows of each."""
+
+import heapq
+from collections import defaultdict
+from itertools import chain, zip_longest
+from typing import Any
+
+import orjson
+
+from trajectory import JsonObject, JsonValue, Message, Task, Trajectory, Verdict, content_hash
+
+TEXT_LIMIT = 6_000
+"""Characters of one message or value that the gallery shows; more would make the file too heavy to open."""
+
+REJECTED_SHARE = 0.25
+
+
+class Gallery:
+    """Keeps at most `limit` trajectories, spread over the environments, a quarter of them not accepted if there are.
+
+    Which ones is decided by a hash of their ids: even, and the same whatever the order of coming.
+
+    Args:
+        limit: How many are shown.
+        environments: How many environments will come.
+    """
+
+    def __init__(self, limit: int, environments: int) -> None:
+        self.limit = limit
+        self.seen = 0
+        self._per_pool = max(4, 2 * -(-limit // max(1, environments)))
+        self._pools: dict[tuple[str, bool], list[tuple[int, str, bytes]]] = defaultdict(list)
+
+    def offer(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Take the trajectory if it belongs to the chosen ones so far."""
+        self.seen += 1
+        pool = self._pools[trajectory.environment, verdict.accepted]
+        rank = -int(content_hash(trajectory.id, 15), 16)
+        if len(pool) >= self._per_pool and rank <= pool[0][0]:
+            return
+        entry = (rank, trajectory.id, orjson.dumps(gallery_entry(task, trajectory, verdict)))
+        if len(pool) < self._per_pool:
+            heapq.heappush(pool, entry)
+        else:
+            heapq.heapreplace(pool, entry)
+
+    def chosen(self) -> list[bytes]:
+        """The entries as JSON, environments alternating."""
+        accepted = self._alternating(True)
+        rejected = self._alternating(False)
+        share = min(len(rejected), max(int(self.limit * REJECTED_SHARE), self.limit - len(accepted)))
+        return accepted[: self.limit - share] + rejected[:share]
+
+    def _alternating(self, accepted: bool) -> list[bytes]:
+        pools = [sorted(self._pools[key], reverse=True) for key in sorted(self._pools) if key[1] is accepted]
+        rounds = zip_longest(*pools)
+        return [entry[2] for entry in chain.from_iterable(rounds) if entry is not None]
+
+
+def gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) -> JsonObject:
+    """What the page shows of one trajectory, the task's hidden side included."""
+    return {
+        "id": trajectory.id,
+        "task": task.id,
+        "environment": trajectory.environment,
+        "accepted": verdict.accepted,
+        "outcome": verdict.outcome,
+        "reasons": list(verdict.reasons),
+        "facts": {
+            "mode": task.mode,
+            "variant": task.variant,
+            "difficulty": round(task.difficulty, 2),
+            "candidate": trajectory.candidate,
+            "stop": trajectory.stop_reason,
+            "models": ", ".join(f"{role}: {name}" for role, name in sorted(trajectory.models.items())),
+        },
+        "persona": task.persona.model_dump(mode="json"),
+        "scenario": task.scenario,
+        "messages": [_message(message) for message in trajectory.messages],
+        "tools": list(trajectory.tools),
+        "turns": _turns(task, trajectory),
+        "checks": [check.model_dump(mode="json") for check in verdict.checks],
+        "rewards": dict(verdict.rewards),
+        "matches": {
+            "state": verdict.state_match,
+            "replay": verdict.replay_match,
+            "gold calls": round(verdict.trajectory_match, 3),
+        },
+    }
+
+
+def _message(message: Message) -> JsonObject:
+    shown: JsonObject = {"role": message.role, "content": _cut(message.content)}
+    if message.reasoning_content:
+        shown["reasoning"] = _cut(message.reasoning_content)
+    if message.tool_calls:
+        shown["calls"] = [
+            {"id": call.id, "name": call.function.name, "arguments": _small(call.function.arguments)}
+            for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        shown["name"], shown["call"] = message.name or "", message.tool_call_id or ""
+    return shown
+
+
+def _turns(task: Task, trajectory: Trajectory) -> list[JsonObject]:
+    """Turns as played, each with what was planned for it; a turn never reached has no span."""
+    turns: list[JsonObject] = []
+    for index in range(max(len(task.turns), len(trajectory.turns))):
+        turn: JsonObject = {}
+        if index < len(trajectory.turns):
+            span = trajectory.turns[index]
+            turn |= {"start": span.start, "stop": span.stop}
+            turn["effects"] = _effects(trajectory, span.start, span.stop)
+        if index < len(task.turns):
+            plan = task.turns[index]
+            turn["intent"] = plan.intent
+            turn["known"] = [
+                {"label": known.label, "said": known.said, "at_once": known.stated, "how": known.how}
+                for known in plan.known
+            ]
+            turn["gold"] = [
+                {"name": call.tool, "actor": call.actor, "arguments": _small(call.arguments), "effect": call.effect}
+                for call in plan.gold_calls
+            ]
+            turn["facts"] = [_small(fact) for fact in plan.answer_facts]
+        turns.append(turn)
+    return turns
+
+
+def _effects(trajectory: Trajectory, start: int, stop: int) -> list[JsonObject]:
+    """Calls of one turn that changed the state or were refused, with what they changed."""
+    effects: list[JsonObject] = []
+    for event in trajectory.events:
+        if start <= event.message < stop and (event.effect or not event.ok or event.actor == "user"):
+            effect: list[Any] = event.effect if isinstance(event.effect, list) else []
+            changes = [_change(operation) for operation in effect]
+            effects.append({"tool": event.tool, "actor": event.actor, "error": event.error, "changes": changes})
+    return effects
+
+
+def _change(operation: JsonObject) -> JsonObject:
+    return {**operation, "value": _small(operation["value"])} if "value" in operation else operation
+
+
+def _cut(text: str) -> str:
+    if len(text) <= TEXT_LIMIT:
+        return text
+    return f"{text[:TEXT_LIMIT]}… ({len(text) - TEXT_LIMIT} more characters)"
+
+
+def _small(value: JsonValue) -> JsonValue:
+    """The value, or the beginning of its JSON text if it is long."""
+    text = orjson.dumps(value).decode()
+    return value if len(text) <= TEXT_LIMIT else _cut(text)

@@ -1,0 +1,117 @@
+"""One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
+
+from trajectory import Dropped, EnvironmentSpec, InputError, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+
+
+def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> JsonObject:
+    """The row of one trajectory.
+
+    Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
+
+    Raises:
+        Dropped: A chat template or a trainer would damage the row without a word; the reason says how.
+        InputError: The records do not belong together.
+    """
+    _check_parents(task, trajectory, verdict, spec)
+    messages = _messages(trajectory.messages)
+    calls = sum(len(message.get("tool_calls", ())) for message in messages)
+    return {
+        "id": trajectory.id,
+        "task_id": task.id,
+        "environment": trajectory.environment,
+        "mode": task.mode,
+        "variant": task.variant,
+        "language": task.language,
+        "difficulty": task.difficulty,
+        "turns": len(trajectory.turns),
+        "tool_calls": calls,
+        "messages": messages,
+        "tools": _tools(trajectory, spec),
+        "verdict": _verdict(verdict),
+        "initial_state": trajectory.initial_state,
+        "final_state": trajectory.final_state,
+        "seed": task.seed,
+    }
+
+
+def _check_parents(task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+    pairs = (
+        ("task", trajectory.task_id, task.id),
+        ("trajectory", verdict.trajectory_id, trajectory.id),
+        ("environment", trajectory.environment, spec.name),
+    )
+    for what, wanted, given in pairs:
+        if wanted != given:
+            raise InputError(f"{trajectory.id}: belongs to {what} {wanted}, was given {given}")
+
+
+def _tools(trajectory: Trajectory, spec: EnvironmentSpec) -> list[JsonObject]:
+    known = {tool.name: tool for tool in spec.tools}
+    for name in trajectory.tools:
+        if name not in known:
+            raise Dropped("tool_without_schema", f"{spec.name} has no tool {name}")
+    return [known[name].as_function() for name in trajectory.tools]
+
+
+def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
+    if not messages:
+        raise Dropped("no_messages")
+    if messages[-1].role != "assistant":
+        raise Dropped("last_message_not_assistant", messages[-1].role)
+    rows: list[JsonObject] = []
+    open_calls: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        where = f"message {index}"
+        if message.role == "system" and index > 0:
+            raise Dropped("system_message_not_first", where)
+        if open_calls and message.role != "tool":
+            raise Dropped("call_without_result", f"{where}: {', '.join(open_calls)} not answered before it")
+        if message.role == "tool":
+            rows.append(_tool_row(message, open_calls, where))
+        elif message.role == "assistant":
+            rows.append(_assistant_row(message, where))
+            open_calls = {call.id: call.function.name for call in message.tool_calls or ()}
+        else:
+            rows.append({"role": message.role, "content": message.content})
+    if open_calls:
+        raise Dropped("call_without_result", f"the conversation ends before {', '.join(open_calls)} is answered")
+    return rows
+
+
+def _tool_row(message: Message, open_calls: dict[str, str], where: str) -> JsonObject:
+    """A tool message; takes its call out of `open_calls`, since a call has one result."""
+    called = open_calls.pop(message.tool_call_id or "", None)
+    if called is None:
+        raise Dropped("result_without_call", f"{where}: no open call has the id {message.tool_call_id!r}")
+    name = message.name or called
+    if name != called:
+        raise Dropped("result_of_another_tool", f"{where}: {name} answers a call of {called}")
+    return {"role": "tool", "tool_call_id": message.tool_call_id, "name": name, "content": message.content}
+
+
+def _assistant_row(message: Message, where: str) -> JsonObject:
+    row: JsonObject = {"role": "assistant", "content": message.content}
+    if message.reasoning_content is not None:
+        row["reasoning_content"] = message.reasoning_content
+    if message.tool_calls:
+        ids = [call.id for call in message.tool_calls]
+        if len(set(ids)) < len(ids):
+            raise Dropped("call_ids_not_unique", f"{where}: {', '.join(ids)}")
+        row["tool_calls"] = [_call_row(call, where) for call in message.tool_calls]
+    return row
+
+
+def _call_row(call: ToolCall, where: str) -> JsonObject:
+    arguments = call.function.arguments
+    if not isinstance(arguments, dict):  # records that were built without validation
+        raise Dropped("arguments_not_an_object", f"{where}: {call.function.name} got {type(arguments).__name__}")
+    return {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
+
+
+def _verdict(verdict: Verdict) -> JsonObject:
+    """The verdict without what the row says already. `passed` stays null where a check could not tell."""
+    return {
+        "outcome": verdict.outcome,
+        "checks": [check.model_dump(mode="json") for check in verdict.checks],
+        "rewards": dict(verdict.rewards),
+    }

@@ -1,0 +1,183 @@
+"""Numbers about a run, gathered record by record, for the card and the report."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from trajectory import EnvironmentSpec, Summary, Task, Trajectory, Verdict
+
+STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
+    "sampled": ("sample",),
+    "grounded": ("ground",),
+    "written": ("write", "vary"),
+    "played": ("play",),
+    "verified": ("verify",),
+    "accepted": ("select",),
+    "exported": ("export",),
+}
+"""Step of the funnel to the stages whose drops explain it."""
+
+
+class Distribution:
+    """How often each whole number came up; memory grows with the distinct numbers only."""
+
+    def __init__(self, values: Iterable[int] = ()) -> None:
+        self.counts: Counter[int] = Counter(values)
+
+    def add(self, value: int) -> None:
+        self.counts[value] += 1
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def mean(self) -> float:
+        return sum(value * count for value, count in self.counts.items()) / self.total if self.counts else 0.0
+
+    @property
+    def largest(self) -> int:
+        return max(self.counts, default=0)
+
+    def quantile(self, share: float) -> int:
+        """The smallest value that at least `share` of all values do not exceed; 0 if there are none."""
+        rank, seen = ceil(share * self.total), 0
+        for value in sorted(self.counts):
+            seen += self.counts[value]
+            if seen >= rank:
+                return value
+        return 0
+
+    def bins(self, at_most: int = 12) -> list[tuple[str, int]]:
+        """Equal bins over the range with their labels, at most that many, none left out."""
+        if not self.counts:
+            return []
+        low, high = min(self.counts), max(self.counts)
+        width = ceil((high - low + 1) / at_most)
+        edges = range(low, high + 1, width)
+        totals: Counter[int] = Counter()
+        for value, count in self.counts.items():
+            totals[(value - low) // width] += count
+        return [
+            (str(start) if width == 1 else f"{start}–{start + width - 1}", totals[index])
+            for index, start in enumerate(edges)
+        ]
+
+
+@dataclass
+class Statistics:
+    """Running numbers. Lengths, coverage, modes and variants count accepted trajectories only."""
+
+    turns: Distribution = field(default_factory=Distribution)
+    calls: Distribution = field(default_factory=Distribution)
+    """Agent calls per trajectory."""
+    calls_per_turn: Distribution = field(default_factory=Distribution)
+    messages: Distribution = field(default_factory=Distribution)
+    characters: Distribution = field(default_factory=Distribution)
+    """Characters of all message contents of a trajectory."""
+    difficulty: Counter[int] = field(default_factory=Counter)
+    """Tenth of the scale (0 to 9) to trajectories."""
+    played: Counter[str] = field(default_factory=Counter)
+    """Environment to trajectories, accepted or not."""
+    accepted: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Reason to trajectories that were not accepted; one trajectory may have several."""
+    modes: Counter[str] = field(default_factory=Counter)
+    variants: Counter[str] = field(default_factory=Counter)
+    coverage: dict[str, Counter[str]] = field(default_factory=dict)
+    """Environment to tool to successful and refused calls of the agent."""
+
+    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Count one judged trajectory."""
+        self.played[trajectory.environment] += 1
+        self.outcomes[verdict.outcome] += 1
+        self.reasons.update(verdict.reasons)
+        if verdict.accepted:
+            self._add_accepted(task, trajectory)
+
+    def _add_accepted(self, task: Task, trajectory: Trajectory) -> None:
+        called = [(index, call.function.name) for index, message in enumerate(trajectory.messages)
+                  for call in message.tool_calls or ()]  # fmt: skip
+        self.accepted[trajectory.environment] += 1
+        self.modes[task.mode] += 1
+        self.variants[task.variant] += 1
+        self.difficulty[min(9, int(task.difficulty * 10))] += 1
+        self.turns.add(len(trajectory.turns))
+        self.calls.add(len(called))
+        self.messages.add(len(trajectory.messages))
+        self.characters.add(sum(len(message.content) for message in trajectory.messages))
+        for turn in trajectory.turns:
+            self.calls_per_turn.add(sum(turn.start <= index < turn.stop for index, _ in called))
+        self.coverage.setdefault(trajectory.environment, Counter()).update(name for _, name in called)
+
+
+@dataclass(frozen=True)
+class FunnelStep:
+    """One step of the funnel, with what was lost on the way to it."""
+
+    name: str
+    count: int
+    of_previous: float | None
+    """Share of the step before, or None for the first; above 1 where one record gives several."""
+    of_largest: float
+    dropped: tuple[tuple[str, int], ...]
+    """Reason and number, most frequent first."""
+
+
+def funnel_steps(summary: Summary) -> list[FunnelStep]:
+    """The funnel with every drop reason of the run; a stage outside it counts with the step before it."""
+    largest = max(summary.funnel.values(), default=0)
+    reasons = _reasons_by_step(summary)
+    steps: list[FunnelStep] = []
+    before: int | None = None
+    for name, count in summary.funnel.items():
+        share = count / before if before else None
+        steps.append(
+            FunnelStep(name, count, share, count / largest if largest else 0.0, tuple(reasons[name].most_common()))
+        )
+        before = count
+    return steps
+
+
+def _reasons_by_step(summary: Summary) -> dict[str, Counter[str]]:
+    step_of = {stage: step for step, stages in STAGE_OF_STEP.items() for stage in stages}
+    found: dict[str, Counter[str]] = {step: Counter() for step in summary.funnel}
+    last = next(iter(found), "")
+    for stage in summary.stages:
+        last = step_of.get(stage.name, last)
+        found.setdefault(last, Counter()).update(stage.dropped)
+    accepted = found.setdefault("accepted", Counter())
+    if not accepted:
+        accepted.update(summary.rejected)
+    return found
+
+
+@dataclass(frozen=True)
+class ToolCoverage:
+    """Which tools of one environment accepted trajectories call."""
+
+    environment: str
+    trajectories: int
+    calls: tuple[tuple[str, int], ...]
+    """Tool and calls, in the order of the environment."""
+
+    @property
+    def never(self) -> list[str]:
+        return [name for name, count in self.calls if not count]
+
+    @property
+    def covered(self) -> int:
+        return len(self.calls) - len(self.never)
+
+
+def tool_coverage(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics) -> list[ToolCoverage]:
+    """Coverage per environment, from the summary where it tells, else from what was counted."""
+    covered = []
+    for spec in specs:
+        calls = summary.coverage.get(spec.name, statistics.coverage.get(spec.name, {}))
+        names = dict.fromkeys([*(tool.name for tool in spec.tools if tool.actor == "assistant"), *sorted(calls)])
+        count = summary.environments.get(spec.name, statistics.accepted[spec.name])
+        covered.append(ToolCoverage(spec.name, count, tuple((name, calls.get(name, 0)) for name in names)))
+    return covered

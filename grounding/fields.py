@@ -1,0 +1,110 @@
+"""The leaves of schemas: what a tool gives, what it takes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from grounding.names import tool_noun, words
+from trajectory import JsonObject, ToolSpec
+
+MAX_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaField:
+    """One leaf of a schema.
+
+    Attributes:
+        path: `$.orders[*].order_id` in results; `items[*].sku` in arguments.
+        name: Last name on the path.
+        context: Words of the entity that it belongs to: of the object or list around it, or of the tool.
+        types: JSON types that it may have, without null; empty if the schema does not say.
+        required: True if the call cannot be made without it.
+        schema: The leaf's own schema.
+    """
+
+    path: str
+    name: str
+    context: tuple[str, ...]
+    types: frozenset[str]
+    required: bool
+    schema: JsonObject
+
+    @property
+    def description(self) -> str:
+        return str(self.schema.get("description") or "")
+
+    @property
+    def is_choice(self) -> bool:
+        """True for enumerations, constants and booleans: everybody can see what may stand there."""
+        return "enum" in self.schema or "const" in self.schema or self.types == frozenset({"boolean"})
+
+
+def output_fields(tool: ToolSpec) -> list[SchemaField]:
+    """Leaves of the structured result."""
+    if not isinstance(tool.output_schema, dict):
+        return []
+    walk = _walk(tool.output_schema, "$", "", tool_noun(tool.name), True, tool.output_schema, 0)
+    return [field for field in walk if field.name]
+
+
+def input_fields(tool: ToolSpec) -> list[SchemaField]:
+    """Leaves of the arguments; `required` only if all objects around the leaf are required too."""
+    walk = _walk(tool.input_schema, "", "", tool_noun(tool.name), True, tool.input_schema, 0)
+    return [field for field in walk if field.name]
+
+
+def unwrap(schema: Any, root: JsonObject) -> JsonObject:
+    """Follow local references, and take the one branch of `anyOf`/`oneOf`/`allOf` that is not null."""
+    for _ in range(8):
+        if not isinstance(schema, dict):
+            return {}
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            schema = {**_pointer(root, reference), **{key: value for key, value in schema.items() if key != "$ref"}}
+            continue
+        branches = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+        if not isinstance(branches, list):
+            return schema
+        real = [branch for branch in branches if isinstance(branch, dict) and branch.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
+        schema = {**real[0], **rest} if real else rest
+    return schema if isinstance(schema, dict) else {}
+
+
+def _pointer(root: JsonObject, reference: str) -> JsonObject:
+    node: Any = root
+    for part in reference[2:].split("/"):
+        node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
+
+
+def types_of(schema: JsonObject) -> frozenset[str]:
+    kind = schema.get("type")
+    names = kind if isinstance(kind, list) else [kind]
+    return frozenset(str(name) for name in names if name and name != "null")
+
+
+def _walk(
+    schema: Any, path: str, name: str, context: tuple[str, ...], required: bool, root: JsonObject, depth: int
+) -> Iterator[SchemaField]:
+    schema = unwrap(schema, root)
+    properties = schema.get("properties")
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(properties, dict) and properties:
+        inner = words(name) if name and name not in ("result", "results", "data") else context
+        needed = schema.get("required") or ()
+        for key, child in properties.items():
+            below = f"{path}.{key}" if path else key
+            yield from _walk(child, below, key, inner, required and key in needed, root, depth + 1)
+    elif (isinstance(schema.get("items"), dict) and _is_structured(schema["items"], root)) or (
+        "array" in types_of(schema) and isinstance(schema.get("items"), dict) and path.startswith("$")
+    ):
+        yield from _walk(schema["items"], f"{path}[*]", name, context, required, root, depth + 1)
+    else:
+        yield SchemaField(path, name, context, types_of(schema), required, schema)
+
+
+def _is_structured(schema: Any, root: JsonObject) -> bool:
+    return bool(unwrap(schema, root).get("properties"))

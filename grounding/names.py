@@ -1,0 +1,63 @@
+"""What a name says: its words, the entity it belongs to, and whether it identifies something."""
+
+import functools
+import re
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SPLIT = re.compile(r"[^A-Za-z0-9]+")
+ID_WORDS = frozenset(
+    {"id", "ids", "uuid", "guid", "sku", "key", "identifier", "token", "slug", "hash", "sha", "serial"}
+)
+CODE_WORDS = frozenset({"number", "no", "code", "ref", "reference", "handle"})
+_KNOWN_CODES = frozenset(
+    {"postal", "zip", "post", "country", "currency", "language", "area", "phone", "house", "mobile", "street"}
+)
+GENERIC = frozenset({
+    "name", "title", "status", "type", "date", "time", "value", "result", "results", "data", "description", "message",
+    "text", "content", "count", "total", "limit", "offset", "page", "size", "kind", "state", "note", "notes", "label",
+    "amount", "items", "item", "id", "code", "number", "url", "created", "updated", "start", "end", "query",
+})  # fmt: skip
+_WORDS_ON_ID = frozenset(
+    {"valid", "avoid", "paid", "prepaid", "unpaid", "grid", "liquid", "solid", "hybrid", "rapid", "fluid", "covid"}
+)
+_VERBS = frozenset({
+    "get", "list", "find", "search", "create", "add", "update", "delete", "remove", "set", "show", "read", "fetch",
+    "query", "lookup", "look", "up", "make", "cancel", "change", "check", "view", "retrieve", "open", "close", "all",
+    "by", "for", "to", "of", "a", "the", "in", "on", "with", "and", "or",
+})  # fmt: skip
+
+
+def singular(word: str) -> str:
+    """A simple singular: cities -> city, boxes -> box, orders -> order."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+@functools.lru_cache(maxsize=200_000)
+def words(name: str) -> tuple[str, ...]:
+    """Lower-case singular words of a snake_case, kebab-case or camelCase name."""
+    return tuple(singular(part.lower()) for chunk in _SPLIT.split(name) for part in _CAMEL.split(chunk) if part)
+
+
+@functools.lru_cache(maxsize=200_000)
+def tool_noun(tool: str) -> tuple[str, ...]:
+    """The words of a tool's name that name its object: get_order_details -> (order, detail)."""
+    return tuple(word for word in words(tool) if word not in _VERBS)
+
+
+def is_identifier(name: str) -> bool:
+    """True for names such as order_id, sku, tracking_number: values that systems give out and people forget."""
+    parts = words(name)
+    if not parts:
+        return False
+    last = parts[-1]
+    if last in ID_WORDS:
+        return True
+    if last in CODE_WORDS:
+        return len(parts) > 1 and parts[-2] not in _KNOWN_CODES
+    return len(last) > 4 and last.endswith("id") and last not in _WORDS_ON_ID

@@ -1,0 +1,67 @@
+"""Paths into results: `$.orders[*].lines[*].sku`. The small part of JSONPath that schemas need."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One list on the way to a value: its path, its rows, and which row was taken."""
+
+    path: str
+    rows: list[Any]
+    index: int
+
+    @property
+    def row(self) -> Any:
+        return self.rows[self.index]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A value found at a path, and the lists it was found through, outermost first."""
+
+    value: Any
+    levels: tuple[Level, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def split(path: str) -> tuple[str, ...]:
+    """`$.a[*].b` as ("a", "*", "b"); the leading `$` may be missing."""
+    body = path.removeprefix("$").replace("[*]", ".*").lstrip(".")
+    return tuple(part for part in body.split(".") if part)
+
+
+def find(document: Any, path: str) -> Iterator[Match]:
+    """All values at a path, in document order; parts that do not exist give nothing."""
+    return _find(document, split(path), 0, ())
+
+
+def _find(node: Any, parts: tuple[str, ...], depth: int, levels: tuple[Level, ...]) -> Iterator[Match]:
+    if depth == len(parts):
+        yield Match(node, levels)
+        return
+    part = parts[depth]
+    if part == "*":
+        if isinstance(node, list):
+            where = join(parts[:depth])
+            for index, row in enumerate(node):
+                yield from _find(row, parts, depth + 1, (*levels, Level(where, node, index)))
+    elif isinstance(node, dict) and part in node:
+        yield from _find(node[part], parts, depth + 1, levels)
+
+
+def join(parts: tuple[str, ...]) -> str:
+    """Inverse of `split`."""
+    return "$" + "".join("[*]" if part == "*" else f".{part}" for part in parts)
+
+
+def get(row: Any, path: str) -> Any:
+    """A value inside a row by a dotted path; None if there is none."""
+    for part in split(path):
+        if not isinstance(row, dict) or part not in row:
+            return None
+        row = row[part]
+    return row

@@ -1,0 +1,147 @@
+"""Picking a value out of a result in words that a person could use, and finding it again later.
+
+A gold call that takes the third row of a list is worth nothing as data unless the user can say which row is meant. So
+every row that is taken gets a selector: a field whose value is unique in the list, or an extreme of a date or price.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from chatmodel.surface import as_moment
+from grounding.names import is_identifier, words
+from grounding.paths import Level, find, get
+from trajectory import FromOutput, Selector
+
+LONGEST_SAID = 60
+_NAMES = frozenset({"name", "title", "subject", "label", "item", "headline", "nickname", "summary"})
+_PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "balance", "rate"})
+_PAST = frozenset(
+    {"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "started", "made", "reported"}
+)
+
+
+class Unresolved(Exception):
+    """A reference does not lead to exactly one value in this result."""
+
+
+def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = ()) -> Selector | None:
+    """A selector that picks the row of a level out, or None if nothing that a person could say does.
+
+    Args:
+        preferred: Fields that people are known to use for this kind of thing; others come after them.
+    """
+    if len(level.rows) == 1:
+        return Selector(rows=level.path, how="only")
+    if not isinstance(level.row, dict):
+        return None
+    options: list[tuple[float, Selector]] = []
+    for field in _fields(level.row):
+        weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
+        options += [(weight * likely, selector) for likely, selector in _ways(level, field)]
+    if not options:
+        return None
+    return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
+
+
+def _fields(row: dict[str, Any]) -> list[str]:
+    """Fields of a row, and of the objects in it, that hold something sayable."""
+    found = []
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found += [f"{key}.{inner}" for inner, deep in value.items() if _sayable(inner, deep)]
+        elif _sayable(key, value):
+            found.append(key)
+    return found
+
+
+def _sayable(name: str, value: Any) -> bool:
+    if isinstance(value, bool) or value is None or is_identifier(name):
+        return False
+    if isinstance(value, int | float):
+        return True
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_SAID and "\n" not in value
+
+
+def _ways(level: Level, field: str) -> list[tuple[float, Selector]]:
+    values = [get(row, field) for row in level.rows]
+    own = values[level.index]
+    found = []
+    if values.count(own) == 1:
+        found.append((_likely(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
+    comparable = (as_moment(own) is not None and set(words(field)) & _PAST) or (
+        set(words(field)) & _PRICES and isinstance(own, int | float)
+    )
+    if comparable and all(type(value) is type(own) for value in values) and values.count(own) == 1:
+        for how, extreme in (("largest", max(values)), ("smallest", min(values))):
+            if own == extreme:
+                found.append(
+                    (
+                        1.5,
+                        Selector(
+                            rows=level.path, how="largest" if how == "largest" else "smallest", field=field, value=own
+                        ),
+                    )
+                )
+    return found
+
+
+def _likely(field: str, value: Any) -> float:
+    """How likely a person picks a row out by this field."""
+    if set(words(field)) & _NAMES:
+        return 5.0
+    if as_moment(value) is not None:
+        return 2.0
+    return 1.5 if isinstance(value, str) else 0.6
+
+
+def pick(
+    result: Any, path: str, rng: random.Random, preferred: Sequence[str] = ()
+) -> list[tuple[Any, tuple[Selector, ...]]]:
+    """All values at a path that can be told apart, each with its selectors, in document order."""
+    found = []
+    for match in find(result, path):
+        if match.value is None or match.value == "" or isinstance(match.value, dict):
+            continue
+        chosen = [choose_row(level, rng, preferred) for level in match.levels]
+        selectors = tuple(selector for selector in chosen if selector is not None)
+        if len(selectors) == len(chosen):
+            found.append((match.value, selectors))
+    return found
+
+
+def resolve(provenance: FromOutput, result: Any) -> Any:
+    """Find the value in a result, following the selectors again.
+
+    Raises:
+        Unresolved: The result has no such value, or more than one.
+    """
+    if provenance.pattern is not None:
+        found_text = re.search(
+            provenance.pattern, result if isinstance(result, str) else str(get(result, provenance.path) or "")
+        )
+        if not found_text:
+            raise Unresolved(f"nothing in the text matches {provenance.pattern}")
+        return found_text.group(1)
+    by_rows = {selector.rows: selector for selector in provenance.selectors}
+    matches = [
+        match.value
+        for match in find(result, provenance.path)
+        if all(_selected(level, by_rows.get(level.path)) for level in match.levels)
+    ]
+    if len(matches) != 1:
+        raise Unresolved(f"{len(matches)} values at {provenance.path}")
+    return matches[0]
+
+
+def _selected(level: Level, selector: Selector | None) -> bool:
+    if selector is None or selector.how == "only":
+        return len(level.rows) == 1
+    values = [get(row, selector.field) for row in level.rows]
+    own = values[level.index]
+    if selector.how == "equals":
+        return bool(own == selector.value)
+    if any(value is None for value in values):
+        return False
+    return bool(own == (max(values) if selector.how == "largest" else min(values)))

@@ -1,0 +1,234 @@
+"""Writing what the user asks for in one turn: goals as a person would put them, and what they say of themselves."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatmodel import EntityPhrases, Wording, capital, pick_text
+from chatmodel.templates import slots
+from grounding import leaves, needed, selector_key
+from querygen.partition import producers_of
+from trajectory import FromOutput, FromUser, GoldCall, Known, Selector
+
+WANTS = (
+    "I'd like to {}.",
+    "Could you {}?",
+    "Can you {}?",
+    "I need to {}.",
+    "Please {}.",
+    "I want to {}.",
+    "Would you {}?",
+    "Could you help me {}?",
+    "I'd like you to {}.",
+    "I was hoping to {}.",
+    "Can you help me {}?",
+    "I'm trying to {}.",
+)
+FURTHER = (
+    "After that, please {}.",
+    "And could you also {}?",
+    "I'd also like to {}.",
+    "Then {}, please.",
+    "Also, can you {}?",
+    "While you're at it, please {}.",
+    "Once that's done, could you {}?",
+)
+
+
+@dataclass
+class Memory:
+    """What was already talked about in the conversation."""
+
+    said: set[str] = field(default_factory=set)
+    """Keys of known entries that the user has said."""
+    things: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(parameter, value) to the turn in which it was last talked about."""
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """The words for one turn, and which known entries they say."""
+
+    text: str
+    intent: str
+    said: frozenset[str]
+
+
+class RequestWriter:
+    """Writes the queries of one task, turn by turn."""
+
+    def __init__(
+        self, wording: Wording, calls: Sequence[GoldCall], known: Mapping[str, Known], initial: str, rng: random.Random
+    ) -> None:
+        """`initial` is the text of the initial state: an id that does not stand in it was made on the way."""
+        self.initial = initial
+        self.wording = wording
+        self.calls = calls
+        self.known = known
+        self.rng = rng
+        self.memory = Memory()
+
+    def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> Request:
+        """The request for one turn.
+
+        Args:
+            withhold: Leave something out that the agent must ask for.
+        """
+        keys = list(dict.fromkeys(key for index in range(start, stop) for key in needed(self.calls[index])))
+        open_keys = [key for key in keys if key not in self.memory.said]
+        askable = [key for key in open_keys if key in self._required(start, stop)]
+        held = {self.rng.choice(askable)} if withhold and askable else set()
+        said: set[str] = set()
+        wants = [self._goal(goal, number, held, said) for number, goal in enumerate(goals)]
+        told = [key for key in open_keys if key not in held and key not in said]
+        sentences: list[str] = []
+        for number, (goal, want) in enumerate(zip(goals, wants, strict=True)):
+            tells = [self._tells(index, told, said) for index in _serving(self.calls, start, goal, goals[:number])]
+            about_user = tells[0] if number == 0 and goal != start and self.rng.random() < 0.6 else []
+            rest = tells[1:] if about_user else tells
+            sentences += [*about_user, want, *(sentence for found in rest for sentence in found)]
+        self.memory.said |= said
+        self._remember(start, stop)
+        return Request(" ".join(sentences), capital("; ".join(map(self._intent, goals))), frozenset(said))
+
+    def _required(self, start: int, stop: int) -> set[str]:
+        """Keys that an agent would have to ask for: nobody asks for an optional filter."""
+        found: set[str] = set()
+        for call in self.calls[start:stop]:
+            required = set(self.wording.tools[call.tool].required)
+            for path, source, _ in leaves(call):
+                if isinstance(source, FromUser) and path.split(".")[0].split("[")[0] in required:
+                    found.add(source.known)
+                elif isinstance(source, FromOutput):
+                    found |= {selector_key(source.call, selector) for selector in source.selectors}
+        return found
+
+    def _goal(self, goal: int, number: int, held: set[str], said: set[str]) -> str:
+        """One goal as a sentence; marks the known entries that it says."""
+        call = self.calls[goal]
+        phrases = self.wording.tool(call.tool)
+        values, sources = self._slots(goal, held)
+        for kind in self._kinds(phrases.ask, phrases.say):
+            templates = phrases.say if kind == "say" else phrases.ask
+            for template in self.rng.sample(templates, len(templates)):
+                text = pick_text([template], values, self.rng)
+                if text is not None:
+                    for slot in slots(template):
+                        said.update(sources.get(slot, ()))
+                    return capital(text) if kind == "say" else self._want(text, number)
+        return self._want(
+            pick_text([self.wording.tool(call.tool).ask[-1]], values, self.rng)
+            or f"get help with {call.tool.replace('_', ' ')}",
+            number,
+        )
+
+    def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
+        kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
+        return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
+
+    def _want(self, phrase: str, number: int) -> str:
+        return capital(self.rng.choice(WANTS if number == 0 else FURTHER).format(phrase))
+
+    def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """Template values of a call's arguments, and the known keys that each of them says."""
+        call = self.calls[goal]
+        values: dict[str, Any] = {}
+        sources: dict[str, list[str]] = {}
+        for name, source in call.provenance.items():
+            if isinstance(source, FromUser) and source.known not in held:
+                values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
+                sources[name] = [source.known]
+            elif isinstance(source, FromOutput):
+                values[name], sources[name] = self.reference(name, call.arguments[name], source, goal, held)
+        return values, sources
+
+    def reference(self, name: str, value: Any, source: FromOutput, user: int, held: set[str]) -> tuple[str, list[str]]:
+        """How the user refers to a thing whose id they do not know, and the known keys that this says."""
+        entity = self.wording.entity(name)
+        last = self.memory.things.get((name, str(value)))
+        if last is not None:
+            return self.rng.choice(
+                (f"that {entity.noun}", f"the same {entity.noun}")
+                if last < self.memory.turn
+                else (f"that {entity.noun}",)
+            ), []
+        picks = [selector for selector in source.selectors if selector.how != "only"]
+        keys = [selector_key(source.call, selector) for selector in picks]
+        if picks and held & set(keys):
+            return f"one of my {entity.plural or entity.noun + 's'}", [key for key in keys if key not in held]
+        if picks:
+            inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
+            return inner + self._outer(picks[:-1], source), keys
+        return self._only(entity, value, source), []
+
+    def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
+        """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
+        producer = self.calls[source.call]
+        if producer.effect == "write" and str(value) not in self.initial:
+            return self.rng.choice((f"the new {entity.noun}", f"the {entity.noun} from just now"))
+        for name, origin in producer.provenance.items():
+            owner = self.wording.entity(name)
+            if (
+                isinstance(origin, FromOutput)
+                and owner.noun != entity.noun
+                and (name, str(producer.arguments[name])) in self.memory.things
+            ):
+                return f"the {entity.noun} in that {owner.noun}"
+        return self.rng.choice(entity.own or (f"the {entity.noun}",))
+
+    def _outer(self, picks: Sequence[Selector], source: FromOutput) -> str:
+        """Further down: "... of the order from 3 March"."""
+        parts = []
+        for selector in reversed(picks):
+            known = self.known[selector_key(source.call, selector)]
+            parts.append(f" (the one with the {known.label} {known.said})")
+        return "".join(parts)
+
+    def _tells(self, index: int, keys: Sequence[str], said: set[str]) -> list[str]:
+        """Sentences for what one call needs and no goal has said."""
+        sentences: list[str] = []
+        call = self.calls[index]
+        for path, source, value in leaves(call):
+            if isinstance(source, FromUser) and source.known in keys and source.known not in said:
+                sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
+                said.add(source.known)
+            elif isinstance(source, FromOutput) and (path, str(value)) not in self.memory.things:
+                sentences += self._tell_pick(path, source, keys, said)
+        return sentences
+
+    def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], said: set[str]) -> list[str]:
+        sentences = []
+        for selector in source.selectors:
+            key = selector_key(source.call, selector)
+            if key in keys and key not in said:
+                said.add(key)
+                thing = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
+                sentences.append(self.rng.choice((f"I mean {thing}.", f"It's about {thing}.", f"That's {thing}.")))
+        return sentences
+
+    def _remember(self, start: int, stop: int) -> None:
+        for index in range(start, stop):
+            for name, source in self.calls[index].provenance.items():
+                if isinstance(source, FromOutput):
+                    self.memory.things[name, str(self.calls[index].arguments[name])] = self.memory.turn
+        self.memory.turn += 1
+
+    def _intent(self, goal: int) -> str:
+        phrases = self.wording.tool(self.calls[goal].tool)
+        return (phrases.narrate or phrases.ask)[0]
+
+
+def _serving(calls: Sequence[GoldCall], start: int, goal: int, earlier: Sequence[int]) -> list[int]:
+    """The calls of the turn that lead to a goal, in order, without those that an earlier goal already needed."""
+    taken = {index for other in earlier for index in _closure(calls, start, other)}
+    return [index for index in sorted(_closure(calls, start, goal)) if index not in taken]
+
+
+def _closure(calls: Sequence[GoldCall], start: int, goal: int) -> set[int]:
+    found = {goal}
+    for index in range(goal, start - 1, -1):
+        if index in found:
+            found |= {producer for producer in producers_of(calls[index]) if producer >= start}
+    return found

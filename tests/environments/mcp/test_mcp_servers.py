@@ -1,0 +1,123 @@
+"""The three servers that the configurations name, as they come from npm and PyPI."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chatmodel import Wording
+from chatmodel.templates import slots
+from environments.mcp import McpSettings, McpSource
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.servers
+
+
+def configured(name: str) -> McpSource:
+    settings = McpSettings.model_validate(
+        yaml.safe_load((ROOT / f"configs/mcp_{name}.yaml").read_text())["environments"][0]["mcp"]
+    )
+    program = (settings.command or [""])[0]
+    if not any((ROOT / directory / program).exists() for directory in settings.path):
+        pytest.skip(f"{program} is not installed under .servers; configs/mcp_{name}.yaml says how to install it")
+    return McpSource(settings, ROOT)
+
+
+def relation(**names: str) -> dict[str, Any]:
+    return {"relations": [{key.rstrip("_"): value for key, value in names.items()}]}
+
+
+REPO = {"repo_path": "/workspace"}
+SCRIPTS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
+    "memory": [
+        ("search_nodes", {"query": "Priya"}, "Priya Nair"),
+        ("open_nodes", {"names": ["Tom Alvarez"]}, "on-call rota"),
+        ("create_entities", {"entities": [{"name": "Yuki", "entityType": "person", "observations": ["New"]}]}, "Yuki"),
+        ("create_relations", relation(from_="Yuki", to="Tom Alvarez", relationType="supports"), "supports"),
+        ("add_observations", {"observations": [{"entityName": "Yuki", "contents": ["Left-handed"]}]}, "Left-handed"),
+        (
+            "delete_observations",
+            {"deletions": [{"entityName": "Tom Alvarez", "observations": ["Is on the on-call rota"]}]},
+            "deleted",
+        ),
+        ("delete_relations", relation(from_="Yuki", to="Tom Alvarez", relationType="supports"), "deleted"),
+        ("delete_entities", {"entityNames": ["Lena Hoffmann"]}, "deleted"),
+        ("read_graph", {}, "Left-handed"),
+    ],
+    "filesystem": [
+        ("list_directory", {"path": "/workspace"}, "README.md"),
+        ("directory_tree", {"path": "/workspace"}, "plan.md"),
+        ("read_text_file", {"path": "/workspace/notes/plan.md"}, "Status: draft"),
+        ("read_multiple_files", {"paths": ["/workspace/todo.txt", "/workspace/README.md"]}, "Status: draft"),
+        ("search_files", {"path": "/workspace", "pattern": "**/*.csv"}, "/workspace/lists/contacts.csv"),
+        ("create_directory", {"path": "/workspace/archive"}, "/workspace/archive"),
+        ("move_file", {"source": "/workspace/todo.txt", "destination": "/workspace/archive/todo.txt"}, "moved"),
+        ("write_file", {"path": "/workspace/notes/ideas.md", "content": "One.\n"}, "/workspace/notes/ideas.md"),
+        (
+            "edit_file",
+            {"path": "/workspace/README.md", "edits": [{"oldText": "Status: draft", "newText": "Status: final"}]},
+            "final",
+        ),
+    ],
+    "git": [
+        ("git_status", REPO, "docs/guide.md"),
+        ("git_branch", {**REPO, "branch_type": "local"}, "feature/search"),
+        ("git_diff_unstaged", REPO, "docs/guide.md"),
+        ("git_add", {**REPO, "files": ["README.md", "docs/guide.md"]}, "staged"),
+        ("git_reset", REPO, "reset"),
+        ("git_add", {**REPO, "files": ["docs/guide.md"]}, "staged"),
+        ("git_diff_staged", REPO, "docs/guide.md"),
+        ("git_commit", {**REPO, "message": "Update the guide"}, "committed"),
+        ("git_log", {**REPO, "max_count": 2}, "Update the guide"),
+        ("git_show", {**REPO, "revision": "HEAD"}, "Robin Keller"),
+        ("git_diff", {**REPO, "target": "HEAD~1"}, "docs/guide.md"),
+        ("git_create_branch", {**REPO, "branch_name": "fix/typo", "base_branch": "main"}, "fix/typo"),
+        ("git_checkout", {**REPO, "branch_name": "fix/typo"}, "fix/typo"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_every_tool_works_effects_are_as_declared_and_replay_gives_the_same_hashes(name):
+    source = configured(name)
+    spec = await source.spec()
+    assert {tool for tool, *_ in SCRIPTS[name]} == {tool.name for tool in spec.tools}
+    wording = Wording(source.phrasebook, spec.tools)
+    first, second = await source.open(), await source.open()
+    try:
+        for state in await source.states(7):
+            await first.reset(state)
+            await second.reset(state)
+            before = await first.state_hash()
+            assert await second.state_hash() == before
+            for tool, arguments, expected in SCRIPTS[name]:
+                result = await first.call(tool, arguments)
+                assert result.ok, (tool, result.text)
+                assert expected in result.text
+                told = wording.results(source.phrasebook.tools[tool].done, result.content, arguments, random.Random(1))
+                assert told, tool
+                assert (await second.call(tool, arguments)).hash == result.hash
+                after = await first.state_hash()
+                assert (after != before) == spec.tool(tool).declares_write, tool
+                assert await second.state_hash() == after
+                before = after
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_the_phrasebook_speaks_of_what_the_server_has(name):
+    source = configured(name)
+    spec = await source.spec()
+    book = source.phrasebook
+    assert book.tools.keys() == {tool.name for tool in spec.tools}
+    for tool in spec.tools:
+        phrases = book.tools[tool.name]
+        for template in (*phrases.ask, *phrases.say, *phrases.narrate, *phrases.confirm):
+            assert slots(template) <= tool.parameters.keys(), (tool.name, template)
+        assert bool(phrases.confirm) == tool.declares_write
+    states = await source.states(1)
+    assert len(states) >= 3

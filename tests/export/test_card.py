@@ -1,0 +1,73 @@
+import pytest
+import yaml
+from samples import ENVIRONMENTS, make_items, make_spec, make_summary
+
+from export import Distribution, Statistics, build_card, funnel_steps
+from export.card import COLUMN_MEANING, size_category
+from export.dataset import COLUMNS
+
+SPECS = [make_spec(name) for name in ENVIRONMENTS]
+
+
+def gathered(count: int = 20) -> Statistics:
+    statistics = Statistics()
+    for item in make_items(count):
+        statistics.add(*item)
+    return statistics
+
+
+def test_front_matter_is_yaml():
+    card = build_card(make_summary(name='a: "b" #1'), SPECS, gathered(), license="cc-by-4.0")
+    _, front, body = card.split("---\n", 2)
+    fields = yaml.safe_load(front)
+    assert (fields["license"], fields["pretty_name"], fields["size_categories"]) == ("cc-by-4.0", 'a: "b" #1', ["n<1K"])
+    assert fields["configs"][0]["data_files"] == [{"split": "train", "path": "data/train-*"}]
+    assert "## Limits" in body
+
+
+def test_every_drop_reason_stands_in_the_funnel():
+    card = build_card(make_summary(), SPECS, gathered())
+    for reason in ("no_arguments_found (31)", "query_names_a_tool (8)", "state_mismatch (92)", "replay_differs (2)"):
+        assert reason in card
+
+
+def test_never_called_tools_are_named():
+    coverage = {"shop": {"ping": 3, "find_order": 0}}
+    line = next(line for line in build_card(make_summary(coverage=coverage), SPECS, gathered()).splitlines()
+                if line.startswith("| shop"))  # fmt: skip
+    assert "1 of 6" in line and "`find_order`" in line and "`ping`" not in line
+
+
+def test_every_column_is_explained():
+    assert COLUMN_MEANING.keys() == COLUMNS.keys()
+
+
+def test_empty_run_has_a_card():
+    assert "0 multi-turn" in build_card(make_summary(funnel={}, environments={}, stages=()), [], Statistics())
+
+
+@pytest.mark.parametrize(("rows", "name"), [(0, "n<1K"), (1000, "1K<n<10K"), (10**8, "n>10M")])
+def test_size_category(rows, name):
+    assert size_category(rows) == name
+
+
+def test_statistics_count_accepted_only():
+    statistics = gathered(20)
+    assert sum(statistics.accepted.values()) == 15
+    assert sum(statistics.played.values()) == 20
+    assert statistics.turns.total == 15
+    assert statistics.calls_per_turn.counts == {4: statistics.calls_per_turn.total}
+    assert statistics.reasons["state_mismatch"] == 5
+
+
+def test_unknown_stage_counts_with_the_step_before():
+    stage = make_summary().stages[0].model_copy(update={"name": "own_filter", "dropped": {"too_dull": 3}})
+    steps = {step.name: step for step in funnel_steps(make_summary(stages=(*make_summary().stages[:3], stage)))}
+    assert ("too_dull", 3) in steps["written"].dropped
+
+
+def test_bins_leave_nothing_out():
+    values = Distribution([1, 1, 2, 40, 41])
+    assert sum(count for _, count in values.bins(5)) == 5
+    assert len(values.bins(5)) <= 5
+    assert (values.quantile(0.5), values.quantile(1.0), values.mean) == (2, 41, 17.0)

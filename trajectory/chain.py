@@ -1,0 +1,35 @@
+"""Chains: which tools, in which order, and what makes each of them callable."""
+
+from typing import ClassVar
+
+from trajectory.canonical import JsonObject
+from trajectory.record import Frozen, Record
+
+
+class Dependency(Frozen):
+    """`parameter` of step `consumer` can be filled from `output` of step `producer`. Steps count from 0."""
+
+    consumer: int
+    parameter: str
+    """Name of a top-level parameter of the consumer."""
+    producer: int
+    output: str
+    """Path into the producer's structured result, for example "$.orders[*].order_id"."""
+
+
+class Chain(Record):
+    """Ordered tools of one environment in which every required internal parameter has an earlier producer."""
+
+    PREFIX: ClassVar[str] = "chain"
+
+    index: int
+    """Number of the chain in its run; two chains with the same tools stay two."""
+    environment: str
+    tools: tuple[str, ...]
+    """Plain tool names, in the order of calling."""
+    dependencies: tuple[Dependency, ...]
+    state: str
+    """Hash of the initial state that the chain is meant for."""
+    sampler: JsonObject
+    """The sampler's settings."""
+    seed: int

@@ -1,0 +1,40 @@
+"""What an environment says of itself; its state lives elsewhere, by hash."""
+
+from typing import ClassVar
+
+from trajectory.canonical import JsonObject
+from trajectory.record import Record
+from trajectory.tool import ToolSpec
+
+
+class EnvironmentSpec(Record):
+    """Everything that the other stages need to know of an environment without opening it."""
+
+    PREFIX: ClassVar[str] = "env"
+
+    name: str
+    version: str
+    """Hash of code and schemas; a changed environment is another environment."""
+    description: str
+    domain: str = ""
+    """Domain path, for example "commerce/retail"."""
+    policy: str = ""
+    """Rules that the agent must obey, markdown."""
+    tools: tuple[ToolSpec, ...]
+    state_schema: JsonObject = {}
+    """JSON Schema of the state, or of what can be observed of it."""
+    source: str
+    """Where it comes from: "library", "python" or "mcp", and what exactly."""
+    can_restore: bool = True
+    """False if a session cannot go back to a snapshot (live servers): replay then starts a fresh one."""
+
+    def tool(self, name: str) -> ToolSpec:
+        """Look a tool up by name.
+
+        Raises:
+            KeyError: No such tool.
+        """
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        raise KeyError(name)

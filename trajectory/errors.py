@@ -1,0 +1,72 @@
+"""The error vocabulary, named after the boundary that was crossed.
+
+Three outcomes must never be mixed up: the user gave wrong input (`InputError`, exit code 2), the run could not
+go on (`RunError`, exit code 1, resumable), and an environment broke (`EnvironmentFault`, never the agent's fault).
+A tool's refusal is none of these: it is a result that the agent sees (`ToolError`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+FaultKind = Literal["crash", "timeout", "output_schema", "server_exited", "protocol", "start", "state"]
+
+
+class TrajsmithError(Exception):
+    """Base of everything that trajsmith raises on purpose; its text is one line that says what to do."""
+
+    exit_code = 1
+
+
+class InputError(TrajsmithError):
+    """What the user gave is wrong: a configuration key, a file, a schema. Exit code 2, nothing was started."""
+
+    exit_code = 2
+
+
+class RunError(TrajsmithError):
+    """The run cannot go on (full disk, second writer, interruption). What was written stays; `resume` goes on."""
+
+
+class EnvironmentFault(TrajsmithError):
+    """An environment broke: crash, timeout, broken protocol, output that violates its own schema.
+
+    Attributes:
+        kind: Which boundary broke.
+        environment: Name of the environment.
+        tool: Tool that was being called, or None outside a call.
+    """
+
+    def __init__(self, kind: FaultKind, environment: str, message: str, tool: str | None = None) -> None:
+        self.kind = kind
+        self.environment = environment
+        self.tool = tool
+        where = f"{environment}.{tool}" if tool else environment
+        super().__init__(f"{where}: {kind}: {message}")
+
+
+class ToolError(Exception):
+    """Raised inside a tool to refuse a call; the agent sees the message. State must be unchanged."""
+
+
+class Dropped(Exception):
+    """A stage's decision to let a record go, with a reason from a small vocabulary and an optional detail.
+
+    The engine counts reasons per stage; nothing is ever dropped without one.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+@contextmanager
+def environment_boundary(environment: str, tool: str | None = None) -> Iterator[None]:
+    """Turn any exception of foreign code into an `EnvironmentFault`; refusals and our own errors pass through."""
+    try:
+        yield
+    except (TrajsmithError, ToolError, Dropped):
+        raise
+    except Exception as error:
+        raise EnvironmentFault("crash", environment, f"{type(error).__name__}: {error}", tool) from error

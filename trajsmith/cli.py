@@ -1,0 +1,198 @@
+"""The command line. Errors are one line that says what to do; exit code 2 for wrong input, 1 for a failed run."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajectory import RunError, Summary, TrajsmithError
+from trajsmith import cli_env, cli_graph
+
+Result = TypeVar("Result")
+
+app = typer.Typer(
+    help="Turns executable tool environments into verified multi-turn tool-use datasets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.add_typer(cli_env.app, name="env")
+app.add_typer(cli_graph.app, name="graph")
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
+]
+RunPath = Annotated[Path, typer.Argument(help="Run directory, for example runs/quickstart.")]
+out = Console(highlight=False)
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Argument(help="YAML configuration, for example configs/quickstart.yaml.")],
+    overrides: Set = None,
+    directory: Annotated[
+        Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done.")
+    ] = False,
+) -> None:
+    """Run the whole line: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
+
+    Stopped or killed, it goes on with: trajsmith resume RUN
+    """
+    from trajsmith.config import load_config
+    from trajsmith.pipeline import run_line
+    from trajsmith.rundir import RunDirectory
+    from trajsmith.settings import dump_settings
+
+    extra = [f"run={directory}"] if directory else []
+    settings = load_config(config, [*(overrides or []), *extra])
+    if dry_run:
+        from trajsmith.preview import preview
+
+        asyncio.run(preview(settings, out))
+        return
+    made = RunDirectory.create(settings.run, dump_settings(settings), fresh)
+    _show(made.path, _with_progress(made.path, lambda progress: run_line(made, progress)))
+
+
+@app.command()
+def resume(path: RunPath) -> None:
+    """Go on where a run stopped; nothing is lost, doubled or done twice."""
+    from trajsmith.pipeline import run_line
+    from trajsmith.rundir import RunDirectory
+
+    opened = RunDirectory.open(path)
+    _show(path, _with_progress(path, lambda progress: run_line(opened, progress)))
+
+
+@app.command()
+def export(path: RunPath) -> None:
+    """Write dataset, card, report and summary again from the records of a run."""
+    from trajsmith.pipeline import export_only
+    from trajsmith.rundir import RunDirectory
+
+    opened = RunDirectory.open(path)
+    _show(path, _with_progress(path, lambda progress: export_only(opened, progress)))
+
+
+@app.command()
+def report(path: RunPath) -> None:
+    """Write the HTML report of a run again, and say where it is."""
+    export(path)
+    out.print(f"open {path / 'report.html'} in a browser")
+
+
+@app.command()
+def replay(
+    path: RunPath,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this trajectory. May be repeated.")] = None,
+) -> None:
+    """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs."""
+    from trajsmith.replaying import replay_run
+    from trajsmith.rundir import RunDirectory
+
+    opened = RunDirectory.open(path)
+    found = _with_progress(path, lambda progress: replay_run(opened, ids or [], progress))
+    for name, why in [*found.different, *found.undecided]:
+        out.print(f"{name}: {why}", markup=False)
+    share = 100 * found.equal / found.total
+    out.print(f"{found.equal} of {found.total} trajectories replayed to equal state hashes ({share:.1f} %)")
+    if found.equal < found.total:
+        raise RunError(f"{len(found.different)} differ, {len(found.undecided)} could not be decided")
+
+
+def _stage_command(name: str, text: str) -> None:
+    """Each stage alone, on a run directory; earlier stages must have run."""
+
+    def command(path: RunPath) -> None:
+        from trajsmith.pipeline import run_line
+        from trajsmith.rundir import RunDirectory
+
+        opened = RunDirectory.open(path)
+        _show(path, _with_progress(path, lambda progress: run_line(opened, progress, [name])))
+
+    command.__doc__ = text
+    app.command({"write": "tasks"}.get(name, name))(command)
+
+
+_stage_command("sample", "Only draw the tool chains of a run.")
+_stage_command("ground", "Only ground the chains of a run by execution.")
+_stage_command("write", "Only write the tasks of a run.")
+_stage_command("play", "Only play the dialogues of a run.")
+_stage_command("verify", "Only verify the trajectories of a run.")
+
+
+def _with_progress(path: Path, work: Any) -> Any:
+    from trajsmith.progress import open_progress
+
+    with open_progress() as progress:
+        return _drive(path, work(progress))
+
+
+def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+
+
+def _show(path: Path, summary: Summary) -> None:
+    table = Table(
+        "stage",
+        "in",
+        "out",
+        "dropped",
+        "seconds",
+        title=f"{summary.name}: {summary.funnel['accepted']} accepted trajectories",
+    )
+    for stage in summary.stages:
+        dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
+        table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
+    out.print(table)
+    calls = [number for tools in summary.coverage.values() for number in tools.values()]
+    out.print(
+        f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
+        f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
+        f"{sum(number > 0 for number in summary.environments.values())} environments"
+    )
+    for reason, number in summary.rejected.items():
+        out.print(f"rejected: {reason}: {number}", markup=False)
+    out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
+
+
+def main() -> None:
+    """Entry point: turns our errors into one line and an exit code."""
+    try:
+        app(standalone_mode=False)
+    except TrajsmithError as error:
+        _fail(f"error: {error}", error.exit_code)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except typer.Abort:
+        _fail("stopped", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if type(error).__module__.startswith(("click", "typer")):
+            _fail(f"error: {getattr(error, 'message', error)}", 2)
+        raise
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(" ".join(message.split()) + "\n")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

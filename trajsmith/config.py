@@ -1,0 +1,67 @@
+"""The configuration of a run: it only composes the settings that the packages own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+
+from environments.library import library_names
+from environments.sources import EnvironmentSettings
+from grounding import GroundSettings
+from querygen import WriteSettings
+from toolgraph import GraphSettings, SampleSettings
+from trajectory import Frozen
+from trajsmith.settings import load_settings
+from usersim import PlaySettings
+
+
+class EngineSettings(Frozen):
+    """How the stages are run."""
+
+    kind: Literal["local"] = "local"
+    """asyncio on this machine."""
+    concurrency: PositiveInt = 8
+    """Records in work at a time."""
+
+
+class ExportSettings(Frozen):
+    """What becomes of accepted trajectories."""
+
+    license: str = "apache-2.0"
+    """Licence in the dataset card."""
+    rows_per_shard: PositiveInt = 2000
+    gallery: PositiveInt = 120
+    """Trajectories shown in the report."""
+
+
+class RunConfig(Frozen):
+    """Everything that a run needs; saved in the run directory as it was resolved."""
+
+    name: str
+    seed: int = 0
+    """Two runs with one seed give the same records, byte for byte."""
+    run: Path = Path("runs/run")
+    """Run directory."""
+    environments: tuple[EnvironmentSettings, ...] = Field(min_length=1)
+    graph: GraphSettings = GraphSettings()
+    sample: SampleSettings = SampleSettings()
+    ground: GroundSettings = GroundSettings()
+    write: WriteSettings = WriteSettings()
+    play: PlaySettings = PlaySettings()
+    export: ExportSettings = ExportSettings()
+    engine: EngineSettings = EngineSettings()
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read, override, validate; `library: "*"` is spelled out.
+
+    Raises:
+        InputError: One line with file, line and what to do.
+    """
+    config = load_settings(path, RunConfig, overrides)
+    entries: list[EnvironmentSettings] = []
+    for entry in config.environments:
+        names = library_names() if entry.library == "*" else (entry.library,)
+        entries += [entry.model_copy(update={"library": name}) for name in names]
+    return config.model_copy(update={"environments": tuple(entries)})

@@ -1,0 +1,37 @@
+"""Reading the record files of a run together, as streams: none of them is ever held in memory."""
+
+from collections.abc import Iterator
+
+from trajectory import RunError, Task, Trajectory, Verdict
+from trajsmith.journal import count, read_records
+from trajsmith.rundir import RunDirectory
+from trajsmith.stages import TASKS, TRAJECTORIES, VERDICTS
+
+
+class Played:
+    """Pairs of task and trajectory, in the order of the trajectories."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+
+    def __len__(self) -> int:
+        return count(self.run.file(TRAJECTORIES))
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
+        tasks = read_records(self.run.file(TASKS), Task)
+        task: Task | None = None
+        for trajectory in read_records(self.run.file(TRAJECTORIES), Trajectory):
+            while task is None or task.id != trajectory.task_id:
+                task = next(tasks, None)
+                if task is None:
+                    raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {TASKS}")
+            yield trajectory.id, (task, trajectory)
+
+
+def judged(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:
+    """Task, trajectory and verdict together; trajectories without a verdict come last and are left out."""
+    verdicts = read_records(run.file(VERDICTS), Verdict) if run.file(VERDICTS).is_file() else iter(())
+    for (_, (task, trajectory)), verdict in zip(Played(run), verdicts, strict=False):
+        if verdict.trajectory_id != trajectory.id:
+            raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")
+        yield task, trajectory, verdict

@@ -1,0 +1,74 @@
+"""The stages of the line as the engine runs them: each reads one record and gives records, or drops with a reason."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolgraph import sample_chains
+from trajectory import Chain, GroundedChain, Task, Trajectory, Verdict
+from trajsmith.engine import Stage
+from trajsmith.world import World
+from usersim import Dialogue, ScriptedAgent, ScriptedUser
+from verify import verify_trajectory
+
+CHAINS, GROUNDED, TASKS = "chains.jsonl", "grounded.jsonl", "tasks.jsonl"
+TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
+ORDER = ("sample", "ground", "write", "play", "verify")
+"""Names of the stages, in the order of the line."""
+
+
+class ChainPlan:
+    """The inputs of `sample`: all chains of the run, drawn anew on every pass, with a known length."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def __len__(self) -> int:
+        return self.world.config.sample.count
+
+    def __iter__(self) -> Iterator[tuple[str, Chain]]:
+        world = self.world
+        states = {name: list(place.states) for name, place in world.places.items()}
+        chains = sample_chains(world.samplers(), states, world.config.sample, world.config.seed)
+        return ((chain.id, chain) for chain in chains)
+
+
+def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
+    """All stages, by name."""
+    config = world.config
+
+    async def sample(chain: Chain) -> tuple[Chain]:
+        return (chain,)
+
+    async def ground(chain: Chain) -> tuple[GroundedChain]:
+        async with world.places[chain.environment].session() as session:
+            return (await world.grounder(chain.environment, chain.state).ground(chain, session),)
+
+    async def write(grounded: GroundedChain) -> tuple[Task]:
+        state = world.run.get_state(grounded.initial_state)
+        async with world.places[grounded.environment].session() as session:
+            return (await world.writer(grounded.environment).write(grounded, state, session),)
+
+    async def play(task: Task) -> tuple[Trajectory, ...]:
+        place = world.places[task.environments[0]]
+        state = world.run.get_state(task.initial_state)
+        played = []
+        for candidate in range(config.play.candidates):
+            agent, user = ScriptedAgent(task, place.wording, candidate), ScriptedUser(task, place.wording, candidate)
+            async with place.session() as session:
+                dialogue = Dialogue(place.spec, task, state, session, agent, user, config.play, candidate)
+                played.append(await dialogue.play())
+        return tuple(played)
+
+    async def verify(pair: tuple[Task, Trajectory]) -> tuple[Verdict]:
+        task, trajectory = pair
+        state = world.run.get_state(task.initial_state)
+        async with world.places[trajectory.environment].session() as session:
+            return (await verify_trajectory(task, trajectory, state, session),)
+
+    return {
+        "sample": Stage("sample", sample, CHAINS, Chain, title="sample chains"),
+        "ground": Stage("ground", ground, GROUNDED, GroundedChain, CHAINS, Chain, "ground by execution"),
+        "write": Stage("write", write, TASKS, Task, GROUNDED, GroundedChain, "write tasks"),
+        "play": Stage("play", play, TRAJECTORIES, Trajectory, TASKS, Task, "play dialogues"),
+        "verify": Stage("verify", verify, VERDICTS, Verdict, title="verify by replay"),
+    }

@@ -1,0 +1,70 @@
+"""What the dialogue loop expects of an agent and of a user, whoever plays them."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from environments import ToolResult
+from trajectory import JsonObject, Message
+
+
+@dataclass(frozen=True)
+class AgentAct:
+    """One step of the agent: a message, with or without tool calls.
+
+    The hints are what a scripted agent means by its words, so that a scripted user need not guess. A model leaves
+    them empty, and the user has to read the text.
+    """
+
+    message: Message
+    asks: tuple[str, ...] = ()
+    """Keys of the known entries that it asks for."""
+    confirms: bool = False
+    """It asks for a yes."""
+    wants_user_call: bool = False
+    """It asks the user to do something on their own device."""
+    gave_up: bool = False
+
+
+@dataclass(frozen=True)
+class UserCall:
+    """A call that the user makes on their own device."""
+
+    tool: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True)
+class UserAct:
+    """What the user does after the agent spoke."""
+
+    text: str = ""
+    calls: tuple[UserCall, ...] = field(default=())
+    done: bool = False
+    """The request of this turn is dealt with; there is nothing to answer."""
+
+
+class AgentRole(Protocol):
+    """Plays the agent in one dialogue."""
+
+    name: str
+
+    async def act(self, messages: list[Message]) -> AgentAct:
+        """The next step, given everything said so far."""
+
+    def observe(self, results: list[ToolResult]) -> None:
+        """Results of the calls of the last step, in order; also those of calls that the user made at its request."""
+
+
+class UserRole(Protocol):
+    """Plays the user in one dialogue."""
+
+    name: str
+
+    async def open(self, turn: int) -> str:
+        """The request that opens a turn."""
+
+    async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
+        """The reaction to a message without tool calls."""
+
+    async def report(self, results: list[ToolResult]) -> str:
+        """What the user says after making calls on their own device."""

@@ -1,0 +1,294 @@
+"""A teacher without a model: it knows the gold calls, but takes every argument from what was said and returned.
+
+It asks for what the user has not said yet, resolves references in the results that it really got, and answers from
+them. A reference that does not resolve, or a refused call, is told to the user and ends the turn's work.
+"""
+
+import random
+from typing import Any
+
+from chatmodel import Wording, capital, pick_text
+from chatmodel.surface import human, mentions, say
+from environments import ToolResult
+from grounding import Unresolved, leaves, needed, resolve, selector_key
+from grounding.known import value_at
+from grounding.paths import find
+from trajectory import (
+    Composite,
+    FromOutput,
+    FromUser,
+    FunctionCall,
+    GoldCall,
+    JsonObject,
+    Known,
+    Message,
+    Task,
+    ToolCall,
+    derive_seed,
+)
+from usersim.roles import AgentAct
+
+LET_ME = (
+    "Let me {}.",
+    "I'll {}.",
+    "One moment, I'll {}.",
+    "Sure, let me {}.",
+    "Of course. I'll {}.",
+    "Let me just {}.",
+)
+NEXT = ("Now I'll {}.", "Next, I'll {}.", "Good. Now let me {}.", "Thanks. I'll {} now.", "Now let me {}.")
+SHALL_I = (
+    "Shall I {}?",
+    "Would you like me to {}?",
+    "Before I do that: shall I {}?",
+    "I can {}. Is that all right?",
+    "Just to be sure: shall I {}?",
+)
+COULD_YOU = ("Could you {}?", "For that I need your help: could you please {}?", "Please {}.", "Can you {} for me?")
+WHICH = (
+    "I see {count} {plural}: {rows}. Which one do you mean?",
+    "There are {count} {plural} here: {rows}. Which one is it?",
+    "You have {count} {plural}: {rows}. Which one would you like?",
+)
+ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
+
+
+class ScriptedAgent:
+    """Plays the agent of one task."""
+
+    name = "scripted"
+
+    def __init__(self, task: Task, wording: Wording, candidate: int) -> None:
+        self.task = task
+        self.wording = wording
+        self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        self.calls = task.gold_calls
+        self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
+        self.results: list[ToolResult] = []
+        """Results of the gold calls made so far, by their index."""
+        self.turn = -1
+        self.stop = 0
+        self.said: set[str] = set()
+        self.confirmed: set[int] = set()
+        self.made = 0
+        self.failure = ""
+
+    def open_turn(self, turn: int) -> None:
+        """The user has made the request of this turn."""
+        self.turn = turn
+        self.stop = sum(len(item.gold_calls) for item in self.task.turns[: turn + 1])
+        self.said |= {entry.key for entry in self.task.turns[turn].known if entry.stated}
+        self.failure = ""
+
+    def observe(self, results: list[ToolResult]) -> None:
+        self.results += results
+        refused = next((result for result in results if not result.ok), None)
+        if refused is not None:
+            self.failure = f"I'm sorry, that was not possible: {refused.text}"
+
+    async def act(self, messages: list[Message]) -> AgentAct:
+        turn = (
+            sum(message.role == "user" and index in self._openings(messages) for index, message in enumerate(messages))
+            - 1
+        )
+        if turn != self.turn:
+            self.open_turn(turn)
+        if self.failure:
+            return AgentAct(Message(role="assistant", content=self.failure), gave_up=True)
+        index = len(self.results)
+        if index >= self.stop:
+            return AgentAct(Message(role="assistant", content=self._answer()))
+        call = self.calls[index]
+        missing = [key for key in needed(call) if key not in self.said]
+        if missing:
+            self.said |= set(missing)
+            return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
+        if call.actor == "user":
+            return AgentAct(Message(role="assistant", content=self._request(call)), wants_user_call=True)
+        if self._asks_first(index):
+            return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
+        return self._call(index)
+
+    def _openings(self, messages: list[Message]) -> set[int]:
+        """Indices of the messages that open a turn: queries, word for word, in their order."""
+        found: set[int] = set()
+        queries = [turn.query for turn in self.task.turns]
+        for index, message in enumerate(messages):
+            if message.role == "user" and len(found) < len(queries) and message.content == queries[len(found)]:
+                found.add(index)
+        return found
+
+    # Tool calls
+
+    def _call(self, index: int) -> AgentAct:
+        group = [index]
+        while self._joins(group) and self.rng.random() < 0.6:
+            group.append(group[-1] + 1)
+        try:
+            arguments = [self._arguments(self.calls[member]) for member in group]
+        except Unresolved as fault:
+            text = f"I'm sorry, I cannot tell which one you mean: {fault}."
+            return AgentAct(Message(role="assistant", content=text), gave_up=True)
+        calls = []
+        for member, filled in zip(group, arguments, strict=True):
+            self.made += 1
+            calls.append(
+                ToolCall(id=f"call_{self.made}", function=FunctionCall(name=self.calls[member].tool, arguments=filled))
+            )
+        return AgentAct(Message(role="assistant", content=self._narration(group), tool_calls=tuple(calls)))
+
+    def _joins(self, group: list[int]) -> bool:
+        """True if the next call fits into the same message: a read that needs nothing from the user or the group."""
+        following = group[-1] + 1
+        if following >= self.stop or len(group) >= 3 or self.calls[group[-1]].effect == "write":
+            return False
+        call = self.calls[following]
+        depends = any(isinstance(source, FromOutput) and source.call >= group[0] for _, source, _ in leaves(call))
+        return (
+            call.effect == "read"
+            and call.actor == "assistant"
+            and not depends
+            and all(key in self.said for key in needed(call))
+        )
+
+    def _arguments(self, call: GoldCall) -> JsonObject:
+        filled: JsonObject = {}
+        for name, source in call.provenance.items():
+            if isinstance(source, Composite):
+                filled[name] = call.arguments[name]
+                for path, leaf in source.leaves.items():
+                    if isinstance(leaf, FromOutput) and self._resolve(leaf) != value_at(call.arguments, path):
+                        raise Unresolved(f"another {path} than expected")
+            elif isinstance(source, FromOutput):
+                filled[name] = self._resolve(source)
+            elif isinstance(source, FromUser):
+                filled[name] = self.known[source.known].value
+            else:
+                filled[name] = call.arguments[name]
+        return filled
+
+    def _resolve(self, source: FromOutput) -> Any:
+        return resolve(source, self.results[source.call].content)
+
+    # Words
+
+    def _narration(self, group: list[int]) -> str:
+        if self.rng.random() < 0.4:
+            return ""
+        phrases = [self._phrase(self.calls[member], "narrate") for member in group]
+        first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
+        return self.rng.choice(LET_ME if first else NEXT).format(" and ".join(dict.fromkeys(phrases)))
+
+    def _phrase(self, call: GoldCall, kind: str) -> str:
+        phrases = self.wording.tool(call.tool)
+        values = {name: self._spoken(call, name) for name in call.arguments}
+        options = phrases.confirm if kind == "confirm" else phrases.request if kind == "request" else phrases.narrate
+        return (
+            pick_text(options, values, self.rng)
+            or pick_text(phrases.narrate, values, self.rng)
+            or f"use {human(call.tool)}"
+        )
+
+    def _spoken(self, call: GoldCall, name: str) -> Any:
+        if isinstance(call.provenance.get(name), FromOutput):
+            return f"that {self.wording.entity(name).noun}"
+        return self.wording.value(call.tool, name, call.arguments[name], self.rng)
+
+    def _asks_first(self, index: int) -> bool:
+        """Before what cannot be undone always, before other writes now and then; never twice, never in direct mode."""
+        call = self.calls[index]
+        if self.task.mode == "direct" or call.effect == "read" or index in self.confirmed:
+            return False
+        self.confirmed.add(index)
+        destructive = self.wording.tools[call.tool].annotations.destructive_hint is True
+        return bool(self.wording.tool(call.tool).confirm) and (destructive or self.rng.random() < 0.25)
+
+    def _confirmation(self, index: int) -> str:
+        call = self.calls[index]
+        return self._context(call) + self.rng.choice(SHALL_I).format(self._phrase(call, "confirm"))
+
+    def _context(self, call: GoldCall) -> str:
+        """What was found for the thing that is about to be changed, so that the user knows what they agree to."""
+        for _, source, _ in leaves(call):
+            if isinstance(source, FromOutput) and any(selector.how != "only" for selector in source.selectors):
+                row = self._row(source)
+                text = (
+                    pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
+                )
+                if text:
+                    return self.rng.choice((f"I found it: {text}. ", f"That's {text}. ", f"This is the one: {text}. "))
+        return ""
+
+    def _row(self, source: FromOutput) -> dict[str, Any]:
+        for match in find(self.results[source.call].content, source.path):
+            if match.levels and match.value == self._resolve(source) and isinstance(match.levels[-1].row, dict):
+                return match.levels[-1].row
+        return {}
+
+    def _request(self, call: GoldCall) -> str:
+        return self.rng.choice(COULD_YOU).format(self._phrase(call, "request"))
+
+    def _questions(self, call: GoldCall, missing: list[str]) -> str:
+        return " ".join(self._question(call, self.known[key]) for key in missing)
+
+    def _question(self, call: GoldCall, known: Known) -> str:
+        if known.how == "value":
+            return self.wording.ask_for(call.tool, known, self.rng)
+        for path, source, _ in leaves(call):
+            if isinstance(source, FromOutput):
+                for selector in source.selectors:
+                    if selector_key(source.call, selector) == known.key:
+                        return self._which(path.split(".")[-1], source, selector.rows)
+        return f"Which one do you mean: what is the {known.label}?"
+
+    def _which(self, parameter: str, source: FromOutput, rows_path: str) -> str:
+        entity = self.wording.entity(parameter)
+        rows: Any = next((match.value for match in find(self.results[source.call].content, rows_path)), [])
+        templates = [f"{{rows|rows('{parameter}')}}"]
+        shown = (
+            pick_text(templates, {"rows": rows, "row_templates": self.wording.rows}, self.rng)
+            if self.wording.rows.get(parameter)
+            else None
+        )
+        if not shown or not isinstance(rows, list):
+            return f"Which {entity.noun} do you mean?"
+        plural = entity.plural or f"{entity.noun}s"
+        return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
+
+    def _answer(self) -> str:
+        """What was found and done in this turn, with every fact that the task asks for."""
+        turn = self.task.turns[self.turn]
+        start = self.stop - len(turn.gold_calls)
+        used = {
+            source.call for call in turn.gold_calls for _, source, _ in leaves(call) if isinstance(source, FromOutput)
+        }
+        goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
+        text = " ".join(capital(self._report(index)) for index in goals)
+        missing = [fact for fact in turn.answer_facts if not mentions(text, fact)]
+        if missing:
+            text += f" ({', '.join(say(fact) for fact in missing)})"
+        last = self.turn == len(self.task.turns) - 1
+        return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
+
+    def _report(self, index: int) -> str:
+        call, result = self.calls[index], self.results[index]
+        text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
+        return text or plain_report(call, result.content)
+
+
+def plain_report(call: GoldCall, content: Any) -> str:
+    """A report for tools that nobody wrote phrases for: the text itself, or the fields with their names."""
+    while isinstance(content, dict) and len(content) == 1:
+        content = next(iter(content.values()))
+    if isinstance(content, str):
+        return (
+            f"Here is what I got:\n{content.strip()}"
+            if "\n" in content.strip()
+            else f"Here is what I got: {content.strip()}"
+        )
+    if isinstance(content, list):
+        rows = "; ".join(say(row) for row in content[:8])
+        return f"I found {len(content)}: {rows}."
+    if isinstance(content, dict):
+        return f"Done: {say({key: value for key, value in content.items() if value not in (None, [], {})})}."
+    return f"The answer is {say(content)}." if call.effect == "read" else "That's done."
