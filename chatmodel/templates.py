@@ -1,6 +1,7 @@
 """Phrase templates: Jinja2 with single braces, in its sandbox, compiled once."""
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from chatmodel import surface
 from trajectory import InputError
+
+
+_SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 
 
 class PhraseUndefined(StrictUndefined):
@@ -58,6 +62,8 @@ def _compiled(template: str) -> Template:
 @functools.cache
 def slots(template: str) -> frozenset[str]:
     """Names that a template needs."""
+    if "{%" not in template:
+        return frozenset(_SLOT.findall(template))
     try:
         return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))
     except TemplateError as error:

@@ -21,7 +21,7 @@ def diff(before: JsonValue, after: JsonValue) -> list[JsonObject]:
 
 
 def _walk(path: str, before: JsonValue, after: JsonValue) -> Iterator[JsonObject]:
-    if _same(before, after):
+    if before is after or _same(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _walk_object(path, before, after)

@@ -36,6 +36,7 @@ from trajectory import (
     environment_boundary,
     first_fault,
     hash_bytes,
+    parts_digest,
 )
 
 Effect = Literal["read", "write"]
@@ -302,40 +303,49 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
     return NativeTool(spec, mark.effect, name, arguments, result, wrapped)
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One top-level field of a state: its JSON text with the name, its value, its hash."""
+
+    text: bytes
+    value: Any
+    hash: str
+
+
 class NativeSession:
-    """A session of a native environment, in this process."""
+    """A session of a native environment, in this process.
+
+    The state is dumped part by part (a part is a top-level field, mostly a table), and only parts whose bytes changed
+    are parsed and hashed again. Snapshots share the unchanged parts: read them, never change them.
+    """
 
     def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec) -> None:
         self.spec = spec
         self._cls = cls
         self._environment: Environment[Any] | None = None
-        self._dumped: bytes | None = None
-        """The state as it is now, or None after a call that may have changed it."""
-        self._hashed: tuple[bytes, str] = (b"", "")
+        self._parts: dict[str, _Part] = {}
+        self._fresh = False
+        """True while the parts say what the state is; False after a call that may have changed it."""
 
     async def reset(self, state: JsonObject) -> None:
         await self.rollback(canonical_json(state))
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
-        result = self._ready().call(tool, arguments, actor, self._dumped)
+        result = self._ready().call(tool, arguments, actor, self._dump() if self._fresh else None)
         if result.ok:
-            self._dumped = None
+            self._fresh = False
         return result
 
     async def snapshot(self) -> JsonObject:
-        return orjson.loads(await self.checkpoint())  # type: ignore[no-any-return]
+        return {name: part.value for name, part in self._current().items()}
 
     async def state_hash(self) -> str:
-        dumped = await self.checkpoint()
-        if dumped != self._hashed[0]:
-            self._hashed = (dumped, hash_bytes(canonical_json(orjson.loads(dumped))))
-        return self._hashed[1]
+        return parts_digest({name: part.hash for name, part in self._current().items()})
 
     async def checkpoint(self) -> bytes:
         """An opaque point to roll back to; cheaper than a snapshot."""
-        if self._dumped is None:
-            self._dumped = self._ready().dump()
-        return self._dumped
+        self._current()
+        return self._dump()
 
     async def rollback(self, checkpoint: bytes) -> None:
         """Go back to a checkpoint of any session of this environment."""
@@ -343,10 +353,26 @@ class NativeSession:
             if self._environment is None:
                 self._environment = self._cls(self._cls.state_type().model_construct())
             self._environment.restore(checkpoint)
-        self._dumped = None
+        self._fresh = False
 
     async def close(self) -> None:
         self._environment = None
+
+    def _dump(self) -> bytes:
+        return b"{" + b",".join(part.text for part in self._parts.values()) + b"}"
+
+    def _current(self) -> dict[str, _Part]:
+        if not self._fresh:
+            state = self._ready().state
+            serializer = type(state).__pydantic_serializer__
+            for name in type(state).model_fields:
+                text = serializer.to_json(state, include={name})[1:-1]
+                known = self._parts.get(name)
+                if known is None or known.text != text:
+                    value = orjson.loads(b"{" + text + b"}")[name]
+                    self._parts[name] = _Part(text, value, content_hash(value))
+            self._fresh = True
+        return self._parts
 
     def _ready(self) -> Environment[Any]:
         if self._environment is None:

@@ -8,7 +8,7 @@ from typing import Any
 from chatmodel import Phrasebook
 from grounding.fields import SchemaField, input_fields
 from grounding.names import is_identifier
-from grounding.references import pick
+from grounding.references import ONLY, pick
 from grounding.values import ValuePool, array_item, candidate_values
 from trajectory import Composite, FromOutput, FromUser, GoldCall, JsonObject, Provenance, ToolSpec
 
@@ -111,7 +111,7 @@ class Assigner:
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
                 continue
             if internal:
-                options = self._from_outputs(leaf, sources[leaf.path], context, rng)
+                options = self._from_outputs(leaf, self._lasting(tool, sources[leaf.path], context), context, rng)
             else:
                 options = [self._said(tool, leaf, value, context) for value in self._said_values(leaf, tool, rng)]
             if leaf.required:
@@ -121,6 +121,16 @@ class Assigner:
                 if options:
                     optional[leaf.path] = options
         return Plan(required, optional, self._joint_rows(tool, sources, context, rng), self.optional)
+
+    def _lasting(self, tool: str, sources: Sequence[tuple[int, str]], context: Context) -> Sequence[tuple[int, str]]:
+        """Sources for a call: what a conversation has just taken away it does not use, what it has made it keeps."""
+        kept = [(call, path) for call, path in sources if not self._destroys(context.calls[call].tool)]
+        if not self._destroys(tool):
+            return kept
+        return [(call, path) for call, path in kept if context.calls[call].effect == "read"]
+
+    def _destroys(self, tool: str) -> bool:
+        return self.tools[tool].annotations.destructive_hint is True
 
     def _said_values(self, leaf: SchemaField, tool: str, rng: random.Random) -> list[Any]:
         item = array_item(leaf, self.tools[tool].input_schema)
@@ -149,7 +159,9 @@ class Assigner:
         options: list[Option] = []
         seen: set[str] = set()
         for call, path in sources:
-            for value, selectors in pick(context.calls[call].result, path, rng, preferred):
+            asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
+            only = 1.0 if asked else ONLY
+            for value, selectors in pick(context.calls[call].result, path, rng, preferred, only):
                 if isinstance(value, list) or repr(value) in seen or not _types_fit(value, leaf):
                     continue
                 seen.add(repr(value))

@@ -15,6 +15,8 @@ from grounding.paths import Level, find, get
 from trajectory import FromOutput, Selector
 
 LONGEST_SAID = 60
+ONLY = 0.4
+"""How often the only row of a list is left undescribed."""
 _NAMES = frozenset({"name", "title", "subject", "label", "item", "headline", "nickname", "summary"})
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "balance", "rate"})
 _PAST = frozenset(
@@ -26,13 +28,14 @@ class Unresolved(Exception):
     """A reference does not lead to exactly one value in this result."""
 
 
-def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = ()) -> Selector | None:
+def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY) -> Selector | None:
     """A selector that picks the row of a level out, or None if nothing that a person could say does.
 
     Args:
         preferred: Fields that people are known to use for this kind of thing; others come after them.
+        only: Probability that the only row of a list is left undescribed.
     """
-    if len(level.rows) == 1:
+    if len(level.rows) == 1 and (not isinstance(level.row, dict) or rng.random() < only):
         return Selector(rows=level.path, how="only")
     if not isinstance(level.row, dict):
         return None
@@ -41,7 +44,7 @@ def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = ()) 
         weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
         options += [(weight * likely, selector) for likely, selector in _ways(level, field)]
     if not options:
-        return None
+        return Selector(rows=level.path, how="only") if len(level.rows) == 1 else None
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
 
 
@@ -73,7 +76,7 @@ def _ways(level: Level, field: str) -> list[tuple[float, Selector]]:
     comparable = (as_moment(own) is not None and set(words(field)) & _PAST) or (
         set(words(field)) & _PRICES and isinstance(own, int | float)
     )
-    if comparable and all(type(value) is type(own) for value in values) and values.count(own) == 1:
+    if len(values) > 1 and comparable and all(type(value) is type(own) for value in values) and values.count(own) == 1:
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):
             if own == extreme:
                 found.append(
@@ -97,14 +100,14 @@ def _likely(field: str, value: Any) -> float:
 
 
 def pick(
-    result: Any, path: str, rng: random.Random, preferred: Sequence[str] = ()
+    result: Any, path: str, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY
 ) -> list[tuple[Any, tuple[Selector, ...]]]:
     """All values at a path that can be told apart, each with its selectors, in document order."""
     found = []
     for match in find(result, path):
         if match.value is None or match.value == "" or isinstance(match.value, dict):
             continue
-        chosen = [choose_row(level, rng, preferred) for level in match.levels]
+        chosen = [choose_row(level, rng, preferred, only) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)
         if len(selectors) == len(chosen):
             found.append((match.value, selectors))

@@ -1,7 +1,7 @@
 """Who the simulated user is, and how they open a conversation."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chatmodel import Phrasebook, pick_text
@@ -41,8 +41,8 @@ def make_persona(
 ) -> tuple[Persona, str]:
     """A persona and the scenario in one sentence; the name is the one that the calls are about, where there is one."""
     names = _names(phrasebook.name_from, state)
-    mentioned = [name for name in names if any(_holds(result, name) for result in results)] if len(names) > 1 else names
-    name = mentioned[0] if mentioned else rng.choice(names or NAMES)
+    mentioned = next(filter(set(names).__contains__, _texts(results)), None) if len(names) > 1 else None
+    name = mentioned or rng.choice(names or NAMES)
     persona = Persona(name=name, role=rng.choice(phrasebook.roles), style=rng.choice(STYLES))
     scenario = pick_text(phrasebook.scenarios, {"name": name, "role": persona.role}, rng)
     return persona, scenario or f"{name}, {persona.role}, has a few things to get done."
@@ -76,9 +76,10 @@ def _children(node: JsonObject, part: str) -> list[Any]:
     return list(node.values()) if part == "*" else [node[part]] if part in node else []
 
 
-def _holds(result: Any, name: str) -> bool:
-    if isinstance(result, dict):
-        return any(_holds(value, name) for value in result.values())
-    if isinstance(result, list):
-        return any(_holds(value, name) for value in result)
-    return bool(result == name)
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a result in their order: the first name in it is whom it is about."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

@@ -8,6 +8,7 @@ from typing import Any
 from chatmodel import EntityPhrases, Wording, capital, pick_text
 from chatmodel.templates import slots
 from grounding import leaves, needed, selector_key
+from grounding.paths import find
 from querygen.partition import producers_of
 from trajectory import FromOutput, FromUser, GoldCall, Known, Selector
 
@@ -44,6 +45,8 @@ class Memory:
     """Keys of known entries that the user has said."""
     things: dict[tuple[str, str], int] = field(default_factory=dict)
     """(parameter, value) to the turn in which it was last talked about."""
+    latest: dict[str, str] = field(default_factory=dict)
+    """Noun to the value that it stands for when nothing else is said."""
     turn: int = 0
 
 
@@ -86,12 +89,18 @@ class RequestWriter:
         sentences: list[str] = []
         for number, (goal, want) in enumerate(zip(goals, wants, strict=True)):
             tells = [self._tells(index, told, said) for index in _serving(self.calls, start, goal, goals[:number])]
-            about_user = tells[0] if number == 0 and goal != start and self.rng.random() < 0.6 else []
+            first = number == 0 and goal != start and self._is_identity(start) and self.rng.random() < 0.6
+            about_user = tells[0] if first else []
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for found in rest for sentence in found)]
         self.memory.said |= said
         self._remember(start, stop)
         return Request(" ".join(sentences), capital("; ".join(map(self._intent, goals))), frozenset(said))
+
+    def _is_identity(self, index: int) -> bool:
+        """True if a call is made with what a person says of themselves: required, and no choice from a list."""
+        tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]
+        return all(name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments)
 
     def _required(self, start: int, stop: int) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter."""
@@ -102,8 +111,13 @@ class RequestWriter:
                 if isinstance(source, FromUser) and path.split(".")[0].split("[")[0] in required:
                     found.add(source.known)
                 elif isinstance(source, FromOutput):
-                    found |= {selector_key(source.call, selector) for selector in source.selectors}
+                    rows = {selector.rows: selector for selector in source.selectors}
+                    found |= {selector_key(source.call, rows[path]) for path in rows if self._has_choice(source, path)}
         return found
+
+    def _has_choice(self, source: FromOutput, rows: str) -> bool:
+        """True if a list has more than one row, so that an agent would have to ask which one is meant."""
+        return any(len(match.value) > 1 for match in find(self.calls[source.call].result, rows))
 
     def _goal(self, goal: int, number: int, held: set[str], said: set[str]) -> str:
         """One goal as a sentence; marks the known entries that it says."""
@@ -147,13 +161,11 @@ class RequestWriter:
     def reference(self, name: str, value: Any, source: FromOutput, user: int, held: set[str]) -> tuple[str, list[str]]:
         """How the user refers to a thing whose id they do not know, and the known keys that this says."""
         entity = self.wording.entity(name)
-        last = self.memory.things.get((name, str(value)))
-        if last is not None:
-            return self.rng.choice(
-                (f"that {entity.noun}", f"the same {entity.noun}")
-                if last < self.memory.turn
-                else (f"that {entity.noun}",)
-            ), []
+        last = self.memory.things.get((name, str(value)), self.memory.turn)
+        if self.memory.latest.get(entity.noun) == str(value) and self.memory.turn - last <= 1:
+            words = (f"that {entity.noun}", f"the same {entity.noun}")
+            return self.rng.choice(words if last < self.memory.turn else words[:1]), []
+        self.memory.latest[entity.noun] = str(value)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         keys = [selector_key(source.call, selector) for selector in picks]
         if picks and held & set(keys):
@@ -161,7 +173,21 @@ class RequestWriter:
         if picks:
             inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
             return inner + self._outer(picks[:-1], source), keys
+        named = self._named_by_lookup(name, source, held)
+        if named is not None:
+            return named
         return self._only(entity, value, source), []
+
+    def _named_by_lookup(self, name: str, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
+        """A thing that was looked up by its name is called by it: the look-up itself goes without saying."""
+        entity, lookup = self.wording.entity(name), self.calls[source.call]
+        for parameter, origin in lookup.provenance.items():
+            if parameter in entity.by and isinstance(origin, FromUser) and origin.known not in held:
+                known = self.known[origin.known]
+                return self.wording.describe(
+                    name, known.model_copy(update={"slot": f"{name}|{parameter}"}), self.rng
+                ), [known.key]
+        return None
 
     def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
         """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
@@ -170,13 +196,11 @@ class RequestWriter:
             return self.rng.choice((f"the new {entity.noun}", f"the {entity.noun} from just now"))
         for name, origin in producer.provenance.items():
             owner = self.wording.entity(name)
-            if (
-                isinstance(origin, FromOutput)
-                and owner.noun != entity.noun
-                and (name, str(producer.arguments[name])) in self.memory.things
-            ):
+            picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
+            if picked and owner.noun != entity.noun and (name, str(producer.arguments[name])) in self.memory.things:
                 return f"the {entity.noun} in that {owner.noun}"
-        return self.rng.choice(entity.own or (f"the {entity.noun}",))
+        unmentioned = [phrase for phrase in entity.own if not phrase.startswith(("that ", "it", "this "))]
+        return self.rng.choice(unmentioned or [f"the {entity.noun}"])
 
     def _outer(self, picks: Sequence[Selector], source: FromOutput) -> str:
         """Further down: "... of the order from 3 March"."""
@@ -212,7 +236,9 @@ class RequestWriter:
         for index in range(start, stop):
             for name, source in self.calls[index].provenance.items():
                 if isinstance(source, FromOutput):
-                    self.memory.things[name, str(self.calls[index].arguments[name])] = self.memory.turn
+                    value = str(self.calls[index].arguments[name])
+                    self.memory.things[name, value] = self.memory.turn
+                    self.memory.latest.setdefault(self.wording.entity(name).noun, value)
         self.memory.turn += 1
 
     def _intent(self, goal: int) -> str:

@@ -58,7 +58,7 @@ class TaskWriter:
         """One task. The gold calls are made again on a fresh state, so that nothing rests on the search's own word.
 
         Raises:
-            Dropped: The words give away what the user cannot know, the gold run cannot be repeated, the checks are weak.
+            Dropped: The words give away what the user cannot know, the gold run fails now, or the checks are weak.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
         cuts = partition(grounded.calls, rng, self.settings.mean_calls)

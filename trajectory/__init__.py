@@ -1,6 +1,15 @@
 """The records that flow through trajsmith, their ids and the error vocabulary."""
 
-from trajectory.canonical import JsonObject, JsonValue, canonical_json, content_hash, derive_seed, hash_bytes
+from trajectory.canonical import (
+    JsonObject,
+    JsonValue,
+    canonical_json,
+    content_hash,
+    derive_seed,
+    hash_bytes,
+    parts_digest,
+    state_digest,
+)
 from trajectory.chain import Chain, Dependency
 from trajectory.environment import EnvironmentSpec
 from trajectory.errors import (
@@ -89,4 +98,6 @@ __all__ = [
     "environment_boundary",
     "first_fault",
     "hash_bytes",
+    "parts_digest",
+    "state_digest",
 ]

@@ -35,6 +35,16 @@ def hash_bytes(data: bytes, length: int = 32) -> str:
     return hashlib.sha256(data).hexdigest()[:length]
 
 
+def state_digest(state: JsonObject) -> str:
+    """Hash of a state, made of the hashes of its top-level parts: a part that did not change need not be read again."""
+    return parts_digest({name: content_hash(part) for name, part in state.items()})
+
+
+def parts_digest(hashes: dict[str, str]) -> str:
+    """The same from the hashes of the parts."""
+    return content_hash(hashes)
+
+
 def derive_seed(*parts: int | str) -> int:
     """A 63-bit seed from any parts, the same in every process (Python's own `hash` is salted)."""
     return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:8], "big") >> 1

@@ -49,7 +49,7 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: Progress) 
 async def _one(world: World, task: Task, trajectory: Trajectory, report: ReplayReport) -> None:
     async with world.places[trajectory.environment].session() as session:
         try:
-            found = await replay(trajectory, world.run.get_state(task.initial_state), session)
+            found = await replay(trajectory, world.state(task.initial_state), session)
         except EnvironmentFault as fault:
             report.undecided.append((trajectory.id, str(fault)))
             return

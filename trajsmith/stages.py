@@ -44,13 +44,13 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
             return (await world.grounder(chain.environment, chain.state).ground(chain, session),)
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
-        state = world.run.get_state(grounded.initial_state)
+        state = world.state(grounded.initial_state)
         async with world.places[grounded.environment].session() as session:
             return (await world.writer(grounded.environment).write(grounded, state, session),)
 
     async def play(task: Task) -> tuple[Trajectory, ...]:
         place = world.places[task.environments[0]]
-        state = world.run.get_state(task.initial_state)
+        state = world.state(task.initial_state)
         played = []
         for candidate in range(config.play.candidates):
             agent, user = ScriptedAgent(task, place.wording, candidate), ScriptedUser(task, place.wording, candidate)
@@ -61,7 +61,7 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
 
     async def verify(pair: tuple[Task, Trajectory]) -> tuple[Verdict]:
         task, trajectory = pair
-        state = world.run.get_state(task.initial_state)
+        state = world.state(task.initial_state)
         async with world.places[trajectory.environment].session() as session:
             return (await verify_trajectory(task, trajectory, state, session),)
 

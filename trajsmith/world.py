@@ -47,6 +47,8 @@ class World:
         self.run = run
         self.places = places
         self.grounder = lru_cache(maxsize=256)(self._grounder)
+        self.state = lru_cache(maxsize=64)(run.get_state)
+        """Initial state by hash; shared, so it must not be changed."""
 
     @classmethod
     async def open(cls, config: RunConfig, run: RunDirectory) -> "World":
@@ -97,7 +99,7 @@ class World:
 
     def _grounder(self, environment: str, state: str) -> Grounder:
         place = self.places[environment]
-        return Grounder(place.spec, self.run.get_state(state), place.wording.phrasebook, self.config.ground)
+        return Grounder(place.spec, self.state(state), place.wording.phrasebook, self.config.ground)
 
     def writer(self, environment: str) -> TaskWriter:
         place = self.places[environment]

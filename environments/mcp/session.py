@@ -8,7 +8,7 @@ from environments.mcp.server import LiveServer
 from environments.mcp.settings import McpSettings, StateSettings
 from environments.mcp.tools import ArgumentChecks
 from environments.session import ToolResult
-from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, content_hash, first_fault
+from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, state_digest, first_fault
 
 
 class McpSession:
@@ -63,7 +63,7 @@ class McpSession:
         return self._seen
 
     async def state_hash(self) -> str:
-        return content_hash(await self.snapshot())
+        return state_digest(await self.snapshot())
 
     async def close(self) -> None:
         """End the server's process group and remove the workspace; the session can be reset again."""

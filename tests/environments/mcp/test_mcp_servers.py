@@ -1,5 +1,7 @@
 """The three servers that the configurations name, as they come from npm and PyPI."""
 
+import asyncio
+import functools
 import random
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.servers
 
 
+@functools.cache
 def configured(name: str) -> McpSource:
     settings = McpSettings.model_validate(
         yaml.safe_load((ROOT / f"configs/mcp_{name}.yaml").read_text())["environments"][0]["mcp"]
@@ -87,21 +90,21 @@ async def test_every_tool_works_effects_are_as_declared_and_replay_gives_the_sam
     wording = Wording(source.phrasebook, spec.tools)
     first, second = await source.open(), await source.open()
     try:
-        for state in await source.states(7):
-            await first.reset(state)
-            await second.reset(state)
-            before = await first.state_hash()
-            assert await second.state_hash() == before
+        states = await source.states(7)
+        for state in (states[0], states[-1]):
+            await asyncio.gather(first.reset(state), second.reset(state))
+            before, again = await asyncio.gather(first.state_hash(), second.state_hash())
+            assert again == before
             for tool, arguments, expected in SCRIPTS[name]:
-                result = await first.call(tool, arguments)
+                result, other = await asyncio.gather(first.call(tool, arguments), second.call(tool, arguments))
                 assert result.ok, (tool, result.text)
                 assert expected in result.text
                 told = wording.results(source.phrasebook.tools[tool].done, result.content, arguments, random.Random(1))
                 assert told, tool
-                assert (await second.call(tool, arguments)).hash == result.hash
-                after = await first.state_hash()
+                assert other.hash == result.hash
+                after, again = await asyncio.gather(first.state_hash(), second.state_hash())
                 assert (after != before) == spec.tool(tool).declares_write, tool
-                assert await second.state_hash() == after
+                assert again == after
                 before = after
     finally:
         await first.close()
@@ -119,5 +122,4 @@ async def test_the_phrasebook_speaks_of_what_the_server_has(name):
         for template in (*phrases.ask, *phrases.say, *phrases.narrate, *phrases.confirm):
             assert slots(template) <= tool.parameters.keys(), (tool.name, template)
         assert bool(phrases.confirm) == tool.declares_write
-    states = await source.states(1)
-    assert len(states) >= 3
+    assert len(await source.states(1)) >= 3
