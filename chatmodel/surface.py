@@ -8,6 +8,8 @@ from typing import Any
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
 _SPACES = re.compile(r"[\s_]+")
+_STARTS = r"(?<![\w.])(?!(?<=\d,)\d{3}(?!\d))"
+"""Where a form may start: not inside a word or number, nor at the 500 of 1,500."""
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 
 
@@ -66,7 +68,7 @@ def say(value: Any) -> str:
     if isinstance(value, bool):
         return yes_no(value)
     if isinstance(value, float):
-        return f"{value:.10g}"
+        return f"{value:.10g}" if abs(value) < 1e10 else f"{value:.15g}"
     if isinstance(value, list):
         return words(say(item) for item in value)
     if isinstance(value, dict):
@@ -91,7 +93,7 @@ def forms(value: Any) -> list[str]:
 
 
 def _number_forms(value: int | float) -> list[str]:
-    found = [f"{value}", f"{value:,}"]
+    found = [f"{value}", f"{value:,}", say(value)]
     if float(value).is_integer():
         found += [f"{int(value)}", f"{int(value):,}"]
     found += [f"{value:.2f}", f"{value:,.2f}"]
@@ -116,4 +118,4 @@ def _date_forms(moment: date, iso: str) -> list[str]:
 def mentions(text: str, value: Any) -> bool:
     """True if the text tells the value in one of its usual forms, as whole words or numbers."""
     haystack = " ".join(text.lower().split())
-    return any(re.search(rf"(?<![\w.]){re.escape(form)}(?![\w]|[.,]\d)", haystack) for form in forms(value))
+    return any(re.search(rf"{_STARTS}{re.escape(form)}(?![\w]|[.,]\d)", haystack) for form in forms(value))

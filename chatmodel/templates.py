@@ -12,7 +12,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from chatmodel import surface
 from trajectory import InputError
 
-
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 
 
@@ -76,7 +75,7 @@ def render(template: str, values: dict[str, Any]) -> str | None:
         text = _compiled(template).render(values)
     except (TemplateError, TypeError, ValueError, KeyError, IndexError):
         return None
-    return " ".join(text.split())
+    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
 
 
 def join_rows(rows: Sequence[Any], template: str, limit: int = 10) -> str:

@@ -7,7 +7,7 @@ its moves hide which value changed. Ours names every changed leaf, and walks pas
 
 from collections.abc import Iterator
 
-from trajectory import JsonObject, JsonValue
+from trajectory import JsonObject, JsonValue, canonical_json
 
 
 def escape(part: str) -> str:
@@ -32,8 +32,10 @@ def _walk(path: str, before: JsonValue, after: JsonValue) -> Iterator[JsonObject
 
 
 def _same(before: JsonValue, after: JsonValue) -> bool:
-    """Equality that tells True from 1, which Python's own does not; containers are compared deeper by the walk."""
-    return type(before) is type(after) and bool(before == after)
+    """Equality that tells True from 1 and 1 from 1.0 at any depth, which Python's own does not."""
+    if type(before) is not type(after) or before != after:
+        return False
+    return not isinstance(before, dict | list) or canonical_json(before) == canonical_json(after)
 
 
 def _walk_object(path: str, before: JsonObject, after: JsonObject) -> Iterator[JsonObject]:
@@ -49,7 +51,7 @@ def _walk_object(path: str, before: JsonObject, after: JsonObject) -> Iterator[J
 
 def _walk_array(path: str, before: list[JsonValue], after: list[JsonValue]) -> Iterator[JsonObject]:
     common = min(len(before), len(after))
-    if len(before) > len(after) and before[-common:] == after if common else False:
+    if common and len(before) > len(after) and _same(before[-common:], after):
         for index in reversed(range(len(before) - common)):
             yield {"op": "remove", "path": f"{path}/{index}"}
         return

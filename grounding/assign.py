@@ -1,13 +1,13 @@
 """Arguments for one call: leaves filled from earlier results, from what a user may say, or left to their defaults."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from chatmodel import Phrasebook
 from grounding.fields import SchemaField, input_fields
-from grounding.names import is_identifier
+from grounding.names import is_identifier, takes_away
 from grounding.references import ONLY, pick
 from grounding.values import ValuePool, array_item, candidate_values
 from trajectory import Composite, FromOutput, FromUser, GoldCall, JsonObject, Provenance, ToolSpec
@@ -106,6 +106,7 @@ class Assigner:
         """
         required: dict[str, list[Option]] = {}
         optional: dict[str, list[Option]] = {}
+        gone = self._gone(context)
         for leaf in self.fields[tool]:
             internal = leaf.path in sources
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
@@ -113,7 +114,8 @@ class Assigner:
             if internal:
                 options = self._from_outputs(leaf, self._lasting(tool, sources[leaf.path], context), context, rng)
             else:
-                options = [self._said(tool, leaf, value, context) for value in self._said_values(leaf, tool, rng)]
+                values = [value for value in self._said_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
+                options = [self._said(tool, leaf, value, context) for value in values]
             if leaf.required:
                 required[leaf.path] = options
             else:
@@ -130,7 +132,15 @@ class Assigner:
         return [(call, path) for call, path in kept if context.calls[call].effect == "read"]
 
     def _destroys(self, tool: str) -> bool:
-        return self.tools[tool].annotations.destructive_hint is True
+        """True if the tool declares, or its name says, that something is gone afterwards."""
+        return (takes_away(tool) and self.tools[tool].declares_write) or self.tools[
+            tool
+        ].annotations.destructive_hint is True
+
+    def _gone(self, context: Context) -> set[str]:
+        """Texts that named things which the conversation has taken away or moved."""
+        calls = [call for call in context.calls if takes_away(call.tool) and call.effect == "write"]
+        return {value for call in calls for value in _texts(call.arguments)}
 
     def _said_values(self, leaf: SchemaField, tool: str, rng: random.Random) -> list[Any]:
         item = array_item(leaf, self.tools[tool].input_schema)
@@ -191,6 +201,15 @@ class Assigner:
             {path: self._said(tool, leaves[path], rows[row], context) for path, rows in tables.items()}
             for row in chosen
         ]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def _types_fit(value: Any, leaf: SchemaField) -> bool:

@@ -20,6 +20,7 @@ GENERIC = frozenset({
 _WORDS_ON_ID = frozenset(
     {"valid", "avoid", "paid", "prepaid", "unpaid", "grid", "liquid", "solid", "hybrid", "rapid", "fluid", "covid"}
 )
+_AWAY = frozenset({"delete", "remove", "move", "rename", "archive", "drop", "destroy", "purge", "trash"})
 _VERBS = frozenset({
     "get", "list", "find", "search", "create", "add", "update", "delete", "remove", "set", "show", "read", "fetch",
     "query", "lookup", "look", "up", "make", "cancel", "change", "check", "view", "retrieve", "open", "close", "all",
@@ -48,6 +49,12 @@ def words(name: str) -> tuple[str, ...]:
 def tool_noun(tool: str) -> tuple[str, ...]:
     """The words of a tool's name that name its object: get_order_details -> (order, detail)."""
     return tuple(word for word in words(tool) if word not in _VERBS)
+
+
+def takes_away(tool: str) -> bool:
+    """True if a tool's name says that what it is given is not there any more afterwards."""
+    parts = words(tool)
+    return bool(parts) and parts[0] in _AWAY
 
 
 def is_identifier(name: str) -> bool:

@@ -207,8 +207,11 @@ class _Search:
 
 
 def is_empty(result: ToolResult) -> bool:
-    """True if a result holds nothing: an empty text, list or object, or only such under a single key."""
-    content: Any = result.content
-    while isinstance(content, Mapping) and len(content) == 1:
-        content = next(iter(content.values()))
-    return content in (None, "", [], {})
+    """True if a result holds nothing: an empty text or list, null, or an object of only such."""
+    return _holds_nothing(result.content)
+
+
+def _holds_nothing(content: Any) -> bool:
+    if isinstance(content, Mapping):
+        return all(_holds_nothing(value) for value in content.values())
+    return content in (None, "", [])

@@ -159,9 +159,9 @@ class TaskWriter:
 
     def facts(self, call: GoldCall) -> list[JsonValue]:
         """Values of a result that an answer must tell: as the phrasebook has it, else the first telling ones."""
-        paths = self.wording.tool(call.tool).facts
-        if paths:
-            found = [match.value for path in paths for match in find(call.result, path)]
+        phrases = self.wording.tool(call.tool)
+        if phrases.facts or phrases.done:
+            found = [match.value for path in phrases.facts for match in find(call.result, path)]
         else:
             found = telling_values(call.result)
         return [value for value in dict.fromkeys(map(_plain, found)) if value is not None]

@@ -1,0 +1,37 @@
+"""The boundary around foreign code: everything becomes a fault, but not what was raised on purpose."""
+
+import pytest
+
+from trajectory import Dropped, EnvironmentFault, InputError, RunError, ToolError, environment_boundary
+
+
+def test_foreign_exceptions_become_faults() -> None:
+    with pytest.raises(EnvironmentFault, match=r"shop\.pay: crash: ZeroDivisionError: by zero") as caught:
+        with environment_boundary("shop", "pay"):
+            raise ZeroDivisionError("by zero")
+    assert (caught.value.kind, caught.value.environment, caught.value.tool) == ("crash", "shop", "pay")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ToolError("no"), id="refusal"),
+        pytest.param(InputError("wrong"), id="input"),
+        pytest.param(Dropped("why", "detail"), id="dropped"),
+        pytest.param(EnvironmentFault("timeout", "shop", "slow"), id="fault"),
+    ],
+)
+def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, environment_boundary("shop"):
+        raise error
+    assert caught.value is error
+
+
+def test_exit_codes() -> None:
+    assert (InputError.exit_code, RunError.exit_code, EnvironmentFault.exit_code) == (2, 1, 1)
+
+
+def test_a_drop_tells_reason_and_detail() -> None:
+    assert str(Dropped("too_few_calls", "2 of 6")) == "too_few_calls: 2 of 6"
+    assert str(Dropped("too_few_calls")) == "too_few_calls"
