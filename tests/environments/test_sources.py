@@ -1,0 +1,140 @@
+"""Where environments come from: the library by name, one's own by file; what is wrong with either."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from environments.library import library_environment
+from environments.native_source import file_source, library_source
+from environments.sources import EnvironmentSettings, open_source
+from trajectory import InputError, first_fault
+
+GOOD = '''
+from datetime import datetime
+from environments import Environment, EnvironmentState, tool
+
+
+class {name}State(EnvironmentState):
+    notes: dict[str, str] = {{}}
+
+
+class {name}(Environment[{name}State]):
+    """Notes on paper."""
+
+    @classmethod
+    def seed_state(cls, size: str, seed: int) -> {name}State:
+        return {name}State(now=datetime(2026, 1, 1), seed=seed, notes={{"N1": size}})
+
+    @tool(effect="read")
+    def read_note(self, note_id: str) -> str:
+        """Read a note."""
+        return self.lookup(self.state.notes, note_id, "note") + "{tail}"
+'''
+SIZES = {"small": 2, "medium": 1}
+
+
+def written(path: Path, *names: str, tail: str = "") -> Path:
+    path.write_text("".join(GOOD.format(name=name, tail=tail) for name in names))
+    return path
+
+
+async def test_an_environment_from_a_file(tmp_path: Path) -> None:
+    source = file_source(str(written(tmp_path / "paper.py", "Paper")), SIZES, None)
+    session = await source.open()
+    await session.reset((await source.states(1))[0])
+    assert source.name == "paper"
+    assert (await session.call("read_note", {"note_id": "N1"})).content == {"result": "small"}
+
+
+async def test_the_same_seed_gives_the_same_states(tmp_path: Path) -> None:
+    source = file_source(str(written(tmp_path / "paper2.py", "Paper")), SIZES, None)
+    states = await source.states(1)
+    assert [state["notes"]["N1"] for state in states] == ["small", "small", "medium"]
+    assert states == await source.states(1)
+    assert states != await source.states(2)
+    assert states[0] != states[1]
+
+
+def test_a_class_is_named_where_there_are_several(tmp_path: Path) -> None:
+    path = written(tmp_path / "two.py", "Paper", "Stone")
+    with pytest.raises(InputError, match="expected one Environment class, found Paper, Stone"):
+        file_source(str(path), SIZES, None)
+    assert file_source(f"{path}:Stone", SIZES, None).name == "stone"
+
+
+@pytest.mark.parametrize(
+    ("reference", "content", "reason"),
+    [
+        pytest.param("none.py", None, r"environment file not found: .*none\.py", id="no-file"),
+        pytest.param("a.py", "x = 1\n\nraise ValueError('bad\\nday')\n", r"a\.py:3: ValueError: bad day", id="raises"),
+        pytest.param("b.py", "\nimport no_such_package\n", r"b\.py:2: ModuleNotFoundError: No module named", id="import-error"),
+        pytest.param("c.py", "x = 1\ndef f(:\n", r"c\.py:2: SyntaxError: ", id="syntax"),
+        pytest.param("d.py", "def f():\n    return 1 / 0\n\n\nf()\n", r"d\.py:2: ZeroDivisionError", id="deepest-own-line"),
+        pytest.param("e.py", "import json\njson.loads('{')\n", r"e\.py:2: JSONDecodeError", id="raised-in-a-library"),
+        pytest.param("f.py", "x = 1\n", "expected one Environment class, found none", id="no-class"),
+        pytest.param("g.py:Rock", "x = 1\n", "there is no Environment class named 'Rock'", id="no-such-class"),
+        pytest.param("h.py:x", "x = 1\n", "there is no Environment class named 'x'", id="name-of-something-else"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_a_bad_file_names_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, content: str | None, reason: str, relative: bool
+) -> None:
+    if content is not None:
+        (tmp_path / reference.partition(":")[0]).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=reason) as caught:
+        file_source(reference if relative else str(tmp_path / reference), SIZES, None)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    """Two files called env.py in two folders are two environments with two versions."""
+    paths = [tmp_path / "one" / "env.py", tmp_path / "two" / "env.py"]
+    for path in paths:
+        path.parent.mkdir()
+    first = file_source(str(written(paths[0], "Paper", tail="!")), SIZES, None)
+    second = file_source(str(written(paths[1], "Paper", tail="?")), SIZES, None)
+    assert first.phrases.parent == paths[0].parent
+    assert asyncio.run(first.spec()).version != asyncio.run(second.spec()).version
+
+
+def test_a_phrasebook_beside_the_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "phrases.yaml").write_text("roles: [reader]\n")
+    assert file_source(str(written(tmp_path / "paper3.py", "Paper")), SIZES, None).phrasebook.roles == ("reader",)
+
+
+def test_code_of_a_file_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "evil.py"
+    path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    with pytest.raises(InputError, match="set `trusted: true` beside it"):
+        open_source(EnvironmentSettings(python=str(path)))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param({}, "there is none", id="none"),
+        pytest.param({"library": "retail", "python": "a.py"}, "there is library and python", id="two"),
+        pytest.param({"library": "retail", "states": {"huge": 1}}, "'small', 'medium' or 'large'", id="no-such-size"),
+        pytest.param({"library": "retail", "states": {"small": 0}}, "greater than 0", id="no-states"),
+    ],
+)
+def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        EnvironmentSettings.model_validate(given)
+    assert reason in first_fault(caught.value)
+
+
+def test_an_unknown_name_lists_those_that_there_are() -> None:
+    with pytest.raises(InputError, match="no environment named 'retial' in the library; there are: .*retail"):
+        library_environment("retial")
+
+
+def test_the_library_is_a_source_like_any_other() -> None:
+    source = open_source(EnvironmentSettings(library="retail"))
+    assert source.name == library_source("retail", {}).name == "retail"
+    assert source.phrasebook.tools
