@@ -75,7 +75,9 @@ def render(template: str, values: dict[str, Any]) -> str | None:
         text = _compiled(template).render(values)
     except (TemplateError, TypeError, ValueError, KeyError, IndexError):
         return None
-    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
+    if "\n" in text.strip():
+        return text.strip("\n").rstrip()  # what a tool printed keeps its lines and its indentation
+    return " ".join(text.split())
 
 
 def join_rows(rows: Sequence[Any], template: str, limit: int = 10) -> str:

@@ -183,22 +183,25 @@ class Environment(Generic[StateT]):
             parsed = found.arguments.model_validate_json(canonical_json(arguments))
         except ValidationError as error:
             return ToolResult.refusal("invalid_arguments", first_fault(error))
+        except InputError as error:
+            return ToolResult.refusal("invalid_arguments", str(error))
         before = before or (self.dump() if found.effect == "write" else None)
         values = {field: getattr(parsed, field) for field in type(parsed).model_fields}
         try:
             with environment_boundary(self.environment_name(), name):
                 value = getattr(self, found.method)(**values)
         except ToolError as refusal:
-            if found.effect == "write" and before is not None and self.dump() != before:
+            if before is not None and self.dump() != before:
                 self.restore(before)
             return ToolResult.refusal("refused", str(refusal))
         return ToolResult(self._dump_result(found, value))
 
     def _dump_result(self, found: NativeTool, value: Any) -> JsonObject:
         try:
+            found.result.validate_python(value)  # the serializer lets None and unknown choices pass
             content = found.result.dump_python(value, mode="json", warnings="error")
         except (PydanticSerializationError, ValueError) as error:
-            message = " ".join(str(error).split())
+            message = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
             raise EnvironmentFault("output_schema", self.environment_name(), message, found.spec.name) from error
         return {"result": content} if found.wrapped else content
 

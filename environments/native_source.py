@@ -13,7 +13,7 @@ import orjson
 from chatmodel import Phrasebook, load_phrasebook
 from environments.library import library_environment, only_environment, phrases_path
 from environments.native import Environment, NativeSession
-from trajectory import EnvironmentSpec, InputError, JsonObject, derive_seed, environment_boundary
+from trajectory import EnvironmentSpec, InputError, JsonObject, derive_seed, environment_boundary, hash_bytes
 
 
 class NativeSource:
@@ -75,7 +75,7 @@ def file_source(reference: str, sizes: dict[str, int], phrases: Path | None) -> 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InputError(f"environment file not found: {path}")
-    name = f"trajsmith_user_{path.stem}"
+    name = f"trajsmith_user_{path.stem}_{hash_bytes(path.read_bytes(), 8)}"  # two folders may each have an env.py
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise InputError(f"environment file is no Python file: {path}")
@@ -86,7 +86,7 @@ def _import_file(path: Path) -> ModuleType:
     except InputError:
         raise
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == spec.origin]
         line = frames[-1].lineno if frames else getattr(error, "lineno", None)
         message = " ".join(str(error).split())
         raise InputError(f"{path}:{line or 1}: {type(error).__name__}: {message}") from error

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from trajectory import JsonObject, JsonValue
 
+_NAMED = ("properties", "$defs")
+_DATA = ("default", "examples", "const", "enum")
+
 
 def tidy(schema: JsonObject) -> JsonObject:
     """Resolve local `$ref`s in place of `$defs` and remove generated titles. Recursive schemas keep their `$defs`."""
@@ -52,13 +55,13 @@ def _inline(value: JsonValue, definitions: Mapping[str, JsonValue]) -> JsonValue
 
 
 def _without_titles(value: JsonValue, properties: bool = False) -> JsonValue:
-    """Drop `title` keywords, but never a property that is called "title"."""
+    """Drop `title` keywords, but never a property that is called "title", nor anything in data."""
     if isinstance(value, list):
         return [_without_titles(child) for child in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _without_titles(child, key in ("properties", "$defs") and not properties)
+        key: child if key in _DATA and not properties else _without_titles(child, key in _NAMED and not properties)
         for key, child in value.items()
         if properties or key != "title" or not isinstance(child, str)
     }

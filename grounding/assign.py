@@ -115,7 +115,7 @@ class Assigner:
                 options = self._from_outputs(leaf, self._lasting(tool, sources[leaf.path], context), context, rng)
             else:
                 values = [value for value in self._said_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
-                options = [self._said(tool, leaf, value, context) for value in values]
+                options = [self._said(tool, leaf, value, context, len(values) == 1) for value in values]
             if leaf.required:
                 required[leaf.path] = options
             else:
@@ -149,10 +149,11 @@ class Assigner:
         values = candidate_values(item, self.pool, rng)
         return [values[:size] for size in (1, 2) if len(values) >= size]
 
-    def _said(self, tool: str, leaf: SchemaField, value: Any, context: Context) -> Option:
-        """The option that the user says a value; an identity that was said before is not said again."""
+    def _said(self, tool: str, leaf: SchemaField, value: Any, context: Context, sole: bool = False) -> Option:
+        """The option that the user says a value; an identity, or the only value there is, is not said twice."""
         for said, before in context.said.items():
-            if said.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value and self.pool.entries(leaf):
+            same = said.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
+            if same and (sole or self.pool.entries(leaf)):
                 return Option(value, FromUser(known=said), FOCUS)
         number, key = 1, f"{tool}.{leaf.path}"
         while key in context.said and context.said[key] != value:

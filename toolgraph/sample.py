@@ -1,8 +1,8 @@
 """Sampling of tool chains.
 
 `topology` is ours: Algorithms 1 and 2 of EnvFactory (Appendix H) with what the paper promises made certain: every
-required internal parameter of every tool has a producer earlier in the chain, no tool stands twice, and tools that were used
-least come first. `envfactory` follows the paper's pseudocode to the letter; `random_walk` and `weighted_walk`
+required internal parameter of every tool has a producer earlier in the chain, no tool stands twice, and little-used
+tools come first. `envfactory` follows the paper's pseudocode to the letter; `random_walk` and `weighted_walk`
 (Agent-World 3.1.1) are there to compare with.
 """
 

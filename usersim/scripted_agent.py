@@ -263,7 +263,8 @@ class ScriptedAgent:
             source.call for call in turn.gold_calls for _, source, _ in leaves(call) if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        text = " ".join(capital(self._report(index)) for index in goals)
+        reports = [capital(self._report(index)) for index in goals]
+        text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         missing = [fact for fact in turn.answer_facts if not mentions(text, fact)]
         if missing:
             text += f" ({', '.join(say(fact) for fact in missing)})"

@@ -8,7 +8,7 @@ from environments.mcp.server import LiveServer
 from environments.mcp.settings import McpSettings, StateSettings
 from environments.mcp.tools import ArgumentChecks
 from environments.session import ToolResult
-from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, state_digest, first_fault
+from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, first_fault, state_digest
 
 
 class McpSession:
