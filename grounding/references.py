@@ -96,7 +96,9 @@ def _likely(field: str, value: Any) -> float:
         return 5.0
     if as_moment(value) is not None:
         return 2.0
-    return 1.5 if isinstance(value, str) else 0.6
+    if isinstance(value, str):
+        return 1.5 if len(value) <= 30 else 0.3
+    return 0.6
 
 
 def pick(

@@ -84,12 +84,17 @@ class RequestWriter:
         askable = [key for key in open_keys if key in self._required(start, stop)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         said: set[str] = set()
-        wants = [self._goal(goal, number, held, said) for number, goal in enumerate(goals)]
+        wants = []
+        for number, goal in enumerate(goals):
+            wants.append(self._goal(goal, number, held, said))
+            self._notice(goal)
         told = [key for key in open_keys if key not in held and key not in said]
         sentences: list[str] = []
         for number, (goal, want) in enumerate(zip(goals, wants, strict=True)):
             tells = [self._tells(index, told, said) for index in _serving(self.calls, start, goal, goals[:number])]
-            first = number == 0 and goal != start and self._is_identity(start) and self.rng.random() < 0.6
+            first = (
+                start == 0 and number == 0 and goal != start and self._is_identity(start) and self.rng.random() < 0.6
+            )
             about_user = tells[0] if first else []
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for found in rest for sentence in found)]
@@ -100,7 +105,9 @@ class RequestWriter:
     def _is_identity(self, index: int) -> bool:
         """True if a call is made with what a person says of themselves: required, and no choice from a list."""
         tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]
-        return all(name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments)
+        return len(call.arguments) == 1 and all(
+            name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
+        )
 
     def _required(self, start: int, stop: int) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter."""
@@ -234,12 +241,20 @@ class RequestWriter:
 
     def _remember(self, start: int, stop: int) -> None:
         for index in range(start, stop):
+            self._notice(index)
             for name, source in self.calls[index].provenance.items():
                 if isinstance(source, FromOutput):
                     value = str(self.calls[index].arguments[name])
                     self.memory.things[name, value] = self.memory.turn
                     self.memory.latest.setdefault(self.wording.entity(name).noun, value)
         self.memory.turn += 1
+
+    def _notice(self, index: int) -> None:
+        """What a call is about, or has just made, is what "that order" means from now on."""
+        result = self.calls[index].result
+        for name, value in result.items() if isinstance(result, dict) else ():
+            if name in self.wording.phrasebook.entities and isinstance(value, str):
+                self.memory.latest[self.wording.entity(name).noun] = value
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)

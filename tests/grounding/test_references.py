@@ -1,0 +1,183 @@
+"""Paths, and rows picked out in words: what was picked is found again, what is ambiguous is never picked."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grounding import Unresolved, resolve
+from grounding.paths import find, get, join, split
+from grounding.references import pick
+from trajectory import FromOutput, Selector
+
+NAMES = st.sampled_from(["order_id", "status", "total", "placed_at", "name", "lines", "owner", "sku"])
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.sampled_from([0.5, 1.0, "", "a", "b", "red", "2026-03-02", "2026-03-03T10:00:00", "x\ny"])
+)
+DOCUMENTS = st.recursive(
+    VALUES, lambda below: st.lists(below, max_size=4) | st.dictionaries(NAMES, below, max_size=4), max_leaves=25
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "order_id": st.sampled_from(["W1", "W2", "W3"]),
+            "status": VALUES,
+            "total": VALUES,
+            "placed_at": VALUES,
+            "owner": st.fixed_dictionaries({}, optional={"name": VALUES, "owner_id": VALUES}),
+            "lines": st.lists(st.fixed_dictionaries({"sku": st.sampled_from(["A", "B"])}, optional={"name": VALUES}), max_size=3),
+        },
+    ),
+    max_size=5,
+)  # fmt: skip
+PATHS = st.sampled_from(
+    ["$.rows[*].order_id", "$.rows[*].lines[*].sku", "$.rows[*].owner.name", "$.rows[*].lines", "$.rows[*].status"]
+)
+
+
+def every_path(document: Any, path: str = "$") -> list[tuple[str, Any]]:
+    """All nodes of a document with their general paths."""
+    found = [(path, document)]
+    if isinstance(document, dict):
+        for key, value in document.items():
+            found += every_path(value, f"{path}.{key}")
+    elif isinstance(document, list):
+        for value in document:
+            found += every_path(value, f"{path}[*]")
+    return found
+
+
+@given(DOCUMENTS)
+def test_find_gives_all_values_at_a_path_in_order(document: Any) -> None:
+    nodes = every_path(document)
+    for path in {path for path, _ in nodes}:
+        assert [repr(match.value) for match in find(document, path)] == [
+            repr(value) for where, value in nodes if where == path
+        ]
+
+
+@given(DOCUMENTS)
+def test_the_levels_of_a_match_lead_to_it(document: Any) -> None:
+    for path, _ in every_path(document):
+        for match in find(document, path):
+            assert len(match.levels) == path.count("[*]")
+            for level in match.levels:
+                assert path.startswith(level.path + "[*]")
+                assert level.row is level.rows[level.index]
+
+
+@given(DOCUMENTS)
+def test_join_is_the_inverse_of_split(document: Any) -> None:
+    assert [join(split(path)) for path, _ in every_path(document)] == [path for path, _ in every_path(document)]
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        pytest.param("$.rows[*].a", [1, 2], id="rows"),
+        pytest.param("rows[*].a", [1, 2], id="without-the-root"),
+        pytest.param("$.rows", [[{"a": 1}, {"a": 2}, {"b": 3}]], id="the-list-itself"),
+        pytest.param("$.nothing[*].a", [], id="no-such-part"),
+        pytest.param("$.rows.a", [], id="a-list-is-no-object"),
+        pytest.param("$.one[*]", [], id="an-object-is-no-list"),
+    ],
+)
+def test_find(path: str, values: list[Any]) -> None:
+    document = {"rows": [{"a": 1}, {"a": 2}, {"b": 3}], "one": {"a": 4}}
+    assert [match.value for match in find(document, path)] == values
+
+
+def test_a_top_level_list_is_found() -> None:
+    assert [match.value for match in find([{"id": 1}, {"id": 2}], "$[*].id")] == [1, 2]
+
+
+def test_get_inside_a_row() -> None:
+    assert get({"owner": {"name": "Ida"}}, "owner.name") == "Ida"
+    assert get({"owner": None}, "owner.name") is None
+
+
+@given(ROWS, PATHS, st.integers(0, 20), st.sampled_from([0.0, 0.4, 1.0]))
+def test_what_was_picked_resolves_to_the_same_value(rows: list[Any], path: str, seed: int, only: float) -> None:
+    result = {"rows": rows}
+    for value, selectors in pick(result, path, random.Random(seed), (), only):
+        assert resolve(FromOutput(call=0, path=path, selectors=selectors), result) == value
+
+
+@given(DOCUMENTS, st.integers(0, 20))
+def test_what_was_picked_from_anything_resolves_again(document: Any, seed: int) -> None:
+    for path in {path for path, _ in every_path(document)}:
+        for value, selectors in pick(document, path, random.Random(seed)):
+            assert resolve(FromOutput(call=0, path=path, selectors=selectors), document) == value
+
+
+@given(ROWS, st.integers(0, 20))
+def test_rows_that_nothing_tells_apart_are_never_picked(rows: list[Any], seed: int) -> None:
+    """Two copies of every row: no field is unique, no extreme is held by one."""
+    doubled = {"rows": [row for row in rows for _ in range(2)]}
+    assert pick(doubled, "$.rows[*].order_id", random.Random(seed)) == []
+
+
+@given(ROWS, ROWS, PATHS, st.integers(0, 20))
+def test_in_another_result_there_is_one_value_or_none(rows: list[Any], others: list[Any], path: str, seed: int) -> None:
+    """At play time the result may be another one: then the reference leads to one value there, or to `Unresolved`."""
+    values = [match.value for match in find({"rows": others}, path)]
+    for _, selectors in pick({"rows": rows}, path, random.Random(seed)):
+        try:
+            found = resolve(FromOutput(call=0, path=path, selectors=selectors), {"rows": others})
+        except Unresolved as reason:
+            assert f"values at {path}" in str(reason)
+        else:
+            assert found in values
+
+
+@pytest.mark.parametrize(
+    ("selectors", "reason"),
+    [
+        pytest.param((), "0 values at", id="no-selector-for-several-rows"),
+        pytest.param((Selector(rows="$.rows", how="equals", field="status", value="open"),), "2 values at", id="two-rows-fit"),
+        pytest.param((Selector(rows="$.rows", how="equals", field="status", value="lost"),), "0 values at", id="no-row-fits"),
+        pytest.param((Selector(rows="$.rows", how="only"),), "0 values at", id="not-the-only-row"),
+    ],
+)  # fmt: skip
+def test_a_reference_that_leads_nowhere_says_so(selectors: tuple[Selector, ...], reason: str) -> None:
+    result = {"rows": [{"id": 1, "status": "open"}, {"id": 2, "status": "open"}]}
+    with pytest.raises(Unresolved, match=reason):
+        resolve(FromOutput(call=0, path="$.rows[*].id", selectors=selectors), result)
+
+
+@pytest.mark.parametrize("how", ["largest", "smallest"])
+@pytest.mark.parametrize("totals", [(1.0, "a"), (1.0, True), (1.0, None), (2, 2)], ids=["text", "flag", "null", "tie"])
+def test_an_extreme_of_what_cannot_be_compared_leads_nowhere(how: Any, totals: tuple[Any, Any]) -> None:
+    result = {"rows": [{"id": number, "total": total} for number, total in enumerate(totals)]}
+    selector = Selector(rows="$.rows", how=how, field="total", value=1.0)
+    with pytest.raises(Unresolved, match=r"[02] values at"):
+        resolve(FromOutput(call=0, path="$.rows[*].id", selectors=(selector,)), result)
+
+
+def test_identifiers_and_flags_never_pick_a_row() -> None:
+    rows = [{"order_id": f"W{number}", "late": number == 0, "secret_key": f"s{number}"} for number in range(2)]
+    assert pick({"rows": rows}, "$.rows[*].order_id", random.Random(0)) == []
+
+
+def test_dates_and_prices_can_be_extremes() -> None:
+    rows = [{"order_id": f"W{n}", "placed_at": f"2026-03-0{n}", "total": float(n)} for n in (1, 2, 3)]
+    ways = {
+        (value, selectors[0].how)
+        for seed in range(60)
+        for value, selectors in pick({"rows": rows}, "$.rows[*].order_id", random.Random(seed))
+    }
+    assert ways == {(f"W{n}", "equals") for n in (1, 2, 3)} | {("W1", "smallest"), ("W3", "largest")}
+
+
+def test_a_value_in_a_text_is_found_by_its_pattern() -> None:
+    reference = FromOutput(call=0, path="$.result", pattern=r"order (W\d+)")
+    assert resolve(reference, "your order W77 is made") == "W77"
+    assert resolve(reference, {"result": "your order W77 is made"}) == "W77"
+    with pytest.raises(Unresolved, match="nothing in the text matches"):
+        resolve(reference, "no such thing")
