@@ -96,7 +96,7 @@ class NativeTool:
 
     spec: ToolSpec
     effect: Effect
-    method: str
+    method: Callable[..., Any]
     arguments: type[BaseModel]
     result: TypeAdapter[Any]
     wrapped: bool
@@ -186,10 +186,9 @@ class Environment(Generic[StateT]):
         except InputError as error:
             return ToolResult.refusal("invalid_arguments", str(error))
         before = before or (self.dump() if found.effect == "write" else None)
-        values = {field: getattr(parsed, field) for field in type(parsed).model_fields}
         try:
             with environment_boundary(self.environment_name(), name):
-                value = getattr(self, found.method)(**values)
+                value = found.method(self, **dict(parsed))
         except ToolError as refusal:
             if before is not None and self.dump() != before:
                 self.restore(before)
@@ -303,7 +302,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         ),
         actor=mark.actor,
     )
-    return NativeTool(spec, mark.effect, name, arguments, result, wrapped)
+    return NativeTool(spec, mark.effect, method, arguments, result, wrapped)
 
 
 @dataclass(frozen=True, slots=True)

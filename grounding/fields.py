@@ -86,22 +86,31 @@ def types_of(schema: JsonObject) -> frozenset[str]:
 
 
 def _walk(
-    schema: Any, path: str, name: str, context: tuple[str, ...], required: bool, root: JsonObject, depth: int
+    schema: Any,
+    path: str,
+    name: str,
+    context: tuple[str, ...],
+    required: bool,
+    root: JsonObject,
+    depth: int,
+    inside: frozenset[int] = frozenset(),
 ) -> Iterator[SchemaField]:
+    """Leaves below a schema. `inside` are the objects around it, so that a recursive schema is walked once."""
     schema = unwrap(schema, root)
     properties = schema.get("properties")
-    if depth > MAX_DEPTH:
+    if depth > MAX_DEPTH or id(properties) in inside:
         return
     if isinstance(properties, dict) and properties:
         inner = words(name) if name and name not in ("result", "results", "data") else context
-        needed = schema.get("required") or ()
+        needed = schema["required"] if isinstance(schema.get("required"), list) else ()
+        inside |= {id(properties)}
         for key, child in properties.items():
             below = f"{path}.{key}" if path else key
-            yield from _walk(child, below, key, inner, required and key in needed, root, depth + 1)
+            yield from _walk(child, below, key, inner, required and key in needed, root, depth + 1, inside)
     elif (isinstance(schema.get("items"), dict) and _is_structured(schema["items"], root)) or (
         "array" in types_of(schema) and isinstance(schema.get("items"), dict) and path.startswith("$")
     ):
-        yield from _walk(schema["items"], f"{path}[*]", name, context, required, root, depth + 1)
+        yield from _walk(schema["items"], f"{path}[*]", name, context, required, root, depth + 1, inside)
     else:
         yield SchemaField(path, name, context, types_of(schema), required, schema)
 

@@ -147,6 +147,6 @@ def _selected(level: Level, selector: Selector | None) -> bool:
     own = values[level.index]
     if selector.how == "equals":
         return bool(own == selector.value)
-    if any(value is None for value in values):
+    if not (all(isinstance(value, str) for value in values) or all(isinstance(value, int | float) for value in values)):
         return False
     return bool(own == (max(values) if selector.how == "largest" else min(values)))

@@ -17,6 +17,9 @@ from trajectory import Chain, Dependency, Frozen, InputError, derive_seed
 AFTER_WRITE = 0.6
 """Probability of a look-up although a write has given the parameter: what was just made is seldom what is meant."""
 
+IDLE = 20
+"""Steps of Algorithm 1 without a new tool, after which it starts anew elsewhere."""
+
 Method = Literal["topology", "envfactory", "random_walk", "weighted_walk"]
 
 
@@ -172,11 +175,14 @@ class Sampler:
     # To compare with
 
     def _envfactory(self, rng: random.Random, length: int) -> list[str]:
-        """Algorithm 1, line by line; a dead end of the queue starts anew, as any implementation must."""
+        """Algorithm 1, line by line. A dead end, or a circle of tools that are all there already, starts anew, as any
+        implementation must: the pseudocode would never end there."""
         visited: list[str] = []
         queue = deque([rng.choice(self.index.tools)])
+        idle = 0
         while len(visited) < length:
-            tool = queue.popleft() if queue else rng.choice(self.index.tools)
+            before = len(visited)
+            tool = queue.popleft() if queue and idle < IDLE else rng.choice(self.index.tools)
             for prior in self._sample_priors(rng, visited, tool, 0):
                 if prior not in visited:
                     visited.append(prior)
@@ -185,6 +191,7 @@ class Sampler:
             neighbours = [target for target, _ in self.index.successors[tool]]
             if neighbours:
                 queue.append(rng.choice(neighbours))
+            idle = idle + 1 if len(visited) == before else 0
         return visited
 
     def _sample_priors(self, rng: random.Random, visited: list[str], tool: str, depth: int) -> list[str]:

@@ -115,11 +115,11 @@ def _stage_command(name: str, text: str) -> None:
     """Each stage alone, on a run directory; earlier stages must have run."""
 
     def command(path: RunPath) -> None:
-        from trajsmith.pipeline import run_line
+        from trajsmith.pipeline import run_one_stage
         from trajsmith.rundir import RunDirectory
 
         opened = RunDirectory.open(path)
-        _show(path, _with_progress(path, lambda progress: run_line(opened, progress, [name])))
+        _show(path, _with_progress(path, lambda progress: run_one_stage(opened, name, progress)), exported=False)
 
     command.__doc__ = text
     app.command({"write": "tasks"}.get(name, name))(command)
@@ -146,7 +146,7 @@ def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
         raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
 
 
-def _show(path: Path, summary: Summary) -> None:
+def _show(path: Path, summary: Summary, exported: bool = True) -> None:
     table = Table(
         "stage",
         "in",
@@ -167,7 +167,8 @@ def _show(path: Path, summary: Summary) -> None:
     )
     for reason, number in summary.rejected.items():
         out.print(f"rejected: {reason}: {number}", markup=False)
-    out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
+    if exported:
+        out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 
 
 def main() -> None:

@@ -30,7 +30,9 @@ class Played:
 
 def judged(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:
     """Task, trajectory and verdict together; trajectories without a verdict come last and are left out."""
-    verdicts = read_records(run.file(VERDICTS), Verdict) if run.file(VERDICTS).is_file() else iter(())
+    if not run.file(VERDICTS).is_file():
+        return
+    verdicts = read_records(run.file(VERDICTS), Verdict)
     for (_, (task, trajectory)), verdict in zip(Played(run), verdicts, strict=False):
         if verdict.trajectory_id != trajectory.id:
             raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")

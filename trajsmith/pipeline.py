@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from export import DatasetWriter, build_card, build_report, to_row
-from trajectory import Dropped, InputError, StageSummary, Summary
+from trajectory import Dropped, InputError, StageSummary, Summary, Trajectory, Verdict
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.joined import Played, judged
@@ -19,25 +19,44 @@ from trajsmith.world import World
 FILES = {"sampled": CHAINS, "grounded": GROUNDED, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 
 
-async def run_line(run: RunDirectory, progress: Progress | None = None, stages: Sequence[str] = ORDER) -> Summary:
-    """Run what is not done yet; safe to call again at any time.
+async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
+    """Run what is not done yet, then export; safe to call again at any time.
 
     Raises:
         InputError: The configuration cannot be used as it is.
         RunError: The run cannot go on; what was committed stays.
     """
-    config = load_config(run.config_path)
     with run.lock():
-        world = await World.open(config, run)
-        made = make_stages(world)
-        for name in stages:
-            inputs: Iterable[tuple[str, Any]] | None = None
-            if name == "sample":
-                inputs = ChainPlan(world)
-            elif name == "verify":
-                inputs = Played(run)
-            await run_stage(made[name], run, inputs, config.engine.concurrency, progress)
+        world = await World.open(load_config(run.config_path), run)
+        await _run_stages(run, world, ORDER, progress)
         return export_run(run, world, progress or NullProgress())
+
+
+async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None = None) -> Summary:
+    """Run one stage and export nothing; the stages before it must have run.
+
+    Raises:
+        InputError: The records that the stage reads are not there.
+        RunError: The run cannot go on; what was committed stays.
+    """
+    with run.lock():
+        world = await World.open(load_config(run.config_path), run)
+        await _run_stages(run, world, (name,), progress)
+    tally = Tally(run, world.config, world)
+    for _, trajectory, verdict in judged(run):
+        tally.add(trajectory, verdict)
+    return tally.summary()
+
+
+async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None) -> None:
+    made = make_stages(world)
+    for name in names:
+        inputs: Iterable[tuple[str, Any]] | None = None
+        if name == "sample":
+            inputs = ChainPlan(world)
+        elif name == "verify":
+            inputs = Played(run)
+        await run_stage(made[name], run, inputs, world.config.engine.concurrency, progress)
 
 
 def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
@@ -55,13 +74,7 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
                         tally.exported += 1
                     except Dropped as drop:
                         tally.refused[drop.reason] += 1
-                tally.add(
-                    trajectory.environment,
-                    verdict.accepted,
-                    verdict.reasons,
-                    len(trajectory.turns),
-                    [e.tool for e in trajectory.events],
-                )
+                tally.add(trajectory, verdict)
                 bar.advance(dropped=not accepted)
         summary = tally.summary(time.monotonic() - start)
         statistics = build_report(summary, specs, judged(run), run.file("report.html"), gallery=config.export.gallery)
@@ -85,32 +98,34 @@ class Tally:
         }
         self.accepted = self.turns = self.calls = 0
 
-    def add(self, environment: str, accepted: bool, reasons: Sequence[str], turns: int, tools: Iterable[str]) -> None:
-        if not accepted:
-            self.rejected.update(reasons)
+    def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
+        if not verdict.accepted:
+            self.rejected.update(verdict.reasons)
             return
         self.accepted += 1
-        self.environments[environment] += 1
-        self.turns += turns
-        for tool in tools:
+        self.environments[trajectory.environment] += 1
+        self.turns += len(trajectory.turns)
+        for event in trajectory.events:
             self.calls += 1
-            self.coverage[environment][tool] += 1
+            self.coverage[trajectory.environment][event.tool] += 1
 
-    def summary(self, seconds: float) -> Summary:
+    def summary(self, export_seconds: float | None = None) -> Summary:
+        """What was counted; with a line for the export only where there was one."""
         funnel = {
             name: count(self.run.file(file)) if self.run.file(file).is_file() else 0 for name, file in FILES.items()
         }
         funnel |= {"accepted": self.accepted, "exported": self.exported}
         stages = [stage_summary(self.run, name) for name in ORDER]
-        stages.append(
-            StageSummary(
-                name="export",
-                read=self.accepted,
-                written=self.exported,
-                dropped=dict(self.refused),
-                seconds=round(seconds, 3),
+        if export_seconds is not None:
+            stages.append(
+                StageSummary(
+                    name="export",
+                    read=self.accepted,
+                    written=self.exported,
+                    dropped=dict(self.refused),
+                    seconds=round(export_seconds, 3),
+                )
             )
-        )
         return Summary(
             name=self.config.name,
             seed=self.config.seed,

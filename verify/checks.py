@@ -79,7 +79,7 @@ def run_check(check: Check, initial: JsonObject, state: JsonObject, answer: str)
     """Run one check on the state after its turn and what the agent said in it."""
     if isinstance(check, StateCheck):
         found = pointer(state, check.path)
-        passed = found is MISSING if check.absent else found == check.value
+        passed = found is MISSING if check.absent else found is not MISSING and not diff(found, check.value)
         return CheckOutcome(says=check.says, kind=check.kind, passed=passed)
     if isinstance(check, UntouchedCheck):
         outside = [

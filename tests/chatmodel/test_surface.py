@@ -4,10 +4,12 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from chatmodel import surface
+
+steady = settings(deadline=None, derandomize=True, max_examples=100)
 
 NUMBERS = st.integers(-(10**9), 10**9) | st.floats(-1e12, 1e12, allow_nan=False)
 CENTS = st.integers(-(10**9), 10**9).map(lambda cents: cents / 100)
@@ -16,23 +18,27 @@ MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2199, 12, 31)).map(lambda 
 TEXTS = st.text("abcXYZ éß-_/.,'12 \n", min_size=1, max_size=12).filter(lambda text: text.strip(" \n_"))
 
 
+@steady
 @given(NUMBERS | TEXTS)
 def test_what_is_said_is_found(value: Any) -> None:
     assert surface.mentions(f"I mean {surface.say(value)} here", value)
     assert surface.mentions(f"It's {surface.say(value)}.", value)
 
 
+@steady
 @given(CENTS)
 def test_money_is_found(amount: float) -> None:
     assert surface.mentions(f"You get {surface.money(amount)} back.", amount)
 
 
+@steady
 @given(DAYS)
 def test_dates_are_found(day: date) -> None:
     said = (surface.say(day.isoformat()), surface.long_date(day), f"{day:%d/%m/%Y}", f"{day:%B} {day.day}, {day.year}")
     assert [text for text in said if not surface.mentions(f"It was on {text}, wasn't it?", day.isoformat())] == []
 
 
+@steady
 @given(MOMENTS)
 def test_moments_are_found(moment: datetime) -> None:
     value = moment.isoformat()
@@ -40,17 +46,20 @@ def test_moments_are_found(moment: datetime) -> None:
     assert surface.mentions(f"It starts on {surface.long_date(value)}.", value)
 
 
+@steady
 @given(DAYS)
 def test_the_next_day_is_not_found(day: date) -> None:
     assert not surface.mentions(f"It was on {surface.long_date(day)}.", (day + timedelta(days=1)).isoformat())
 
 
+@steady
 @given(st.integers(0, 999), st.integers(0, 10**7))
 def test_a_number_is_not_found_in_another(value: int, other: int) -> None:
     assume(value != other)
     assert not surface.mentions(f"There are {other} of them, or {other:,} in words.", value)
 
 
+@steady
 @given(st.lists(st.sampled_from(["red", "green", "dark_blue"]), min_size=1, max_size=4))
 def test_every_item_of_a_list_is_found(items: list[str]) -> None:
     said = surface.say(items)

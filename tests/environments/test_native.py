@@ -133,26 +133,61 @@ async def session() -> NativeSession:
         pytest.param("helper", {}, "unknown_tool", "unknown tool: helper", id="method-that-is-no-tool"),
         pytest.param("__init__", {"state": {}}, "unknown_tool", "unknown tool: __init__", id="constructor"),
         pytest.param("restore", {"data": "{}"}, "unknown_tool", "unknown tool: restore", id="method-of-the-base"),
-        pytest.param("take", {"jar_id": "J1", "number": "5"}, "invalid_arguments", "number: Input should be a valid integer",
-                     id="text-for-a-number"),
-        pytest.param("take", {"jar_id": "J1", "number": True}, "invalid_arguments", "number: Input should be a valid integer",
-                     id="bool-for-a-number"),
-        pytest.param("take", {"jar_id": "J1", "number": 1, "fast": 1}, "invalid_arguments", "fast: Input should be a valid boolean",
-                     id="number-for-a-bool"),
-        pytest.param("take", {"jar_id": 1, "number": 1}, "invalid_arguments", "jar_id: Input should be a valid string",
-                     id="number-for-a-text"),
-        pytest.param("take", {"jar_id": "J1", "number": 0}, "invalid_arguments", "number: Input should be greater than or equal to 1",
-                     id="out-of-bounds"),
+        pytest.param(
+            "take",
+            {"jar_id": "J1", "number": "5"},
+            "invalid_arguments",
+            "number: Input should be a valid integer",
+            id="text-for-a-number",
+        ),
+        pytest.param(
+            "take",
+            {"jar_id": "J1", "number": True},
+            "invalid_arguments",
+            "number: Input should be a valid integer",
+            id="bool-for-a-number",
+        ),
+        pytest.param(
+            "take",
+            {"jar_id": "J1", "number": 1, "fast": 1},
+            "invalid_arguments",
+            "fast: Input should be a valid boolean",
+            id="number-for-a-bool",
+        ),
+        pytest.param(
+            "take",
+            {"jar_id": 1, "number": 1},
+            "invalid_arguments",
+            "jar_id: Input should be a valid string",
+            id="number-for-a-text",
+        ),
+        pytest.param(
+            "take",
+            {"jar_id": "J1", "number": 0},
+            "invalid_arguments",
+            "number: Input should be greater than or equal to 1",
+            id="out-of-bounds",
+        ),
         pytest.param("take", {"jar_id": "J1"}, "invalid_arguments", "number: Field required", id="missing"),
-        pytest.param("take", {"jar_id": "J1", "number": 1, "x": 1}, "invalid_arguments", "x: Extra inputs", id="unknown-argument"),
+        pytest.param(
+            "take", {"jar_id": "J1", "number": 1, "x": 1}, "invalid_arguments", "x: Extra inputs", id="unknown-argument"
+        ),
         pytest.param("take", {}, "invalid_arguments", "jar_id: Field required (and 1 more)", id="several"),
-        pytest.param("take", {"jar_id": "J1", "number": 2**70}, "invalid_arguments", "not JSON data", id="beyond-64-bits"),
-        pytest.param("add_jar", {"kind": "gum"}, "invalid_arguments", "kind: Input should be 'mint' or 'toffee'", id="no-such-choice"),
+        pytest.param(
+            "take", {"jar_id": "J1", "number": 2**70}, "invalid_arguments", "not JSON data", id="beyond-64-bits"
+        ),
+        pytest.param(
+            "add_jar",
+            {"kind": "gum"},
+            "invalid_arguments",
+            "kind: Input should be 'mint' or 'toffee'",
+            id="no-such-choice",
+        ),
         pytest.param("get_jar", {"jar_id": "J9"}, "refused", "jar not found: J9", id="not-found"),
         pytest.param("take", {"jar_id": "J1", "number": 9}, "refused", "the jar is empty", id="after-partial-mutation"),
         pytest.param("lie", {"jar_id": "J1"}, "refused", "caught", id="read-that-mutates-and-refuses"),
     ],
-)  # fmt: skip
+)
 async def test_refusals_say_why_and_change_nothing(
     session: NativeSession, name: str, arguments: JsonObject, kind: str, message: str
 ) -> None:

@@ -69,15 +69,19 @@ def test_a_class_is_named_where_there_are_several(tmp_path: Path) -> None:
     [
         pytest.param("none.py", None, r"environment file not found: .*none\.py", id="no-file"),
         pytest.param("a.py", "x = 1\n\nraise ValueError('bad\\nday')\n", r"a\.py:3: ValueError: bad day", id="raises"),
-        pytest.param("b.py", "\nimport no_such_package\n", r"b\.py:2: ModuleNotFoundError: No module named", id="import-error"),
+        pytest.param(
+            "b.py", "\nimport no_such_package\n", r"b\.py:2: ModuleNotFoundError: No module named", id="import-error"
+        ),
         pytest.param("c.py", "x = 1\ndef f(:\n", r"c\.py:2: SyntaxError: ", id="syntax"),
-        pytest.param("d.py", "def f():\n    return 1 / 0\n\n\nf()\n", r"d\.py:2: ZeroDivisionError", id="deepest-own-line"),
+        pytest.param(
+            "d.py", "def f():\n    return 1 / 0\n\n\nf()\n", r"d\.py:2: ZeroDivisionError", id="deepest-own-line"
+        ),
         pytest.param("e.py", "import json\njson.loads('{')\n", r"e\.py:2: JSONDecodeError", id="raised-in-a-library"),
         pytest.param("f.py", "x = 1\n", "expected one Environment class, found none", id="no-class"),
         pytest.param("g.py:Rock", "x = 1\n", "there is no Environment class named 'Rock'", id="no-such-class"),
         pytest.param("h.py:x", "x = 1\n", "there is no Environment class named 'x'", id="name-of-something-else"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
 def test_a_bad_file_names_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, content: str | None, reason: str, relative: bool
@@ -130,7 +134,7 @@ def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: s
 
 
 def test_an_unknown_name_lists_those_that_there_are() -> None:
-    with pytest.raises(InputError, match="no environment named 'retial' in the library; there are: .*retail"):
+    with pytest.raises(InputError, match=r"no environment named 'retial' in the library; there are: .*retail"):
         library_environment("retial")
 
 

@@ -4,13 +4,15 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grounding import Unresolved, resolve
 from grounding.paths import find, get, join, split
 from grounding.references import pick
 from trajectory import FromOutput, Selector
+
+steady = settings(deadline=None, derandomize=True, max_examples=80)
 
 NAMES = st.sampled_from(["order_id", "status", "total", "placed_at", "name", "lines", "owner", "sku"])
 VALUES = (
@@ -31,11 +33,13 @@ ROWS = st.lists(
             "total": VALUES,
             "placed_at": VALUES,
             "owner": st.fixed_dictionaries({}, optional={"name": VALUES, "owner_id": VALUES}),
-            "lines": st.lists(st.fixed_dictionaries({"sku": st.sampled_from(["A", "B"])}, optional={"name": VALUES}), max_size=3),
+            "lines": st.lists(
+                st.fixed_dictionaries({"sku": st.sampled_from(["A", "B"])}, optional={"name": VALUES}), max_size=3
+            ),
         },
     ),
     max_size=5,
-)  # fmt: skip
+)
 PATHS = st.sampled_from(
     ["$.rows[*].order_id", "$.rows[*].lines[*].sku", "$.rows[*].owner.name", "$.rows[*].lines", "$.rows[*].status"]
 )
@@ -53,6 +57,7 @@ def every_path(document: Any, path: str = "$") -> list[tuple[str, Any]]:
     return found
 
 
+@steady
 @given(DOCUMENTS)
 def test_find_gives_all_values_at_a_path_in_order(document: Any) -> None:
     nodes = every_path(document)
@@ -62,6 +67,7 @@ def test_find_gives_all_values_at_a_path_in_order(document: Any) -> None:
         ]
 
 
+@steady
 @given(DOCUMENTS)
 def test_the_levels_of_a_match_lead_to_it(document: Any) -> None:
     for path, _ in every_path(document):
@@ -72,6 +78,7 @@ def test_the_levels_of_a_match_lead_to_it(document: Any) -> None:
                 assert level.row is level.rows[level.index]
 
 
+@steady
 @given(DOCUMENTS)
 def test_join_is_the_inverse_of_split(document: Any) -> None:
     assert [join(split(path)) for path, _ in every_path(document)] == [path for path, _ in every_path(document)]
@@ -102,6 +109,7 @@ def test_get_inside_a_row() -> None:
     assert get({"owner": None}, "owner.name") is None
 
 
+@steady
 @given(ROWS, PATHS, st.integers(0, 20), st.sampled_from([0.0, 0.4, 1.0]))
 def test_what_was_picked_resolves_to_the_same_value(rows: list[Any], path: str, seed: int, only: float) -> None:
     result = {"rows": rows}
@@ -109,6 +117,7 @@ def test_what_was_picked_resolves_to_the_same_value(rows: list[Any], path: str, 
         assert resolve(FromOutput(call=0, path=path, selectors=selectors), result) == value
 
 
+@steady
 @given(DOCUMENTS, st.integers(0, 20))
 def test_what_was_picked_from_anything_resolves_again(document: Any, seed: int) -> None:
     for path in {path for path, _ in every_path(document)}:
@@ -116,6 +125,7 @@ def test_what_was_picked_from_anything_resolves_again(document: Any, seed: int) 
             assert resolve(FromOutput(call=0, path=path, selectors=selectors), document) == value
 
 
+@steady
 @given(ROWS, st.integers(0, 20))
 def test_rows_that_nothing_tells_apart_are_never_picked(rows: list[Any], seed: int) -> None:
     """Two copies of every row: no field is unique, no extreme is held by one."""
@@ -123,6 +133,7 @@ def test_rows_that_nothing_tells_apart_are_never_picked(rows: list[Any], seed: i
     assert pick(doubled, "$.rows[*].order_id", random.Random(seed)) == []
 
 
+@steady
 @given(ROWS, ROWS, PATHS, st.integers(0, 20))
 def test_in_another_result_there_is_one_value_or_none(rows: list[Any], others: list[Any], path: str, seed: int) -> None:
     """At play time the result may be another one: then the reference leads to one value there, or to `Unresolved`."""
@@ -140,11 +151,15 @@ def test_in_another_result_there_is_one_value_or_none(rows: list[Any], others: l
     ("selectors", "reason"),
     [
         pytest.param((), "0 values at", id="no-selector-for-several-rows"),
-        pytest.param((Selector(rows="$.rows", how="equals", field="status", value="open"),), "2 values at", id="two-rows-fit"),
-        pytest.param((Selector(rows="$.rows", how="equals", field="status", value="lost"),), "0 values at", id="no-row-fits"),
+        pytest.param(
+            (Selector(rows="$.rows", how="equals", field="status", value="open"),), "2 values at", id="two-rows-fit"
+        ),
+        pytest.param(
+            (Selector(rows="$.rows", how="equals", field="status", value="lost"),), "0 values at", id="no-row-fits"
+        ),
         pytest.param((Selector(rows="$.rows", how="only"),), "0 values at", id="not-the-only-row"),
     ],
-)  # fmt: skip
+)
 def test_a_reference_that_leads_nowhere_says_so(selectors: tuple[Selector, ...], reason: str) -> None:
     result = {"rows": [{"id": 1, "status": "open"}, {"id": 2, "status": "open"}]}
     with pytest.raises(Unresolved, match=reason):

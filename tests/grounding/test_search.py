@@ -35,7 +35,9 @@ def open_cellar() -> NativeSession:
     return NativeSession(Cellar, Cellar.describe())
 
 
-async def ground(*tools: str, seed: int = 0, session: Session | None = None, boxes: int = 5, **more: float) -> GroundedChain:
+async def ground(
+    *tools: str, seed: int = 0, session: Session | None = None, boxes: int = 5, **more: float
+) -> GroundedChain:
     settings = GroundSettings.model_validate({"min_calls": 1, **more})
     grounder = Grounder(Cellar.describe(), cellar_state(boxes), Phrasebook(), settings)
     return await grounder.ground(chain_of(*tools, seed=seed), session or open_cellar())
@@ -130,14 +132,18 @@ async def test_the_same_seed_finds_the_same() -> None:
 @pytest.mark.parametrize(
     ("tools", "made", "skipped"),
     [
-        pytest.param(("list_boxes", "request_ticket", "use_ticket", "ring_bell"), ["list_boxes", "ring_bell"],
-                     ("request_ticket", "use_ticket"), id="refused-with-what-hangs-on-it"),
+        pytest.param(
+            ("list_boxes", "request_ticket", "use_ticket", "ring_bell"),
+            ["list_boxes", "ring_bell"],
+            ("request_ticket", "use_ticket"),
+            id="refused-with-what-hangs-on-it",
+        ),
         pytest.param(("use_ticket", "ring_bell"), ["ring_bell"], ("use_ticket",), id="nothing-gives-its-id"),
         pytest.param(("list_spiders", "ring_bell"), ["ring_bell"], ("list_spiders",), id="read-that-gives-nothing"),
         pytest.param(("do_nothing", "ring_bell"), ["ring_bell"], ("do_nothing",), id="write-that-changes-nothing"),
         pytest.param(("clap", "ring_bell"), ["clap", "ring_bell"], (), id="tool-of-the-user"),
     ],
-)  # fmt: skip
+)
 async def test_hopeless_steps_are_left_out(tools: tuple[str, ...], made: list[str], skipped: tuple[str, ...]) -> None:
     grounded = await ground(*tools)
     assert called(grounded) == made
@@ -203,9 +209,14 @@ async def test_provenance_in_real_environments(name: str, checkpoints: bool) -> 
     for seed in range(6):
         tools, dependencies = sampler.draw(random.Random(seed))
         chain = Chain(
-            index=seed, environment=name, tools=tuple(tools), dependencies=tuple(dependencies), state=state_digest(state),
-            sampler={}, seed=seed,
-        )  # fmt: skip
+            index=seed,
+            environment=name,
+            tools=tuple(tools),
+            dependencies=tuple(dependencies),
+            state=state_digest(state),
+            sampler={},
+            seed=seed,
+        )
         session: Session = NativeSession(cls, spec)
         if not checkpoints:
             restarting = Restarting()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import orjson
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from trajectory import (
@@ -22,8 +22,14 @@ from trajectory import (
     hash_bytes,
 )
 
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=6), children, max_size=4),
     max_leaves=12,
 )
@@ -44,23 +50,27 @@ def turned(value: Any) -> Any:
     return [turned(item) for item in value] if isinstance(value, list) else value
 
 
+@steady
 @given(JSON)
 def test_the_order_of_keys_does_not_matter(document: Any) -> None:
     assert canonical_json(turned(document)) == canonical_json(document)
     assert content_hash(turned(document)) == content_hash(document)
 
 
+@steady
 @given(JSON)
 def test_the_canonical_form_is_the_same_document(document: Any) -> None:
     assert orjson.loads(canonical_json(document)) == document
 
 
+@steady
 @given(JSON, JSON)
 def test_other_content_has_another_hash(one: Any, other: Any) -> None:
     assume(canonical_json(one) != canonical_json(other))
     assert content_hash(one) != content_hash(other)
 
 
+@steady
 @given(st.dictionaries(st.text(max_size=6), JSON, max_size=4), st.floats(0, 1e6), st.floats(0, 1e6))
 def test_ids_know_content_but_neither_order_nor_volatile_fields(body: JsonObject, first: float, second: float) -> None:
     note = Note(body=body, seconds=first)
@@ -68,6 +78,7 @@ def test_ids_know_content_but_neither_order_nor_volatile_fields(body: JsonObject
     assert Note(body={**body, "more": 1}).id != note.id
 
 
+@steady
 @given(st.dictionaries(st.text(max_size=6), JSON, max_size=4))
 def test_a_line_gives_the_record_back(body: JsonObject) -> None:
     note = Note(body=body, seconds=1.5)
@@ -84,9 +95,7 @@ def test_an_id_that_is_given_is_kept() -> None:
 
 def test_chains_with_the_same_tools_are_told_apart_by_their_number() -> None:
     def chain(index: int) -> Chain:
-        return Chain(
-            index=index, environment="shop", tools=("a",), dependencies=(), state="s", sampler={}, seed=1
-        )
+        return Chain(index=index, environment="shop", tools=("a",), dependencies=(), state="s", sampler={}, seed=1)
 
     assert chain(1).id.startswith("chain_")
     assert chain(1).id != chain(2).id
@@ -119,7 +128,9 @@ def test_a_cycle_is_refused() -> None:
     [
         pytest.param(b'{"record": "r", "sta', r"here:7: \(top\): Invalid JSON", id="torn"),
         pytest.param(b'{"record": "r", "stage": "play"}', "here:7: seconds: Field required", id="missing"),
-        pytest.param(b'{"record": "r", "stage": "p", "seconds": 1, "x": 1}', "here:7: x: Extra inputs", id="unknown-key"),
+        pytest.param(
+            b'{"record": "r", "stage": "p", "seconds": 1, "x": 1}', "here:7: x: Extra inputs", id="unknown-key"
+        ),
         pytest.param(b'{"record": 1}', r"here:7: record: .*\(and 2 more\)", id="several"),
     ],
 )

@@ -6,9 +6,9 @@ from trajectory import Dropped, EnvironmentFault, InputError, RunError, ToolErro
 
 
 def test_foreign_exceptions_become_faults() -> None:
-    with pytest.raises(EnvironmentFault, match=r"shop\.pay: crash: ZeroDivisionError: by zero") as caught:
-        with environment_boundary("shop", "pay"):
-            raise ZeroDivisionError("by zero")
+    reason = r"shop\.pay: crash: ZeroDivisionError: by zero"
+    with pytest.raises(EnvironmentFault, match=reason) as caught, environment_boundary("shop", "pay"):
+        raise ZeroDivisionError("by zero")
     assert (caught.value.kind, caught.value.environment, caught.value.tool) == ("crash", "shop", "pay")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 

@@ -1,15 +1,16 @@
 """A run that is killed again and again, and resumed each time, ends byte for byte like an undisturbed one."""
 
+import os
 import random
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import orjson
 import pytest
-import sys as _s; _s.path.insert(0,"/tmp"); import probe  # PROBE
 
 from trajsmith.rundir import SCRAP
 
@@ -47,9 +48,10 @@ def finish(config, path):
 def size(path):
     """Bytes in the run directory: how far the run is, whatever the load of the machine."""
     total = 0
-    for file in path.rglob("*"):
-        with suppress(FileNotFoundError):  # temp files come and go
-            total += file.stat().st_size
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(FileNotFoundError):  # temp files come and go
+                total += Path(folder, name).stat().st_size
     return total
 
 

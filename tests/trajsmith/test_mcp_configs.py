@@ -1,0 +1,47 @@
+"""The configurations of live MCP servers, run from end to end on the real servers."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = {
+    "mcp_memory": "node_modules/.bin/mcp-server-memory",
+    "mcp_filesystem": "node_modules/.bin/mcp-server-filesystem",
+    "mcp_git": "venv/bin/mcp-server-git",
+}
+
+
+def trajsmith(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    command = [sys.executable, "-m", "trajsmith.cli", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_config_gives_trajectories_that_replay(name, tmp_path):
+    program = ROOT / ".servers" / PROGRAMS[name]
+    if not program.exists():
+        pytest.skip(f"{program.name} is not installed: make servers")
+    if name == "mcp_git" and shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    run = tmp_path / name
+    done = trajsmith("run", f"configs/{name}.yaml", "--run", str(run), "--set", "sample.count=26")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((run / "summary.json").read_text())
+    (calls,) = summary["coverage"].values()
+    assert summary["funnel"]["accepted"] >= 20
+    assert sum(number > 0 for number in calls.values()) >= 4
+
+    first = json.loads((run / "trajectories.jsonl").read_text().splitlines()[0])["id"]
+    again = trajsmith("replay", str(run), "--id", first, seed="17")
+    assert again.returncode == 0, again.stdout
+    assert "1 of 1 trajectories replayed to equal state hashes" in again.stdout
+    assert str(run) not in (run / "trajectories.jsonl").read_text(), "a path of the machine is in the records"
