@@ -8,8 +8,9 @@ from typing import Any
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
 _SPACES = re.compile(r"[\s_]+")
-_STARTS = r"(?<![\w.])(?!(?<=\d,)\d{3}(?!\d))"
-"""Where a form may start: not inside a word or number, nor at the 500 of 1,500."""
+_YEAR = re.compile(
+    r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
+)
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 
 
@@ -118,4 +119,45 @@ def _date_forms(moment: date, iso: str) -> list[str]:
 def mentions(text: str, value: Any) -> bool:
     """True if the text tells the value in one of its usual forms, as whole words or numbers."""
     haystack = " ".join(text.lower().split())
-    return any(re.search(rf"{_STARTS}{re.escape(form)}(?![\w]|[.,]\d)", haystack) for form in forms(value))
+    return any(_stands_in(haystack, form) for form in forms(value))
+
+
+def _stands_in(text: str, form: str) -> bool:
+    """True if a form stands in a text on its own: not inside a word or number, nor as the 500 of 1,500."""
+    at = text.find(form)
+    while at >= 0:
+        if _free_before(text, at, form) and _free_after(text, at + len(form)):
+            return True
+        at = text.find(form, at + 1)
+    return False
+
+
+def _free_before(text: str, at: int, form: str) -> bool:
+    before = text[at - 1 : at]
+    if before == "." or before == "_" or before.isalnum():
+        return False
+    grouped = before == "," and text[at - 2 : at - 1].isdigit() and len(form) >= 3 and form[:3].isdigit()
+    return not (grouped and not form[3:4].isdigit())
+
+
+def _free_after(text: str, end: int) -> bool:
+    after = text[end : end + 1]
+    if after == "_" or after.isalnum():
+        return False
+    return not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
+
+
+def clock_of(state: dict[str, Any]) -> date:
+    """The clock of a state; far away where it has none, so that dates keep their year."""
+    return as_moment(state.get("now")) or date.min
+
+
+def drop_near_years(text: str, now: date) -> str:
+    """Dates within some ten months of now without their year, as people say them."""
+
+    def shorten(found: re.Match[str]) -> str:
+        said = datetime.strptime(found.group(0), "%d %B %Y").date()
+        near = abs((said - date(now.year, now.month, now.day)).days) < 300
+        return found.group(1) if near else found.group(0)
+
+    return _YEAR.sub(shorten, text)

@@ -61,7 +61,7 @@ def _compiled(template: str) -> Template:
 @functools.cache
 def slots(template: str) -> frozenset[str]:
     """Names that a template needs."""
-    if "{%" not in template:
+    if "{%" not in template and "'" not in template:
         return frozenset(_SLOT.findall(template))
     try:
         return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))

@@ -112,7 +112,10 @@ def pick_text(templates: Sequence[str], values: dict[str, Any], rng: random.Rand
 
 
 def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Start with a capital, but leave addresses and file names as they are."""
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    named = "://" in first or "@" in first or "." in first.rstrip(".,:;!?")
+    return text if named else text[:1].upper() + text[1:]
 
 
 def as_request(tool: ToolSpec) -> str:

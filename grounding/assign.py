@@ -14,6 +14,8 @@ from trajectory import Composite, FromOutput, FromUser, GoldCall, JsonObject, Pr
 
 FOCUS, NEW = 5.0, 1.0
 ROWS = 24
+LOOKUP = 0.2
+"""Factor on the probability of an optional argument of a call that only prepares others."""
 BLAME = 0.15
 """Factor on the weight of a value after a refusal."""
 
@@ -96,11 +98,17 @@ class Assigner:
         self.fields = {name: input_fields(tool) for name, tool in tools.items()}
 
     def plan(
-        self, tool: str, sources: Mapping[str, Sequence[tuple[int, str]]], context: Context, rng: random.Random
+        self,
+        tool: str,
+        sources: Mapping[str, Sequence[tuple[int, str]]],
+        context: Context,
+        rng: random.Random,
+        lookup: bool = False,
     ) -> Plan:
         """Everything that the call's leaves could be filled with.
 
         Args:
+            lookup: Other steps need what this call gives; then filters that nobody has to say are mostly left out.
             sources: Leaf path to (index of an earlier call, path in its result), for every leaf that only earlier calls
                 may fill; empty where none of them was made.
         """
@@ -122,7 +130,8 @@ class Assigner:
                 options = [option for option in options if option.value != leaf.schema.get("default")]
                 if options:
                     optional[leaf.path] = options
-        return Plan(required, optional, self._joint_rows(tool, sources, context, rng), self.optional)
+        share = self.optional * LOOKUP if lookup else self.optional
+        return Plan(required, optional, self._joint_rows(tool, sources, context, rng), share)
 
     def _lasting(self, tool: str, sources: Sequence[tuple[int, str]], context: Context) -> Sequence[tuple[int, str]]:
         """Sources for a call: what a conversation has just taken away it does not use, what it has made it keeps."""

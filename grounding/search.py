@@ -90,6 +90,7 @@ class _Search:
         self.attempts = 0
         self.jumps: dict[int, int] = defaultdict(int)
         self.sources: dict[int, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
+        self.producers = {dependency.producer for dependency in chain.dependencies}
         for dependency in chain.dependencies:
             self.sources[dependency.consumer][dependency.parameter].append((dependency.producer, dependency.output))
 
@@ -150,7 +151,7 @@ class _Search:
         frame.conflict |= {self.frames[number].step for found in sources.values() for number, _ in found}
         calls = [made.call for made in self.frames if made.call is not None]
         context = Context(calls, said_in(calls))
-        plan = self.grounder.assigner.plan(tool, sources, context, self.rng)
+        plan = self.grounder.assigner.plan(tool, sources, context, self.rng, frame.step in self.producers)
         while plan.possible and frame.tries < self.settings.tries and self.attempts < self.settings.budget:
             frame.tries += 1
             assignment = plan.draw(self.rng)

@@ -25,7 +25,7 @@ INTRODUCTIONS = ("{} here.", "this is {}.", "my name is {}.", "I'm {}.")
 LATER = {
     "brisk": ("", "Next:", "Now,", "OK,"),
     "polite": ("Thank you.", "Thanks, that helps.", "Thank you very much.", "Lovely, thanks."),
-    "chatty": ("Great, thanks!", "Perfect, you're a star.", "Oh good.", "That's a relief.", "Brilliant."),
+    "chatty": ("Great, thanks!", "Perfect, thanks!", "Lovely, thank you.", "Great.", "Brilliant."),
     "plain": ("Thanks.", "OK, thanks.", "Great.", "All right.", "Good, thank you."),
 }
 CLOSINGS = (

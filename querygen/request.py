@@ -2,15 +2,16 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from chatmodel import EntityPhrases, Wording, capital, pick_text
+from chatmodel import Wording, capital, pick_text
 from chatmodel.templates import slots
 from grounding import leaves, needed, selector_key
 from grounding.paths import find
 from querygen.partition import producers_of
-from trajectory import FromOutput, FromUser, GoldCall, Known, Selector
+from querygen.reference import References
+from trajectory import FromOutput, FromUser, GoldCall, Known
 
 WANTS = (
     "I'd like to {}.",
@@ -37,19 +38,6 @@ FURTHER = (
 )
 
 
-@dataclass
-class Memory:
-    """What was already talked about in the conversation."""
-
-    said: set[str] = field(default_factory=set)
-    """Keys of known entries that the user has said."""
-    things: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(parameter, value) to the turn in which it was last talked about."""
-    latest: dict[str, str] = field(default_factory=dict)
-    """Noun to the value that it stands for when nothing else is said."""
-    turn: int = 0
-
-
 @dataclass(frozen=True)
 class Request:
     """The words for one turn, and which known entries they say."""
@@ -66,12 +54,13 @@ class RequestWriter:
         self, wording: Wording, calls: Sequence[GoldCall], known: Mapping[str, Known], initial: str, rng: random.Random
     ) -> None:
         """`initial` is the text of the initial state: an id that does not stand in it was made on the way."""
-        self.initial = initial
+        self.references = References(wording, calls, known, initial, rng)
+        self.said: set[str] = set()
+        """Keys of known entries that the user has said."""
         self.wording = wording
         self.calls = calls
         self.known = known
         self.rng = rng
-        self.memory = Memory()
 
     def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> Request:
         """The request for one turn.
@@ -80,14 +69,14 @@ class RequestWriter:
             withhold: Leave something out that the agent must ask for.
         """
         keys = list(dict.fromkeys(key for index in range(start, stop) for key in needed(self.calls[index])))
-        open_keys = [key for key in keys if key not in self.memory.said]
+        open_keys = [key for key in keys if key not in self.said]
         askable = [key for key in open_keys if key in self._required(start, stop)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         said: set[str] = set()
         wants = []
         for number, goal in enumerate(goals):
             wants.append(self._goal(goal, number, held, said))
-            self._notice(goal)
+            self.references.notice_goal(goal)
         told = [key for key in open_keys if key not in held and key not in said]
         sentences: list[str] = []
         for number, (goal, want) in enumerate(zip(goals, wants, strict=True)):
@@ -98,13 +87,16 @@ class RequestWriter:
             about_user = tells[0] if first else []
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for found in rest for sentence in found)]
-        self.memory.said |= said
-        self._remember(start, stop)
+        self.said |= said
+        self.references.remember(start, stop)
         return Request(" ".join(sentences), capital("; ".join(map(self._intent, goals))), frozenset(said))
 
     def _is_identity(self, index: int) -> bool:
         """True if a call is made with what a person says of themselves: required, and no choice from a list."""
         tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]
+        about = call.result if isinstance(call.result, dict) else {}
+        if any(self.wording.entity(name).by for name in about if name in self.wording.phrasebook.entities):
+            return False  # a thing that was looked up, and not the user
         return len(call.arguments) == 1 and all(
             name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
         )
@@ -162,60 +154,8 @@ class RequestWriter:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
-                values[name], sources[name] = self.reference(name, call.arguments[name], source, goal, held)
+                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held)
         return values, sources
-
-    def reference(self, name: str, value: Any, source: FromOutput, user: int, held: set[str]) -> tuple[str, list[str]]:
-        """How the user refers to a thing whose id they do not know, and the known keys that this says."""
-        entity = self.wording.entity(name)
-        last = self.memory.things.get((name, str(value)), self.memory.turn)
-        if self.memory.latest.get(entity.noun) == str(value) and self.memory.turn - last <= 1:
-            words = (f"that {entity.noun}", f"the same {entity.noun}")
-            return self.rng.choice(words if last < self.memory.turn else words[:1]), []
-        self.memory.latest[entity.noun] = str(value)
-        picks = [selector for selector in source.selectors if selector.how != "only"]
-        keys = [selector_key(source.call, selector) for selector in picks]
-        if picks and held & set(keys):
-            return f"one of my {entity.plural or entity.noun + 's'}", [key for key in keys if key not in held]
-        if picks:
-            inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
-            return inner + self._outer(picks[:-1], source), keys
-        named = self._named_by_lookup(name, source, held)
-        if named is not None:
-            return named
-        return self._only(entity, value, source), []
-
-    def _named_by_lookup(self, name: str, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
-        """A thing that was looked up by its name is called by it: the look-up itself goes without saying."""
-        entity, lookup = self.wording.entity(name), self.calls[source.call]
-        for parameter, origin in lookup.provenance.items():
-            if parameter in entity.by and isinstance(origin, FromUser) and origin.known not in held:
-                known = self.known[origin.known]
-                return self.wording.describe(
-                    name, known.model_copy(update={"slot": f"{name}|{parameter}"}), self.rng
-                ), [known.key]
-        return None
-
-    def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
-        """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
-        producer = self.calls[source.call]
-        if producer.effect == "write" and str(value) not in self.initial:
-            return self.rng.choice((f"the new {entity.noun}", f"the {entity.noun} from just now"))
-        for name, origin in producer.provenance.items():
-            owner = self.wording.entity(name)
-            picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
-            if picked and owner.noun != entity.noun and (name, str(producer.arguments[name])) in self.memory.things:
-                return f"the {entity.noun} in that {owner.noun}"
-        unmentioned = [phrase for phrase in entity.own if not phrase.startswith(("that ", "it", "this "))]
-        return self.rng.choice(unmentioned or [f"the {entity.noun}"])
-
-    def _outer(self, picks: Sequence[Selector], source: FromOutput) -> str:
-        """Further down: "... of the order from 3 March"."""
-        parts = []
-        for selector in reversed(picks):
-            known = self.known[selector_key(source.call, selector)]
-            parts.append(f" (the one with the {known.label} {known.said})")
-        return "".join(parts)
 
     def _tells(self, index: int, keys: Sequence[str], said: set[str]) -> list[str]:
         """Sentences for what one call needs and no goal has said."""
@@ -225,7 +165,7 @@ class RequestWriter:
             if isinstance(source, FromUser) and source.known in keys and source.known not in said:
                 sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
                 said.add(source.known)
-            elif isinstance(source, FromOutput) and (path, str(value)) not in self.memory.things:
+            elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
                 sentences += self._tell_pick(path, source, keys, said)
         return sentences
 
@@ -238,23 +178,6 @@ class RequestWriter:
                 thing = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
                 sentences.append(self.rng.choice((f"I mean {thing}.", f"It's about {thing}.", f"That's {thing}.")))
         return sentences
-
-    def _remember(self, start: int, stop: int) -> None:
-        for index in range(start, stop):
-            self._notice(index)
-            for name, source in self.calls[index].provenance.items():
-                if isinstance(source, FromOutput):
-                    value = str(self.calls[index].arguments[name])
-                    self.memory.things[name, value] = self.memory.turn
-                    self.memory.latest.setdefault(self.wording.entity(name).noun, value)
-        self.memory.turn += 1
-
-    def _notice(self, index: int) -> None:
-        """What a call is about, or has just made, is what "that order" means from now on."""
-        result = self.calls[index].result
-        for name, value in result.items() if isinstance(result, dict) else ():
-            if name in self.wording.phrasebook.entities and isinstance(value, str):
-                self.memory.latest[self.wording.entity(name).noun] = value
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from chatmodel import Wording
-from chatmodel.surface import say
+from chatmodel.surface import clock_of, drop_near_years, say
 from environments import Session
 from grounding import leaves, needed, selector_key
 from grounding.names import is_identifier
@@ -79,7 +79,7 @@ class TaskWriter:
                     grounded,
                     known,
                     request,
-                    writer.memory.said,
+                    writer.said,
                     opening,
                     (start, stop, number),
                     goals,
@@ -137,7 +137,7 @@ class TaskWriter:
         start, stop, number = where
         calls = grounded.calls[start:stop]
         keys = list(dict.fromkeys(key for call in calls for key in needed(call)))
-        query = join_opening(opening, request.text)
+        query = drop_near_years(join_opening(opening, request.text), clock_of(states[0]))
         self._check_words(query, grounded.calls, [known[key] for key in known])
         facts = [fact for goal in goals for fact in self.facts(grounded.calls[goal])][:MOST_FACTS]
         return Turn(

@@ -11,7 +11,7 @@ class Dependency(Frozen):
 
     consumer: int
     parameter: str
-    """Name of a top-level parameter of the consumer."""
+    """Path of a leaf of the consumer's arguments, for example "order_id" or "items[*].sku"."""
     producer: int
     output: str
     """Path into the producer's structured result, for example "$.orders[*].order_id"."""

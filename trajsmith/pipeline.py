@@ -12,7 +12,7 @@ from trajsmith.engine import run_stage, stage_summary
 from trajsmith.joined import Played, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
-from trajsmith.rundir import RunDirectory
+from trajsmith.rundir import RunDirectory, storage_boundary
 from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, make_stages
 from trajsmith.world import World
 
@@ -60,11 +60,16 @@ async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], pro
 
 
 def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
-    """Write dataset, card, report and summary from what the run holds, in one pass over the records."""
+    """Write dataset, card, report and summary from what the run holds, in one pass over the records.
+
+    Raises:
+        RunError: The disk is full or broken, or no trajectory was accepted.
+    """
     config, start = world.config, time.monotonic()
     specs = [place.spec for _, place in sorted(world.places.items())]
     tally = Tally(run, config, world)
-    with DatasetWriter(run.file("dataset"), config.export.rows_per_shard) as dataset:
+    target = run.file("dataset")
+    with storage_boundary(target, run.path), DatasetWriter(target, config.export.rows_per_shard) as dataset:
         with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
             for task, trajectory, verdict in judged(run):
                 accepted = verdict.accepted

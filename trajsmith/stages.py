@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from chatmodel.surface import clock_of
 from toolgraph import sample_chains
 from trajectory import Chain, GroundedChain, Task, Trajectory, Verdict
 from trajsmith.engine import Stage
@@ -53,7 +54,10 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
         state = world.state(task.initial_state)
         played = []
         for candidate in range(config.play.candidates):
-            agent, user = ScriptedAgent(task, place.wording, candidate), ScriptedUser(task, place.wording, candidate)
+            agent, user = (
+                ScriptedAgent(task, place.wording, candidate),
+                ScriptedUser(task, place.wording, candidate, clock_of(state)),
+            )
             async with place.session() as session:
                 dialogue = Dialogue(place.spec, task, state, session, agent, user, config.play, candidate)
                 played.append(await dialogue.play())

@@ -36,7 +36,8 @@ LET_ME = (
     "Of course. I'll {}.",
     "Let me just {}.",
 )
-NEXT = ("Now I'll {}.", "Next, I'll {}.", "Good. Now let me {}.", "Thanks. I'll {} now.", "Now let me {}.")
+NEXT = ("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now.")
+TOLD = ("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}.")
 SHALL_I = (
     "Shall I {}?",
     "Would you like me to {}?",
@@ -44,11 +45,16 @@ SHALL_I = (
     "I can {}. Is that all right?",
     "Just to be sure: shall I {}?",
 )
-COULD_YOU = ("Could you {}?", "For that I need your help: could you please {}?", "Please {}.", "Can you {} for me?")
+COULD_YOU = (
+    "Could you {}?",
+    "For that I need your help: could you please {}?",
+    "Please {}.",
+    "Can you {}, please?",
+)
 WHICH = (
     "I see {count} {plural}: {rows}. Which one do you mean?",
     "There are {count} {plural} here: {rows}. Which one is it?",
-    "You have {count} {plural}: {rows}. Which one would you like?",
+    "I found {count} {plural}: {rows}. Which one would you like?",
 )
 ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
 
@@ -107,7 +113,8 @@ class ScriptedAgent:
             return AgentAct(Message(role="assistant", content=self._request(call)), wants_user_call=True)
         if self._asks_first(index):
             return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
-        return self._call(index)
+        last = messages[-1]
+        return self._call(index, last.role == "user" and last.content != self.task.turns[self.turn].query)
 
     def _openings(self, messages: list[Message]) -> set[int]:
         """Indices of the messages that open a turn: queries, word for word, in their order."""
@@ -120,7 +127,7 @@ class ScriptedAgent:
 
     # Tool calls
 
-    def _call(self, index: int) -> AgentAct:
+    def _call(self, index: int, answered: bool) -> AgentAct:
         group = [index]
         while self._joins(group) and self.rng.random() < 0.6:
             group.append(group[-1] + 1)
@@ -135,7 +142,7 @@ class ScriptedAgent:
             calls.append(
                 ToolCall(id=f"call_{self.made}", function=FunctionCall(name=self.calls[member].tool, arguments=filled))
             )
-        return AgentAct(Message(role="assistant", content=self._narration(group), tool_calls=tuple(calls)))
+        return AgentAct(Message(role="assistant", content=self._narration(group, answered), tool_calls=tuple(calls)))
 
     def _joins(self, group: list[int]) -> bool:
         """True if the next call fits into the same message: a read that needs nothing from the user or the group."""
@@ -172,12 +179,14 @@ class ScriptedAgent:
 
     # Words
 
-    def _narration(self, group: list[int]) -> str:
+    def _narration(self, group: list[int], answered: bool) -> str:
+        """A word on what comes now, or nothing; `answered` says that the user has just told something."""
         if self.rng.random() < 0.4:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        return self.rng.choice(LET_ME if first else NEXT).format(" and ".join(dict.fromkeys(phrases)))
+        options = TOLD if answered else LET_ME if first else NEXT
+        return self.rng.choice(options).format(" and ".join(dict.fromkeys(phrases)))
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -210,7 +219,9 @@ class ScriptedAgent:
     def _context(self, call: GoldCall) -> str:
         """What was found for the thing that is about to be changed, so that the user knows what they agree to."""
         for _, source, _ in leaves(call):
-            if isinstance(source, FromOutput) and any(selector.how != "only" for selector in source.selectors):
+            if not isinstance(source, FromOutput) or self._stale(source.call):
+                continue
+            if any(selector.how != "only" for selector in source.selectors):
                 row = self._row(source)
                 text = (
                     pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
@@ -218,6 +229,10 @@ class ScriptedAgent:
                 if text:
                     return self.rng.choice((f"I found it: {text}. ", f"That's {text}. ", f"This is the one: {text}. "))
         return ""
+
+    def _stale(self, call: int) -> bool:
+        """True if something was written after a result came: what it shows may not hold any more."""
+        return any(made.effect == "write" for made in self.calls[call + 1 : len(self.results)])
 
     def _row(self, source: FromOutput) -> dict[str, Any]:
         for match in find(self.results[source.call].content, source.path):
@@ -250,7 +265,7 @@ class ScriptedAgent:
             if self.wording.rows.get(parameter)
             else None
         )
-        if not shown or not isinstance(rows, list):
+        if not shown or not isinstance(rows, list) or self._stale(source.call):
             return f"Which {entity.noun} do you mean?"
         plural = entity.plural or f"{entity.noun}s"
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)

@@ -1,9 +1,10 @@
 """A user who says only what the task lets them know, and only when asked."""
 
 import random
+from datetime import date
 
 from chatmodel import Wording, capital, pick_text
-from chatmodel.surface import mentions, say
+from chatmodel.surface import drop_near_years, mentions, say
 from environments import ToolResult
 from grounding import leaves
 from grounding.paths import find
@@ -22,7 +23,7 @@ YES = (
     "Go for it.",
     "Yes, do that please.",
 )
-LEAD = ("", "", "", "Sure.", "Of course.", "Right, sorry.", "Oh, sorry.", "Certainly.")
+LEAD = ("", "", "", "Sure.", "Of course.", "Right.", "Oh, sorry.")
 SWITCHES = ("One moment.", "Hold on.", "Just a second.", "OK, wait.", "")
 
 
@@ -31,7 +32,9 @@ class ScriptedUser:
 
     name = "scripted"
 
-    def __init__(self, task: Task, wording: Wording, candidate: int) -> None:
+    def __init__(self, task: Task, wording: Wording, candidate: int, now: date = date.min) -> None:
+        """`now` is the environment's clock: the user says near dates without their year."""
+        self.now = now
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "user", candidate))
@@ -53,7 +56,8 @@ class ScriptedUser:
             return UserAct(calls=tuple(UserCall(call.tool, call.arguments) for call in self.last_calls))
         if act.asks:
             sentences = [self._tell(self.known[key]) for key in act.asks if key in self.known]
-            return UserAct(" ".join([self.rng.choice(LEAD), *sentences]).strip())
+            text = " ".join([self.rng.choice(LEAD), *sentences]).strip()
+            return UserAct(drop_near_years(text, self.now))
         if act.confirms:
             return UserAct(self.rng.choice(YES))
         return UserAct(done=True)

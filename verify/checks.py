@@ -9,7 +9,7 @@ from trajectory import AnswerCheck, Check, CheckOutcome, JsonObject, JsonValue, 
 
 MISSING = object()
 MOST_CHECKS = 40
-"""State checks per turn; a larger diff is checked at its roots only."""
+"""State checks per turn; of a larger diff the first ones are checked, and the state hash covers the rest."""
 
 
 def pointer(document: JsonValue, path: str) -> Any:

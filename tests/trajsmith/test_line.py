@@ -19,6 +19,8 @@ from toolgraph import ToolGraph
 from trajectory import EnvironmentSpec, FromOutput, Summary, Task, Trajectory, Verdict
 from trajsmith.joined import judged
 from trajsmith.journal import ledger_counts, read_records
+from trajsmith.progress import NullProgress
+from trajsmith.replaying import replay_run
 from trajsmith.rundir import RunDirectory
 
 ROOT = Path(__file__).parents[2]
@@ -107,18 +109,47 @@ def other_start(record):
     record["initial_state"] = "0" * 32
 
 
-@pytest.mark.parametrize("tamper", [other_hash, other_turn_hash, other_result, other_refusal, other_start])
-def test_replay_names_the_trajectory_that_was_tampered_with(small, tmp_path, tamper):
-    copy = tmp_path / "run"
-    shutil.copytree(small[0], copy)
-    lines = (copy / "trajectories.jsonl").read_bytes().splitlines()
-    record = orjson.loads(lines[3])
-    tamper(record)
-    lines[3] = orjson.dumps(record)
-    (copy / "trajectories.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    said = end(begin("replay", copy), code=1)
-    assert record["id"] in said.out
-    assert f"{len(lines) - 1} of {len(lines)} trajectories replayed" in said.out
+@pytest.fixture
+def tampered(small, tmp_path):
+    """A copy of a run in which one trajectory is changed by a function; gives its path and the id."""
+
+    def make(tamper):
+        copy = tmp_path / "run"
+        shutil.copytree(small[0], copy)
+        lines = (copy / "trajectories.jsonl").read_bytes().splitlines()
+        record = orjson.loads(lines[3])
+        tamper(record)
+        lines[3] = orjson.dumps(record)
+        (copy / "trajectories.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+        return copy, record["id"], len(lines)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("tamper", "why"),
+    [
+        (other_hash, "the final state hash differs"),
+        (other_turn_hash, "the state after turn 1 differs"),
+        (other_result, "returns something else"),
+        (other_refusal, "is accepted now"),
+        (other_start, "the initial state differs"),
+    ],
+)
+async def test_replay_tells_what_was_tampered_with(tampered, tamper, why):
+    path, name, number = tampered(tamper)
+    found = await replay_run(RunDirectory.open(path), [], NullProgress())
+    assert (found.equal, found.undecided) == (number - 1, [])
+    ((odd, reason),) = found.different
+    assert odd == name
+    assert why in reason
+
+
+def test_a_failed_replay_is_a_failed_command(tampered):
+    path, name, number = tampered(other_hash)
+    said = end(begin("replay", path), code=1)
+    assert said.out.startswith(f"{name}: ")
+    assert f"{number - 1} of {number} trajectories replayed" in said.out
     assert said.err.splitlines()[-1] == "error: 1 differ, 0 could not be decided"
 
 

@@ -130,7 +130,10 @@ class Retail(Environment[RetailState]):
             postal_code: Postal code.
         """
         order = self._pending(order_id)
-        order.shipping_address = Address(street=street, city=city, postal_code=postal_code)
+        address = Address(street=street, city=city, postal_code=postal_code)
+        if address == order.shipping_address:
+            raise ToolError(f"order {order_id} already goes to that address")
+        order.shipping_address = address
         return order
 
     @tool(effect="write")
@@ -162,6 +165,8 @@ class Retail(Environment[RetailState]):
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status not in ("pending", "processing"):
             raise ToolError(f"order {order_id} is {order.status}; a gift message can be set only before shipping")
+        if order.gift_message == message:
+            raise ToolError(f"order {order_id} already has this gift message")
         order.gift_message = message
         return order
 
@@ -359,6 +364,8 @@ class Retail(Environment[RetailState]):
         customer = self.lookup(self.state.customers, customer_id, "customer")
         if phone is None and newsletter is None:
             raise ToolError("give a phone number or a newsletter choice")
+        if phone in (None, customer.phone) and newsletter in (None, customer.newsletter):
+            raise ToolError("the account already has these contact details")
         customer.phone = phone or customer.phone
         customer.newsletter = customer.newsletter if newsletter is None else newsletter
         return customer
