@@ -12,11 +12,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from chatmodel import surface
 from trajectory import InputError
 
+_PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 
 
 class PhraseUndefined(StrictUndefined):
     """A slot without a value: rendering fails, so that another template is taken."""
+
+
+def _spoken(value: Any) -> str:
+    return value if isinstance(value, str) else surface.say(value)
 
 
 @pass_context
@@ -31,7 +36,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         variable_end_string="}",
         undefined=PhraseUndefined,
         autoescape=False,
-        finalize=lambda value: value if isinstance(value, str) else surface.say(value),
+        finalize=_spoken,
     )
     filters: dict[str, Callable[..., Any]] = {
         "money": surface.money,
@@ -69,12 +74,25 @@ def slots(template: str) -> frozenset[str]:
         raise InputError(f"phrase template {template!r}: {error}") from error
 
 
+@functools.cache
+def _pieces(template: str) -> tuple[str, ...] | None:
+    """Text and slot names in turn, if a template has nothing but plain slots; None if it needs Jinja2."""
+    pieces = tuple(_PLAIN.split(template))
+    return None if any("{" in text or "}" in text for text in pieces[::2]) else pieces
+
+
 def render(template: str, values: dict[str, Any]) -> str | None:
     """The text, or None if the values do not fit the template (a missing slot, None where text must stand)."""
-    try:
-        text = _compiled(template).render(values)
-    except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+    pieces = _pieces(template)
+    if pieces is None:
+        try:
+            text = _compiled(template).render(values)
+        except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+            return None
+    elif any(name not in values for name in pieces[1::2]):
         return None
+    else:
+        text = "".join(_spoken(values[piece]) if place % 2 else piece for place, piece in enumerate(pieces))
     if "\n" in text.strip():
         return text.strip("\n").rstrip()  # what a tool printed keeps its lines and its indentation
     return " ".join(text.split())

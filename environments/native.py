@@ -314,6 +314,12 @@ class _Part:
     hash: str
 
 
+Starts = dict[bytes, dict[str, _Part]]
+"""Initial states taken apart, by their JSON text."""
+STARTS = 256
+"""Initial states that are remembered."""
+
+
 class NativeSession:
     """A session of a native environment, in this process.
 
@@ -321,16 +327,25 @@ class NativeSession:
     are parsed and hashed again. Snapshots share the unchanged parts: read them, never change them.
     """
 
-    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec) -> None:
+    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec, starts: Starts | None = None) -> None:
+        """`starts` is shared by the sessions of a source, so that an initial state is taken apart once."""
         self.spec = spec
         self._cls = cls
+        self._starts: Starts = {} if starts is None else starts
         self._environment: Environment[Any] | None = None
         self._parts: dict[str, _Part] = {}
         self._fresh = False
         """True while the parts say what the state is; False after a call that may have changed it."""
 
     async def reset(self, state: JsonObject) -> None:
-        await self.rollback(canonical_json(state))
+        given = canonical_json(state)
+        await self.rollback(given)
+        if given in self._starts:
+            self._parts, self._fresh = dict(self._starts[given]), True
+        else:
+            if len(self._starts) >= STARTS:
+                self._starts.clear()
+            self._starts[given] = dict(self._current())
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         result = self._ready().call(tool, arguments, actor, self._dump() if self._fresh else None)

@@ -12,7 +12,7 @@ import orjson
 
 from chatmodel import Phrasebook, load_phrasebook
 from environments.library import library_environment, only_environment, phrases_path
-from environments.native import Environment, NativeSession
+from environments.native import Environment, NativeSession, Starts
 from trajectory import EnvironmentSpec, InputError, JsonObject, derive_seed, environment_boundary, hash_bytes
 
 
@@ -23,6 +23,7 @@ class NativeSource:
         self.cls = cls
         self.name = cls.environment_name()
         self.sizes = sizes
+        self._starts: Starts = {}
         self.phrases = phrases if phrases is not None else phrases_path(cls)
 
     @cached_property
@@ -44,7 +45,7 @@ class NativeSource:
         return found
 
     async def open(self) -> NativeSession:
-        return NativeSession(self.cls, self.cls.describe())
+        return NativeSession(self.cls, self.cls.describe(), self._starts)
 
 
 def library_source(name: str, sizes: dict[str, int]) -> NativeSource:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from chatmodel import Wording
 from chatmodel.surface import clock_of, drop_near_years, say
-from environments import Session
+from environments import Session, diff
 from grounding import leaves, needed, selector_key
 from grounding.names import is_identifier
 from grounding.paths import find
@@ -69,6 +69,7 @@ class TaskWriter:
         writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng)
         turns = []
         before = states[0]
+        changes = [diff(before, after) for after in states[1:]]
         for number, ((start, stop), after) in enumerate(zip(cuts, states[1:], strict=True)):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
             goals = goals_of(grounded.calls, start, stop)
@@ -84,6 +85,7 @@ class TaskWriter:
                     (start, stop, number),
                     goals,
                     (states[0], before, after),
+                    changes[number],
                 )
             )
             before = after
@@ -102,7 +104,7 @@ class TaskWriter:
             turns=tuple(turns),
             seed=grounded.seed,
         )
-        weakness = audit([turn.checks for turn in turns], states[0], states[1:])
+        weakness = audit([turn.checks for turn in turns], states[0], states[1:], changes)
         if weakness:
             raise Dropped("weak_checks", weakness)
         return task
@@ -133,6 +135,7 @@ class TaskWriter:
         where: tuple[int, int, int],
         goals: Sequence[int],
         states: tuple[JsonObject, JsonObject, JsonObject],
+        changes: list[JsonObject],
     ) -> Turn:
         start, stop, number = where
         calls = grounded.calls[start:stop]
@@ -147,7 +150,7 @@ class TaskWriter:
             gold_calls=calls,
             state_hash=grounded.states[stop - 1],
             answer_facts=tuple(facts),
-            checks=derive_checks(*states, facts, number),
+            checks=derive_checks(*states, facts, number, changes),
         )
 
     def _worded(self, known: Known, rng: random.Random) -> Known:

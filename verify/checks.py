@@ -27,7 +27,12 @@ def pointer(document: JsonValue, path: str) -> Any:
 
 
 def derive_checks(
-    initial: JsonObject, before: JsonObject, after: JsonObject, facts: Sequence[JsonValue], turn: int
+    initial: JsonObject,
+    before: JsonObject,
+    after: JsonObject,
+    facts: Sequence[JsonValue],
+    turn: int,
+    changes: Sequence[JsonObject] | None = None,
 ) -> tuple[Check, ...]:
     """Checks of one turn: what the gold run changed, that nothing else changed so far, and what the answer must tell.
 
@@ -36,15 +41,15 @@ def derive_checks(
         before: State before the turn.
         after: Gold state after the turn.
         facts: Values that the answer must tell.
+        changes: Diff from `initial` to `after`, from a caller that has it.
     """
-    checks: list[Check] = [_state_check(operation, after) for operation in diff(before, after)[:MOST_CHECKS]]
-    changed = tuple(dict.fromkeys(_root(operation["path"]) for operation in diff(initial, after)))
+    changes = diff(initial, after) if changes is None else changes
+    made = changes if before is initial else diff(before, after)
+    checks: list[Check] = [_state_check(operation, after) for operation in made[:MOST_CHECKS]]
+    changed = tuple(dict.fromkeys(_root(operation["path"]) for operation in changes))
     what = ", ".join(changed[:3]) + (" ..." if len(changed) > 3 else "")
-    checks.append(
-        UntouchedCheck(
-            says=f"nothing changes but {what}" if changed else "nothing in the state changes", allowed=changed
-        )
-    )
+    says = f"nothing changes but {what}" if changed else "nothing in the state changes"
+    checks.append(UntouchedCheck(says=says, allowed=changed))
     checks += [AnswerCheck(says=f"the answer tells {say(fact)}", value=fact, turn=turn) for fact in facts]
     return tuple(checks)
 
@@ -75,16 +80,24 @@ def _words(path: str) -> str:
     return " ".join(human(part.replace("~1", "/").replace("~0", "~")) for part in path.split("/")[1:])
 
 
-def run_check(check: Check, initial: JsonObject, state: JsonObject, answer: str) -> CheckOutcome:
-    """Run one check on the state after its turn and what the agent said in it."""
+def run_check(
+    check: Check, initial: JsonObject, state: JsonObject, answer: str, changes: Sequence[JsonObject] | None = None
+) -> CheckOutcome:
+    """Run one check.
+
+    Args:
+        initial: State before the task.
+        state: State after the check's turn.
+        answer: What the agent said in the turn.
+        changes: Diff from `initial` to `state`, from a caller that has it.
+    """
     if isinstance(check, StateCheck):
         found = pointer(state, check.path)
         passed = found is MISSING if check.absent else found is not MISSING and not diff(found, check.value)
         return CheckOutcome(says=check.says, kind=check.kind, passed=passed)
     if isinstance(check, UntouchedCheck):
-        outside = [
-            operation["path"] for operation in diff(initial, state) if not _allowed(operation["path"], check.allowed)
-        ]
+        paths = [operation["path"] for operation in (diff(initial, state) if changes is None else changes)]
+        outside = [path for path in paths if not _allowed(path, check.allowed)]
         return CheckOutcome(says=check.says, kind=check.kind, passed=not outside, detail=", ".join(outside[:3]))
     return CheckOutcome(says=check.says, kind=check.kind, passed=mentions(answer, check.value))
 
@@ -93,7 +106,12 @@ def _allowed(path: str, allowed: Sequence[str]) -> bool:
     return any(path == prefix or path.startswith(prefix + "/") for prefix in allowed)
 
 
-def audit(checks: Sequence[Sequence[Check]], initial: JsonObject, states: Sequence[JsonObject]) -> str | None:
+def audit(
+    checks: Sequence[Sequence[Check]],
+    initial: JsonObject,
+    states: Sequence[JsonObject],
+    changes: Sequence[Sequence[JsonObject]] | None = None,
+) -> str | None:
     """Test the checks of a task before it is used (design section 6): the gold run must pass, doing nothing must fail.
 
     Answers are tested when a trajectory has some; here a silent agent must fail every answer check.
@@ -101,17 +119,16 @@ def audit(checks: Sequence[Sequence[Check]], initial: JsonObject, states: Sequen
     Args:
         checks: Checks per turn.
         states: Gold state after each turn.
+        changes: Diff from `initial` to each of them, from a caller that has them.
 
     Returns:
         Why the checks are no good, or None.
     """
     caught = False
-    for turn, state in zip(checks, states, strict=True):
+    changes = [diff(initial, state) for state in states] if changes is None else changes
+    for turn, state, changed in zip(checks, states, changes, strict=True):
         for check in turn:
-            if isinstance(check, AnswerCheck):
-                caught = caught or run_check(check, initial, initial, "").passed is False
-                continue
-            if not run_check(check, initial, state, "").passed:
+            if not isinstance(check, AnswerCheck) and not run_check(check, initial, state, "", changed).passed:
                 return f"the gold run fails: {check.says}"
-            caught = caught or run_check(check, initial, initial, "").passed is False
+            caught = caught or run_check(check, initial, initial, "", ()).passed is False
     return None if caught else "doing nothing passes all checks"

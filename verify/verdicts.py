@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from environments import Session
+from environments import Session, diff
 from trajectory import (
     CallEvent,
     CheckOutcome,
@@ -107,7 +107,8 @@ def _run_checks(task: Task, trajectory: Trajectory, again: Replay) -> tuple[Chec
         said = [
             message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"
         ]
-        outcomes += [run_check(check, again.initial, state, "\n".join(said)) for check in turn.checks]
+        changes = diff(again.initial, state)
+        outcomes += [run_check(check, again.initial, state, "\n".join(said), changes) for check in turn.checks]
     return tuple(outcomes)
 
 

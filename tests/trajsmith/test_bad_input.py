@@ -159,6 +159,10 @@ def records(path):
         (TINY.replace("states", "state"), ['line.yaml:4: environments.0.state: unknown key; did you mean "states"?']),
         (TINY.replace("count: 5", "count: many"), ["line.yaml:5: sample.count:", "'many'"]),
         (TINY.replace("count: 5", "count: 0"), ["line.yaml:5: sample.count:"]),
+        (TINY.replace("count: 5", "count: -3"), ["line.yaml:5: sample.count:"]),
+        (TINY.replace("[3, 4]", "[4, 3]"), ["line.yaml:5: sample.length:"]),
+        (f"{TINY}play: {{candidates: 0}}", ["line.yaml:6: play.candidates:"]),
+        (f"{TINY}write: {{direct: 7}}", ["line.yaml:6: write.direct:"]),
         ("name: [oh", ["line.yaml:1", "not valid YAML"]),
         ("- a\n- b\n", ["line.yaml:1", "keys and values"]),
         ("", ["line.yaml", "required"]),
@@ -169,7 +173,9 @@ def records(path):
         (TINY.replace("{library: bank, states: {small: 1}}", "{states: {small: 1}}"), ["exactly one of library"]),
     ],
     ids=[
-        "misspelt key", "misspelt key inside a list", "no number", "no chains", "not YAML", "a list", "empty",
+        "misspelt key", "misspelt key inside a list", "no number", "no chains",
+        "fewer than no chains", "length from more to less", "no candidates", "no probability", "not YAML",
+        "a list", "empty",
         "unknown library environment", "python without trusted", "python file missing", "two kinds", "no kind",
     ],
 )  # fmt: skip
