@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import Field, NonNegativeInt, PositiveInt
+
 from chatmodel import Phrasebook
 from environments import Session, ToolResult
 from grounding.assign import Assigner, Assignment, Context
@@ -24,16 +26,16 @@ from trajectory import Chain, Dropped, EnvironmentSpec, Frozen, GoldCall, Ground
 class GroundSettings(Frozen):
     """How hard the search tries."""
 
-    tries: int = 10
+    tries: PositiveInt = 10
     """Argument sets per step before it counts as hopeless."""
-    jumps: int = 24
+    jumps: NonNegativeInt = 24
     """Jumps back per chain."""
-    jumps_per_step: int = 6
-    budget: int = 120
+    jumps_per_step: NonNegativeInt = 6
+    budget: PositiveInt = 120
     """Calls per chain."""
-    optional: float = 0.35
+    optional: float = Field(0.35, ge=0, le=1)
     """Probability that an optional argument is given."""
-    min_calls: int = 3
+    min_calls: PositiveInt = 3
     """A chain with fewer calls left is dropped."""
 
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from pydantic import Field
+
 from chatmodel import Wording
 from chatmodel.surface import clock_of, drop_near_years, say
 from environments import Session, diff
@@ -37,11 +39,11 @@ MOST_FACTS = 8
 class WriteSettings(Frozen):
     """How tasks are written."""
 
-    mean_calls: float = 2.6
+    mean_calls: float = Field(2.6, ge=1, le=5)
     """Tool calls per turn that the cut aims at."""
-    direct: float = 0.15
+    direct: float = Field(0.15, ge=0, le=1)
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
-    withhold: float = 0.4
+    withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
 
 

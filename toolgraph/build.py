@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import jsonschema
+from pydantic import Field
 
 from grounding.fields import SchemaField, input_fields, output_fields
 from grounding.names import GENERIC, ID_WORDS, is_identifier
@@ -16,9 +17,9 @@ from trajectory import Frozen, InputError, ToolSpec
 class GraphSettings(Frozen):
     """How the tool graph is built."""
 
-    strong: float = 0.7
+    strong: float = Field(0.7, ge=0, le=1)
     """Score from which a link can make an internal parameter."""
-    weak: float = 0.55
+    weak: float = Field(0.55, ge=0, le=1)
     """Score from which a link makes an edge."""
     embedding: str = ""
     """Model name or path for sentence-transformers (extra `embed`); empty for names only."""

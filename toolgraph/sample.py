@@ -9,7 +9,9 @@ tools come first. `envfactory` follows the paper's pseudocode to the letter; `ra
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from toolgraph.graph import GraphIndex
 from trajectory import Chain, Dependency, Frozen, InputError, derive_seed
@@ -23,19 +25,25 @@ IDLE = 20
 Method = Literal["topology", "envfactory", "random_walk", "weighted_walk"]
 
 
+def _ordered(length: tuple[int, int]) -> tuple[int, int]:
+    if length[0] > length[1]:
+        raise ValueError(f"it goes from {length[0]} to {length[1]}: the smaller number comes first")
+    return length
+
+
 class SampleSettings(Frozen):
     """How chains are drawn."""
 
-    count: int = 100
+    count: PositiveInt = 100
     """Chains to draw."""
-    length: tuple[int, int] = (6, 11)
+    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
     """Shortest and longest chain, in tools."""
     method: Method = "topology"
-    max_depth: int = 3
+    max_depth: NonNegativeInt = 3
     """How deep priors of priors are looked for (EnvFactory: 3)."""
-    extra_prior: float = 0.1
+    extra_prior: float = Field(0.1, ge=0, le=1)
     """Probability of a prior for a parameter that would not need one (EnvFactory: 0.1)."""
-    branches: int = 2
+    branches: PositiveInt = 2
     """Successors that are queued after a tool: one to this many."""
 
 

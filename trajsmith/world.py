@@ -12,7 +12,7 @@ from grounding import Grounder
 from querygen import TaskWriter
 from toolgraph import GraphIndex, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
-from trajectory import EnvironmentSpec, InputError, content_hash
+from trajectory import EnvironmentSpec, InputError, JsonObject, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
 
@@ -63,9 +63,9 @@ class World:
             stored = tuple([run.put_state(state) for state in await place.source.states(config.seed)])
             if stored != place.states:
                 raise InputError(f"environment {place.spec.name}: the same seed gives other initial states each time")
-            run.write_json(
-                f"environments/{place.spec.name}.json", place.spec.model_dump(mode="json", exclude_none=True)
-            )
+            name = place.spec.name
+            _keep(run, f"environments/{name}.json", name, place.spec.model_dump(mode="json", exclude_none=True))
+            _keep(run, f"environments/{name}.phrases.json", name, place.source.phrasebook.model_dump(mode="json"))
         return world
 
     @classmethod
@@ -104,3 +104,16 @@ class World:
     def writer(self, environment: str) -> TaskWriter:
         place = self.places[environment]
         return TaskWriter(place.spec, place.wording, self.config.write)
+
+
+def _keep(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:
+    """Store what a run was started with; a run goes on only with the same.
+
+    Raises:
+        InputError: The environment or its words were changed meanwhile.
+    """
+    if not run.file(file).is_file():
+        run.write_json(file, value)
+    elif run.read_json(file) != value:
+        what = "words" if file.endswith(".phrases.json") else "code or schemas"
+        raise InputError(f"environment {name}: its {what} changed since this run was started: start anew with --fresh")

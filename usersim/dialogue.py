@@ -5,6 +5,7 @@ from importlib import resources
 from typing import Any
 
 import jinja2
+from pydantic import PositiveInt
 
 from environments import Session, ToolResult, diff
 from trajectory import (
@@ -27,9 +28,9 @@ from usersim.roles import AgentRole, UserRole
 class PlaySettings(Frozen):
     """How tasks are played."""
 
-    candidates: int = 1
+    candidates: PositiveInt = 1
     """Trajectories per task."""
-    max_steps: int = 30
+    max_steps: PositiveInt = 30
     """Agent messages per turn."""
 
 
@@ -120,7 +121,8 @@ class Dialogue:
                 return "user_stop"
             text = reply.text
             if reply.calls:
-                results = [await self._call("user", call.tool, call.arguments) for call in reply.calls]
+                where = len(self.messages) - 1
+                results = [await self._call("user", call.tool, call.arguments, where) for call in reply.calls]
                 self.agent.observe(results)
                 text = f"{text} {await self.user.report(results)}".strip()
             self.messages.append(Message(role="user", content=text))
@@ -128,16 +130,16 @@ class Dialogue:
 
     async def _run_calls(self, calls: tuple[ToolCall, ...]) -> None:
         results = []
+        where = len(self.messages) - 1
         for call in calls:
-            result = await self._call("assistant", call.function.name, call.function.arguments)
+            result = await self._call("assistant", call.function.name, call.function.arguments, where)
             self.messages.append(
                 Message(role="tool", content=result.text, tool_call_id=call.id, name=call.function.name)
             )
             results.append(result)
         self.agent.observe(results)
 
-    async def _call(self, actor: Actor, tool: str, arguments: JsonObject) -> ToolResult:
-        where = len(self.messages) - 1
+    async def _call(self, actor: Actor, tool: str, arguments: JsonObject, where: int) -> ToolResult:
         result = await self.session.call(tool, arguments, actor)
         effect: Any = None
         hashed = await self.session.state_hash()

@@ -47,10 +47,11 @@ async def replay(trajectory: Trajectory, state: JsonObject, session: Session) ->
     if await session.state_hash() != trajectory.initial_state:
         found.mismatches.append("the initial state differs")
     done = 0
+    texts = [message.content for message in trajectory.messages if message.role == "tool"]
     for number, span in enumerate(trajectory.turns):
         upto = sum(event.message < span.stop for event in trajectory.events)
         for event in trajectory.events[done:upto]:
-            await _repeat(event, session, found)
+            await _repeat(event, session, found, texts.pop(0) if event.actor == "assistant" and texts else None)
         done = upto
         found.states.append(await session.snapshot())
         found.final = await session.state_hash()
@@ -59,11 +60,12 @@ async def replay(trajectory: Trajectory, state: JsonObject, session: Session) ->
     return found
 
 
-async def _repeat(event: CallEvent, session: Session, found: Replay) -> None:
+async def _repeat(event: CallEvent, session: Session, found: Replay, text: str | None) -> None:
+    """Make one call again; `text` is what the record says that the agent saw, None for calls of the user."""
     result = await session.call(event.tool, event.arguments, event.actor)
     if result.ok != event.ok:
         found.mismatches.append(f"{event.tool} is {'accepted' if result.ok else 'refused'} now")
-    elif session.spec.can_restore and result.hash != event.result_hash:
+    elif session.spec.can_restore and (result.hash != event.result_hash or text not in (None, result.text)):
         found.mismatches.append(f"{event.tool} returns something else")
 
 
