@@ -120,7 +120,7 @@ class Assigner:
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
                 continue
             if internal:
-                options = self._from_outputs(leaf, self._lasting(tool, sources[leaf.path], context), context, rng)
+                options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng)
             else:
                 values = [value for value in self._said_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
                 options = [self._said(tool, leaf, value, context, len(values) == 1) for value in values]
@@ -132,13 +132,6 @@ class Assigner:
                     optional[leaf.path] = options
         share = self.optional * LOOKUP if lookup else self.optional
         return Plan(required, optional, self._joint_rows(tool, sources, context, rng), share)
-
-    def _lasting(self, tool: str, sources: Sequence[tuple[int, str]], context: Context) -> Sequence[tuple[int, str]]:
-        """Sources for a call: what a conversation has just taken away it does not use, what it has made it keeps."""
-        kept = [(call, path) for call, path in sources if not self._destroys(context.calls[call].tool)]
-        if not self._destroys(tool):
-            return kept
-        return [(call, path) for call, path in kept if context.calls[call].effect == "read"]
 
     def _destroys(self, tool: str) -> bool:
         """True if the tool declares, or its name says, that something is gone afterwards."""
@@ -171,7 +164,7 @@ class Assigner:
         return Option(value, FromUser(known=key))
 
     def _from_outputs(
-        self, leaf: SchemaField, sources: Sequence[tuple[int, str]], context: Context, rng: random.Random
+        self, tool: str, leaf: SchemaField, sources: Sequence[tuple[int, str]], context: Context, rng: random.Random
     ) -> list[Option]:
         entity = self.phrasebook.entities.get(leaf.name)
         preferred = tuple(entity.by) if entity else ()
@@ -179,11 +172,15 @@ class Assigner:
         options: list[Option] = []
         seen: set[str] = set()
         for call, path in sources:
+            if self._destroys(context.calls[call].tool):
+                continue  # what was just taken away is not used any more
             asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
             only = 1.0 if asked else ONLY
             for value, selectors in pick(context.calls[call].result, path, rng, preferred, only):
                 if isinstance(value, list) or repr(value) in seen or not _types_fit(value, leaf):
                     continue
+                if self._destroys(tool) and not self.pool.holds(value):
+                    continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
                 source = known or FromOutput(call=call, path=path, selectors=selectors)

@@ -9,7 +9,7 @@ from typing import Any
 from chatmodel.surface import as_moment
 from grounding.fields import SchemaField, types_of, unwrap
 from grounding.names import singular, words
-from trajectory import JsonObject
+from trajectory import JsonObject, canonical_json
 
 _QUOTED = re.compile(r"(?:example|e\.g\.|such as|like)[^\"'`]{0,20}[\"'`]([^\"'`]{1,60})[\"'`]", re.IGNORECASE)
 _SPAN_ENDS = frozenset({"end", "until", "to", "checkout", "out", "return", "due", "finish", "latest"})
@@ -43,6 +43,7 @@ class ValuePool:
     def __init__(self, state: JsonObject) -> None:
         self.by_name: dict[str, list[tuple[str, Any, Any]]] = defaultdict(list)
         """Field name to (entity, row key, value); rows of no table have the key None and come first."""
+        self._text = canonical_json(state).decode()
         moment = as_moment(state.get("now"))
         self.now = moment if isinstance(moment, datetime) else DEFAULT_CLOCK
         for table, content in state.items():
@@ -69,6 +70,10 @@ class ValuePool:
                         self._row(entity, key, item, depth + 1)
             elif value not in (None, "") and not isinstance(value, dict | list):
                 self.by_name[name].append((entity, key, value))
+
+    def holds(self, value: Any) -> bool:
+        """True if the initial state mentions a text at all; what it does not mention was made later."""
+        return not isinstance(value, str) or value in self._text
 
     def entries(self, field: SchemaField) -> list[tuple[str, Any, Any]]:
         """Rows that have a field of the parameter's name and type, those that belong to nobody's table first."""
