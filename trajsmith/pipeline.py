@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from export import DatasetWriter, build_card, build_report, to_row
-from trajectory import Dropped, InputError, StageSummary, Summary, Trajectory, Verdict
+from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Trajectory, Verdict
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.joined import Played, judged
@@ -83,9 +83,19 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
                 bar.advance(dropped=not accepted)
         summary = tally.summary(time.monotonic() - start)
         statistics = build_report(summary, specs, judged(run), run.file("report.html"), gallery=config.export.gallery)
+        run.write_json("summary.json", summary.model_dump(mode="json"))
+        if not dataset.rows:
+            raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
         dataset.attach("README.md", build_card(summary, specs, statistics, license=config.export.license))
-    run.write_json("summary.json", summary.model_dump(mode="json"))
     return summary
+
+
+def main_reason(summary: Summary) -> str:
+    """Why most records were lost, for a run that came to nothing."""
+    reasons = Counter({f"rejected: {reason}": number for reason, number in summary.rejected.items()})
+    for stage in summary.stages:
+        reasons.update({f"{stage.name}: {reason}": number for reason, number in stage.dropped.items()})
+    return ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common(2)) or "no chains"
 
 
 class Tally:

@@ -9,10 +9,11 @@ from typing import Any
 
 from chatmodel import Wording, capital, pick_text
 from chatmodel.surface import human, mentions, say
+from chatmodel.templates import join_rows
 from environments import ToolResult
 from grounding import Unresolved, leaves, needed, resolve, selector_key
 from grounding.known import value_at
-from grounding.paths import find
+from grounding.paths import find, get
 from trajectory import (
     Composite,
     FromOutput,
@@ -22,6 +23,7 @@ from trajectory import (
     JsonObject,
     Known,
     Message,
+    Selector,
     Task,
     ToolCall,
     derive_seed,
@@ -253,20 +255,17 @@ class ScriptedAgent:
             if isinstance(source, FromOutput):
                 for selector in source.selectors:
                     if selector_key(source.call, selector) == known.key:
-                        return self._which(path.split(".")[-1], source, selector.rows)
+                        return self._which(path.split(".")[-1], source, selector)
         return f"Which one do you mean: what is the {known.label}?"
 
-    def _which(self, parameter: str, source: FromOutput, rows_path: str) -> str:
+    def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
+        """A question that shows what there is to choose from."""
         entity = self.wording.entity(parameter)
-        rows: Any = next((match.value for match in find(self.results[source.call].content, rows_path)), [])
-        templates = [f"{{rows|rows('{parameter}')}}"]
-        shown = (
-            pick_text(templates, {"rows": rows, "row_templates": self.wording.rows}, self.rng)
-            if self.wording.rows.get(parameter)
-            else None
-        )
-        if not shown or not isinstance(rows, list) or self._stale(source.call):
+        rows: Any = next((match.value for match in find(self.results[source.call].content, selector.rows)), [])
+        if not isinstance(rows, list) or self._stale(source.call):
             return f"Which {entity.noun} do you mean?"
+        row = self.wording.rows.get(parameter)
+        shown = join_rows(rows, row) if row else ", ".join(say(get(item, selector.field)) for item in rows[:10])
         plural = entity.plural or f"{entity.noun}s"
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
 

@@ -242,6 +242,16 @@ def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, work
     assert summary.environments["bank"] == chains.count("bank") > 0
 
 
+def test_a_run_that_comes_to_nothing_says_why(trajsmith, config, tmp_path):
+    (tmp_path / "shop.py").write_text(SHOP.replace("WORKING_CALLS", "0"))
+    entry = f"{{python: {tmp_path / 'shop.py'}, trusted: true, states: {{small: 1}}}}"
+    config.write_text(TINY.replace("{library: bank, states: {small: 1}}", entry))
+    line = one_line(trajsmith("run", config, "--run", tmp_path / "run", "--set", "ground.min_calls=2"), 1)
+    assert line.startswith("error: no trajectory was accepted (ground: ")
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert Summary(**orjson.loads((tmp_path / "run" / "summary.json").read_bytes())).funnel["accepted"] == 0
+
+
 # Files of tools
 
 GOOD = '{"server": "s", "name": "a", "inputSchema": {"type": "object", "properties": {}}}'
