@@ -14,10 +14,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from toolgraph.graph import GraphIndex
+from toolgraph.match import FOREIGN
 from trajectory import Chain, Dependency, Frozen, InputError, derive_seed
 
 AFTER_WRITE = 0.6
-"""Probability of a look-up although a write has given the parameter: what was just made is seldom what is meant."""
+"""Probability of a look-up although a write, or a result about something else, has given the parameter: what was just
+made, or only mentioned, is seldom what is meant."""
 
 IDLE = 20
 """Steps of Algorithm 1 without a new tool, after which it starts anew elsewhere."""
@@ -124,7 +126,8 @@ class Sampler:
         for parameter in self.index.needs[tool]:
             producers = [source for source in self.index.sources(tool, parameter) if source != tool]
             have = any(source in chain or source in added for source in producers)
-            looked_up = any(source in self.index.reads and (source in chain or source in added) for source in producers)
+            proper = {source for source, link in self.index.producers[tool, parameter] if link.score > FOREIGN}
+            looked_up = any(source in self.index.reads and source in proper for source in (*chain, *added))
             if have and rng.random() >= (self.settings.extra_prior if looked_up else AFTER_WRITE):
                 continue
             options = [

@@ -34,6 +34,23 @@ class OrderSummary(StateModel):
     total: float
 
 
+class OrderChange(StateModel):
+    order_id: str
+    status: OrderStatus
+    shipping_address: Address
+    gift_message: str | None
+    coupon_code: str | None
+    total: float
+
+
+class PlacedOrder(StateModel):
+    order_id: str
+    product_name: str
+    quantity: int
+    total: float
+    status: OrderStatus
+
+
 class Cancellation(StateModel):
     order_id: str
     status: OrderStatus
@@ -120,7 +137,7 @@ class Retail(Environment[RetailState]):
         return Cancellation(order_id=order_id, status=order.status, refund_amount=order.total, reason=reason)
 
     @tool(effect="write")
-    def change_shipping_address(self, order_id: str, street: str, city: str, postal_code: str) -> Order:
+    def change_shipping_address(self, order_id: str, street: str, city: str, postal_code: str) -> OrderChange:
         """Send a pending order to another address.
 
         Args:
@@ -134,7 +151,7 @@ class Retail(Environment[RetailState]):
         if address == order.shipping_address:
             raise ToolError(f"order {order_id} already goes to that address")
         order.shipping_address = address
-        return order
+        return self._change(order)
 
     @tool(effect="write")
     def set_gift_message(
@@ -155,7 +172,7 @@ class Retail(Environment[RetailState]):
                 ],
             ),
         ],
-    ) -> Order:
+    ) -> OrderChange:
         """Put a gift message on an order that has not shipped.
 
         Args:
@@ -168,10 +185,10 @@ class Retail(Environment[RetailState]):
         if order.gift_message == message:
             raise ToolError(f"order {order_id} already has this gift message")
         order.gift_message = message
-        return order
+        return self._change(order)
 
     @tool(effect="write")
-    def apply_coupon(self, order_id: str, coupon_code: str) -> Order:
+    def apply_coupon(self, order_id: str, coupon_code: str) -> OrderChange:
         """Apply a coupon to a pending order and lower its total.
 
         Args:
@@ -183,7 +200,7 @@ class Retail(Environment[RetailState]):
         order.coupon_code = coupon.code
         order.total = round(order.total * (100 - coupon.percent_off) / 100, 2)
         coupon.used_by.append(order.customer_id)
-        return order
+        return self._change(order)
 
     @tool(effect="read")
     def list_coupons(
@@ -204,7 +221,7 @@ class Retail(Environment[RetailState]):
     @tool(effect="write")
     def pay_with_store_credit(
         self, order_id: str, amount: Annotated[float, Field(gt=0, examples=[5.0, 10.0, 20.0])]
-    ) -> Order:
+    ) -> OrderChange:
         """Lower the open total of a pending order with the customer's store credit.
 
         Args:
@@ -219,7 +236,7 @@ class Retail(Environment[RetailState]):
             raise ToolError(f"the order's total is only {order.total:.2f}")
         customer.store_credit = round(customer.store_credit - amount, 2)
         order.total = round(order.total - amount, 2)
-        return order
+        return self._change(order)
 
     @tool(effect="read")
     def track_shipment(self, order_id: str) -> Shipment:
@@ -269,7 +286,7 @@ class Retail(Environment[RetailState]):
         return self.lookup(self.state.products, sku, "product")
 
     @tool(effect="write")
-    def place_order(self, customer_id: str, sku: str, quantity: Annotated[int, Field(ge=1, le=10)] = 1) -> Order:
+    def place_order(self, customer_id: str, sku: str, quantity: Annotated[int, Field(ge=1, le=10)] = 1) -> PlacedOrder:
         """Order a product for a customer, sent to the address of the account.
 
         Args:
@@ -302,7 +319,8 @@ class Retail(Environment[RetailState]):
             total=round(quantity * product.price, 2),
         )
         self.state.orders[order.order_id] = order
-        return order
+        placed = {"order_id": order.order_id, "product_name": product.name, "quantity": quantity}
+        return PlacedOrder(**placed, total=order.total, status=order.status)
 
     @tool(effect="write")
     def request_return(
@@ -369,6 +387,16 @@ class Retail(Environment[RetailState]):
         customer.phone = phone or customer.phone
         customer.newsletter = customer.newsletter if newsletter is None else newsletter
         return customer
+
+    def _change(self, order: Order) -> OrderChange:
+        return OrderChange(
+            order_id=order.order_id,
+            status=order.status,
+            shipping_address=order.shipping_address,
+            gift_message=order.gift_message,
+            coupon_code=order.coupon_code,
+            total=order.total,
+        )
 
     def _summary(self, order: Order) -> OrderSummary:
         items = ", ".join(f"{line.quantity} x {line.product_name}" for line in order.lines)

@@ -18,7 +18,7 @@ from environments.library.retail.state import (
 )
 from trajectory import derive_seed
 
-CUSTOMERS = {"small": 8, "medium": 40, "large": 800}
+CUSTOMERS = {"small": 8, "medium": 24, "large": 700}
 CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {
     "kitchen": (
         ("Copper Kettle", 49.9, 24),
@@ -62,17 +62,17 @@ CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {
     ),
 }
 CARRIERS = ("Northwind Parcel", "SwiftPost", "BlueVan")
-STATUSES: tuple[OrderStatus, ...] = (
-    "pending",
-    "pending",
-    "pending",
-    "processing",
-    "shipped",
-    "delivered",
-    "delivered",
-    "delivered",
-    "cancelled",
-)
+STATUSES: tuple[OrderStatus, ...] = ("pending", "processing", "shipped", "delivered", "cancelled")
+BASKET: tuple[OrderStatus, ...] = ("pending", "delivered", "delivered")
+"""Orders that every customer has; a few others come on top."""
+AGES: dict[OrderStatus, tuple[int, int]] = {
+    "pending": (0, 2),
+    "processing": (1, 5),
+    "shipped": (2, 9),
+    "delivered": (7, 36),
+    "cancelled": (2, 80),
+}
+"""Days since an order in a status was placed, from and to; none is as young as its parcel."""
 
 
 def make_state(size: str, seed: int) -> RetailState:
@@ -84,8 +84,9 @@ def make_state(size: str, seed: int) -> RetailState:
     _add_coupons(state, rng)
     for person in _people.people(rng, CUSTOMERS[size]):
         customer = _add_customer(state, rng, person)
-        for _ in range(rng.choice((2, 3, 3, 4, 5))):
-            _add_order(state, rng, customer)
+        statuses = [*BASKET, *rng.choices(STATUSES, k=rng.choice((0, 1, 1, 2)))]
+        for status in rng.sample(statuses, len(statuses)):
+            _add_order(state, rng, customer, status)
     return state
 
 
@@ -113,8 +114,8 @@ def _add_products(state: RetailState, rng: random.Random, copies: int) -> None:
 def _add_coupons(state: RetailState, rng: random.Random) -> None:
     offers = (
         ("WELCOME10", 10, 0.0, True),
-        ("SPRING15", 15, 60.0, False),
-        ("BIGCART20", 20, 150.0, True),
+        ("SPRING15", 15, 30.0, False),
+        ("BIGCART20", 20, 120.0, True),
         ("OLDTIMER5", 5, 0.0, False),
     )
     for code, percent, minimum, single in offers:
@@ -139,17 +140,16 @@ def _add_customer(state: RetailState, rng: random.Random, person: _people.Person
         phone=person.phone,
         address=Address(street=street, city=city, postal_code=postal_code),
         tier=rng.choice(("standard", "standard", "silver", "gold")),
-        store_credit=rng.choice((0.0, 10.0, 25.0, 40.0)),
+        store_credit=rng.choice((0.0, 10.0, 20.0, 25.0, 40.0)),
         newsletter=rng.random() < 0.5,
     )
     state.customers[customer.customer_id] = customer
     return customer
 
 
-def _add_order(state: RetailState, rng: random.Random, customer: Customer) -> None:
+def _add_order(state: RetailState, rng: random.Random, customer: Customer, status: OrderStatus) -> None:
     number = state.counters["order"] = state.counters.get("order", 0) + 1
-    status = rng.choice(STATUSES)
-    age = {"pending": 2, "processing": 5, "shipped": 9, "delivered": 40, "cancelled": 80}[status]
+    placed_at = state.now - timedelta(minutes=rng.randrange(*(days * 24 * 60 for days in AGES[status])))
     chosen = rng.sample(list(state.products.values()), rng.choice((1, 1, 2, 3)))
     lines = [
         OrderLine(
@@ -164,7 +164,7 @@ def _add_order(state: RetailState, rng: random.Random, customer: Customer) -> No
     order = Order(
         order_id=f"W{10000 + number}",
         customer_id=customer.customer_id,
-        placed_at=_people.moment_before(rng, state.now, age),
+        placed_at=placed_at,
         status=status,
         lines=lines,
         shipping_address=customer.address.model_copy(),
@@ -175,7 +175,7 @@ def _add_order(state: RetailState, rng: random.Random, customer: Customer) -> No
     state.orders[order.order_id] = order
     if status in ("shipped", "delivered"):
         _add_shipment(state, rng, order)
-    if status == "delivered" and rng.random() < 0.5:
+    if status == "delivered" and rng.random() < 0.45:
         _add_return(state, rng, order)
 
 
