@@ -243,7 +243,7 @@ def _describe(cls: Any) -> EnvironmentSpec:
         policy=inspect.cleandoc(cls.policy),
         tools=tools,
         state_schema=schema,
-        source=f"python:{cls.__module__}:{cls.__qualname__}",
+        source=f"{'library' if cls.__module__.startswith('environments.library.') else 'python'}:{cls.__module__}",
     )
 
 

@@ -5,14 +5,17 @@ import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from trajectory import RunError, Summary, TrajsmithError
+from trajectory import InputError, RunError, Summary, TrajsmithError
 from trajsmith import cli_env, cli_graph
+
+if TYPE_CHECKING:
+    from trajsmith.rundir import RunDirectory
 
 Result = TypeVar("Result")
 
@@ -29,7 +32,8 @@ app.add_typer(cli_graph.app, name="graph")
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
 ]
-RunPath = Annotated[Path, typer.Argument(help="Run directory, for example runs/quickstart.")]
+RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
+RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
 out = Console(highlight=False)
 
 
@@ -66,45 +70,45 @@ def run(
 
 
 @app.command()
-def resume(path: RunPath) -> None:
+def resume(directory: RunPath = None, option: RunOption = None) -> None:
     """Go on where a run stopped; nothing is lost, doubled or done twice."""
     from trajsmith.pipeline import run_line
-    from trajsmith.rundir import RunDirectory
 
-    opened = RunDirectory.open(path)
-    _show(path, _with_progress(path, lambda progress: run_line(opened, progress)))
+    opened = _open(directory, option)
+    _show(opened.path, _with_progress(opened.path, lambda progress: run_line(opened, progress)))
 
 
 @app.command()
-def export(path: RunPath) -> None:
+def export(directory: RunPath = None, option: RunOption = None) -> None:
     """Write dataset, card, report and summary again from the records of a run."""
     from trajsmith.pipeline import export_only
-    from trajsmith.rundir import RunDirectory
 
-    opened = RunDirectory.open(path)
-    _show(path, _with_progress(path, lambda progress: export_only(opened, progress)))
+    opened = _open(directory, option)
+    _show(opened.path, _with_progress(opened.path, lambda progress: export_only(opened, progress)))
 
 
 @app.command()
-def report(path: RunPath) -> None:
+def report(directory: RunPath = None, option: RunOption = None) -> None:
     """Write the HTML report of a run again, and say where it is."""
-    export(path)
-    out.print(f"open {path / 'report.html'} in a browser")
+    export(directory, option)
+    out.print(f"open {_open(directory, option).file('report.html')} in a browser", markup=False, soft_wrap=True)
 
 
 @app.command()
 def replay(
-    path: RunPath,
+    directory: RunPath = None,
+    option: RunOption = None,
     ids: Annotated[list[str] | None, typer.Option("--id", help="Only this trajectory. May be repeated.")] = None,
 ) -> None:
     """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs."""
     from trajsmith.replaying import replay_run
-    from trajsmith.rundir import RunDirectory
 
-    opened = RunDirectory.open(path)
-    found = _with_progress(path, lambda progress: replay_run(opened, ids or [], progress))
+    opened = _open(directory, option)
+    found = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
     for name, why in [*found.different, *found.undecided]:
         out.print(f"{name}: {why}", markup=False)
+    for name in found.changed:
+        out.print(f"note: the code or schemas of {name} changed since this run was made", markup=False)
     share = 100 * found.equal / found.total
     out.print(f"{found.equal} of {found.total} trajectories replayed to equal state hashes ({share:.1f} %)")
     if found.equal < found.total:
@@ -114,12 +118,12 @@ def replay(
 def _stage_command(name: str, text: str) -> None:
     """Each stage alone, on a run directory; earlier stages must have run."""
 
-    def command(path: RunPath) -> None:
+    def command(directory: RunPath = None, option: RunOption = None) -> None:
         from trajsmith.pipeline import run_one_stage
-        from trajsmith.rundir import RunDirectory
 
-        opened = RunDirectory.open(path)
-        _show(path, _with_progress(path, lambda progress: run_one_stage(opened, name, progress)), exported=False)
+        opened = _open(directory, option)
+        summary = _with_progress(opened.path, lambda progress: run_one_stage(opened, name, progress))
+        _show(opened.path, summary, exported=False)
 
     command.__doc__ = text
     app.command({"write": "tasks"}.get(name, name))(command)
@@ -130,6 +134,20 @@ _stage_command("ground", "Only ground the chains of a run by execution.")
 _stage_command("write", "Only write the tasks of a run.")
 _stage_command("play", "Only play the dialogues of a run.")
 _stage_command("verify", "Only verify the trajectories of a run.")
+
+
+def _open(directory: Path | None, option: Path | None) -> "RunDirectory":
+    """The run that is named as argument or as option.
+
+    Raises:
+        InputError: None or two are named, or there is no run.
+    """
+    from trajsmith.rundir import RunDirectory
+
+    named = [path for path in (directory, option) if path is not None]
+    if len(named) != 1:
+        raise InputError("name one run directory, for example: trajsmith resume runs/quickstart")
+    return RunDirectory.open(named[0])
 
 
 def _with_progress(path: Path, work: Any) -> Any:

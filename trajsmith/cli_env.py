@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from environments.library import library_environment, library_names
 from trajectory import EnvironmentSpec
@@ -35,14 +35,16 @@ def show(name: Annotated[str, typer.Argument(help="Name of an environment, see `
     """Show the policy, the tools and the state of an environment."""
     spec = library_environment(name).describe()
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
-    out.print(spec.policy + "\n", markup=False)
+    out.print(spec.policy + "\n", markup=False, soft_wrap=True)
     out.print(_tools(spec))
     tables = [key for key, value in spec.state_schema.get("properties", {}).items() if "additionalProperties" in value]
     out.print(f"state: {', '.join(tables)}", markup=False)
 
 
 def _tools(spec: EnvironmentSpec) -> Table:
-    table = Table("tool", "effect", "actor", "parameters", "description")
+    table = Table(
+        Column("tool", overflow="fold"), "effect", "actor", Column("parameters", overflow="fold"), "description"
+    )
     for tool in spec.tools:
         parameters = ", ".join(name if name in tool.required else f"[{name}]" for name in tool.parameters)
         effect = "write" if tool.declares_write else "read"

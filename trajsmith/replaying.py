@@ -8,7 +8,7 @@ from trajsmith.config import load_config
 from trajsmith.joined import Played
 from trajsmith.progress import Progress
 from trajsmith.rundir import RunDirectory
-from trajsmith.world import World
+from trajsmith.world import Place, World
 from verify import replay
 
 
@@ -21,6 +21,9 @@ class ReplayReport:
     """(trajectory id, what differs)."""
     undecided: list[tuple[str, str]] = field(default_factory=list)
     """(trajectory id, why it could not be told): the environment broke."""
+
+    changed: list[str] = field(default_factory=list)
+    """Environments whose code or schemas are not those that the run was made with."""
 
     @property
     def total(self) -> int:
@@ -35,7 +38,7 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: Progress) 
     """
     pairs = Played(run) if run.file("trajectories.jsonl").is_file() else ()
     world = await World.reopen(load_config(run.config_path), run)
-    report = ReplayReport()
+    report = ReplayReport(changed=[name for name, place in world.places.items() if _differs(run, name, place)])
     with progress.stage("replay", len(ids) or len(pairs), 0, 0) as bar:
         for name, (task, trajectory) in pairs:
             if not ids or name in ids:
@@ -44,6 +47,11 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: Progress) 
     if not report.total:
         raise InputError(f"{run.path}: there is nothing to replay" + (f" with the id {', '.join(ids)}" if ids else ""))
     return report
+
+
+def _differs(run: RunDirectory, name: str, place: Place) -> bool:
+    file = f"environments/{name}.json"
+    return run.file(file).is_file() and run.read_json(file)["version"] != place.spec.version
 
 
 async def _one(world: World, task: Task, trajectory: Trajectory, report: ReplayReport) -> None:

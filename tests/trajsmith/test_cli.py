@@ -211,6 +211,27 @@ def test_replay_of_one_trajectory(trajsmith, made):
     assert said.out == "1 of 1 trajectories replayed to equal state hashes (100.0 %)\n"
 
 
+@pytest.mark.parametrize("command", ["resume", "export", "replay", "verify"])
+def test_the_run_can_be_named_as_an_option(trajsmith, made, command):
+    said = trajsmith(command, "--run", made)
+    assert (said.code, said.err.count("error")) == (0, 0)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["not at all", "twice"])
+def test_a_run_is_named_once(trajsmith, made, twice):
+    said = trajsmith("verify", *([made, "--run", made] if twice else []))
+    assert said.code == 2
+    assert "name one run directory" in said.err
+
+
+def test_replay_says_when_an_environment_changed(trajsmith, made):
+    file = made / "environments" / "bank.json"
+    spec = orjson.loads(file.read_bytes())
+    file.write_bytes(orjson.dumps({**spec, "version": "of last week"}))
+    said = trajsmith("replay", made)
+    assert "the code or schemas of bank changed" in said.out
+
+
 def test_replay_of_an_unknown_trajectory_is_wrong_input(trajsmith, made):
     said = trajsmith("replay", made, "--id", "traj_none")
     assert said.code == 2
