@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-import networkx
 import orjson
 from pydantic import ValidationError
 
 from trajectory import Frozen, InputError, ToolSpec, first_fault
 
 ParameterKind = Literal["internal", "external", "other"]
-STRONG, WEAK, INDEPENDENT = 3, 2, 1
+STRONG, WEAK = 3, 2
 
 
 class Link(Frozen):
@@ -86,15 +85,6 @@ class ToolGraph(Frozen):
             raise InputError(f"graph {path}: {error.strerror}") from error
         except ValidationError as error:
             raise InputError(f"graph {path}: {first_fault(error)}") from error
-
-    def to_networkx(self) -> networkx.DiGraph:
-        """As a networkx graph, for anything that we do not do ourselves."""
-        graph = networkx.DiGraph()
-        graph.add_nodes_from((tool.full_name, {"server": tool.server}) for tool in self.tools)
-        graph.add_edges_from(
-            (edge.source, edge.target, {"weight": edge.weight, "score": edge.score}) for edge in self.edges
-        )
-        return graph
 
 
 class GraphIndex:

@@ -23,7 +23,7 @@ from trajectory.errors import (
 )
 from trajectory.message import FunctionCall, Message, ToolCall
 from trajectory.record import Frozen, Record, first_fault
-from trajectory.rollout import CallEvent, Trajectory, TurnSpan, Usage
+from trajectory.rollout import CallEvent, Trajectory, TurnSpan
 from trajectory.summary import StageSummary, Summary
 from trajectory.task import (
     AnswerCheck,
@@ -90,7 +90,6 @@ __all__ = [
     "Turn",
     "TurnSpan",
     "UntouchedCheck",
-    "Usage",
     "Verdict",
     "canonical_json",
     "content_hash",

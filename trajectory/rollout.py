@@ -57,16 +57,3 @@ class Trajectory(Record):
     models: dict[str, str]
     """Role to model name, "scripted" where no model spoke."""
     stop_reason: StopReason
-
-
-class Usage(Record):
-    """What one record cost. Volatile, so it lives in its own file and never in the records."""
-
-    PREFIX: ClassVar[str] = "use"
-
-    record: str
-    stage: str
-    seconds: float
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0

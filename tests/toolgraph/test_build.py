@@ -257,7 +257,9 @@ def test_a_graph_file_gives_the_graph_back(tmp_path: Path) -> None:
     graph = build_graph([LIST, GET])
     graph.save(tmp_path / "graph.json")
     assert ToolGraph.load(tmp_path / "graph.json") == graph
-    assert list(graph.to_networkx().edges(data="weight")) == [("shop.list_orders", "shop.get_order", 3)]
+    assert [(edge.source, edge.target, edge.weight) for edge in graph.edges] == [
+        ("shop.list_orders", "shop.get_order", 3)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from trajectory import (
     InputError,
     JsonObject,
     Record,
-    Usage,
     canonical_json,
     content_hash,
     derive_seed,
@@ -123,6 +122,16 @@ def test_a_cycle_is_refused() -> None:
         canonical_json(loop)
 
 
+class Cost(Record):
+    """A record of these tests."""
+
+    PREFIX = "cost"
+
+    record: str
+    stage: str
+    seconds: float
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -136,7 +145,7 @@ def test_a_cycle_is_refused() -> None:
 )
 def test_a_bad_line_says_where_and_why(line: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        Usage.from_line(line, "here:7")
+        Cost.from_line(line, "here:7")
 
 
 def test_records_are_frozen() -> None:
