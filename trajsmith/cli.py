@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
 from trajsmith import cli_env, cli_graph
@@ -202,10 +203,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as error:
-        if type(error).__module__.startswith(("click", "typer")):
-            _fail(f"error: {getattr(error, 'message', error)}", 2)
-        raise
+    except TyperException as error:
+        _fail(f"error: {error}", 2)
 
 
 def _fail(message: str, code: int) -> None:

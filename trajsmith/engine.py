@@ -175,7 +175,7 @@ async def _attempt(stage: Stage[In, Out], source: str, item: In, gate: asyncio.S
             if task and task.cancelling():
                 raise
             raise RunError(f"{where}: the work cancelled itself (a bug, please report it)") from error
-        except Exception as error:
+        except Exception as error:  # a crash of our own work: named with stage and record, never a silent drop
             what = f"{type(error).__name__}: {error}".replace("\n", " ")
             raise RunError(f"{where}: {what} (a bug, please report it)") from error
     for output in outputs:

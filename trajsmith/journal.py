@@ -197,10 +197,10 @@ class Journal:
             self._ledger = _AppendFile(ledger_path(run, stage), run.path)
             try:
                 self._recover()
-            except BaseException:
+            except BaseException:  # whatever happens, the file is closed; it goes on up
                 self._ledger.close(sync=False)
                 raise
-        except BaseException:
+        except BaseException:  # the same for the file opened before
             self._output.close(sync=False)
             raise
 

@@ -38,7 +38,7 @@ class LiveServer:
         live = cls(settings, Workspace(settings.name, settings.workspace))
         try:
             await live._start(base, state)
-        except BaseException:
+        except BaseException:  # cancelled too: no process may be left behind
             await live.close()
             raise
         return live

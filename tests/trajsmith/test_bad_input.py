@@ -14,7 +14,6 @@ import orjson
 import pytest
 
 from trajectory import Summary
-from trajsmith import cli
 from trajsmith.rundir import RunDirectory
 
 PROGRESS = re.compile(
@@ -91,24 +90,6 @@ def one_line(said, code):
     lines = [line for line in said.err.splitlines() if not PROGRESS.match(line)]
     assert len(lines) == 1, said.err
     return lines[0]
-
-
-@pytest.fixture
-def trajsmith(monkeypatch, capsys):
-    """Run a command in this process as the console script does."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["trajsmith", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        said = capsys.readouterr()
-        return SimpleNamespace(code=code, out=said.out, err=said.err)
-
-    return call
 
 
 def process(*arguments, **more):

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -25,25 +24,6 @@ COMMANDS = [
     *((name,) for name in ROOT_COMMAND.commands),
     *((group, name) for group in ("env", "graph") for name in ROOT_COMMAND.commands[group].commands),
 ]
-
-
-@pytest.fixture
-def trajsmith(monkeypatch, capsys):
-    """Run a command as the console script does; gives exit code, standard output and standard error."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["trajsmith", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        said = capsys.readouterr()
-        return SimpleNamespace(code=code, out=said.out, err=said.err)
-
-    return call
 
 
 @pytest.fixture
