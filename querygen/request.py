@@ -7,6 +7,7 @@ from typing import Any
 
 from chatmodel import Wording, capital, pick_text
 from chatmodel.templates import slots
+from chatmodel.wording import as_request
 from grounding import leaves, needed, selector_key
 from grounding.paths import find
 from querygen.partition import producers_of
@@ -131,11 +132,7 @@ class RequestWriter:
                     for slot in slots(template):
                         said.update(sources.get(slot, ()))
                     return capital(text) if kind == "say" else self._want(text, number)
-        return self._want(
-            pick_text([self.wording.tool(call.tool).ask[-1]], values, self.rng)
-            or f"get help with {call.tool.replace('_', ' ')}",
-            number,
-        )
+        return self._want(as_request(self.wording.tools[call.tool]), number)
 
     def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
         kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
