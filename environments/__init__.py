@@ -1,7 +1,8 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
 from environments.diff import diff
-from environments.native import Environment, EnvironmentState, NativeSession, StateModel, native_tools, tool
+from environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
+from environments.native_program import NativeSession
 from environments.session import EnvironmentSource, Session, ToolResult
 from trajectory import ToolError
 

@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import docstring_parser
-import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_serializer,
+)
 from pydantic_core import PydanticSerializationError
 
 from environments.schemas import tidy
 from environments.session import ToolResult
+from environments.tables import Table, plain
 from trajectory import (
     Actor,
     EnvironmentFault,
@@ -36,17 +45,21 @@ from trajectory import (
     environment_boundary,
     first_fault,
     hash_bytes,
-    parts_digest,
 )
 
 Effect = Literal["read", "write"]
 Entity = TypeVar("Entity")
 Method = TypeVar("Method", bound=Callable[..., Any])
 _MARK = "__trajsmith_tool__"
+TABLES_SERIALIZER = "_write_tables"
 
 
 class EnvironmentState(BaseModel):
-    """Base of all states. Tables are dicts from id to entity."""
+    """Base of all states. Fields that are `dict[str, Model]` are tables: their records are read when they are touched.
+
+    Between calls a state is its JSON: objects that a call has left in it are made anew, so that two records never
+    share a list, and what is kept beside the fields of the state is lost.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,6 +69,16 @@ class EnvironmentState(BaseModel):
     """Last number given out, by kind of id; also counts the random draws."""
     seed: int = 0
     """Seed of the environment's randomness."""
+
+    @model_serializer(mode="wrap")
+    def _write_tables(self, write):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - hints would be its schema
+        """Pydantic writes no mapping but dicts: it gets dicts in place of tables."""
+        tables = {name: value.copy() for name, value in self.__dict__.items() if type(value) is Table}
+        if not tables:
+            return write(self)
+        plain_self = self.__copy__()
+        plain_self.__dict__.update(tables)
+        return write(plain_self)
 
 
 class StateModel(BaseModel):
@@ -90,17 +113,57 @@ def tool(effect: Effect, actor: Actor = "assistant", destructive: bool = False) 
     return mark
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NativeTool:
-    """A decorated method, compiled: its spec, the model of its arguments, the adapter of its result."""
+    """A decorated method, compiled; its validators and serializers are bound, so that no code can replace them later.
+
+    Attributes:
+        read_arguments: From JSON to a model whose fields are the arguments.
+        check_result: Validates what the method returned.
+        write_result: What the method returned, as plain JSON data.
+        wrapped: True if the result is no object and is wrapped as {"result": ...}, as MCP wants it.
+    """
 
     spec: ToolSpec
     effect: Effect
     method: Callable[..., Any]
-    arguments: type[BaseModel]
-    result: TypeAdapter[Any]
+    read_arguments: Callable[[bytes], BaseModel]
+    check_result: Callable[[Any], Any]
+    write_result: Callable[[Any], Any]
     wrapped: bool
-    """True if the result is no object and is wrapped as {"result": ...}, as MCP wants it."""
+
+    def arguments(self, given: JsonObject) -> dict[str, Any] | str:
+        """What to call the method with, or what is wrong with what was given."""
+        try:
+            return self.read_arguments(canonical_json(given)).__dict__
+        except ValidationError as error:
+            return first_fault(error)
+        except InputError as error:
+            return str(error)
+
+    def content(self, value: Any) -> JsonObject:
+        """The result that a call shows.
+
+        Raises:
+            EnvironmentFault: The method returned what its own hint forbids.
+        """
+        try:
+            content = self._content(value)
+        except (PydanticSerializationError, ValueError) as error:
+            message = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+            raise EnvironmentFault("output_schema", self.spec.server, message, self.spec.name) from error
+        return {"result": content} if self.wrapped else content
+
+    def _content(self, value: Any) -> Any:
+        try:
+            self.check_result(value)  # the serializer lets None and unknown choices pass
+            return self.write_result(value)
+        except (PydanticSerializationError, ValueError):
+            unwrapped = plain(value)
+            if unwrapped is value:
+                raise
+        self.check_result(unwrapped)
+        return self.write_result(unwrapped)
 
 
 class Environment(Generic[StateT]):
@@ -165,13 +228,8 @@ class Environment(Generic[StateT]):
                 return get_args(base)[0]  # type: ignore[no-any-return]
         raise InputError(f"class {cls.__name__} must name its state: class {cls.__name__}(Environment[MyState])")
 
-    def call(
-        self, name: str, arguments: JsonObject, actor: Actor = "assistant", before: bytes | None = None
-    ) -> ToolResult:
-        """Validate, run, and dump the result. A refusal leaves the state as it was.
-
-        Args:
-            before: The state as `dump` gives it, from a caller that has it at hand.
+    def call(self, name: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Validate, run, and dump the result; a refusal leaves the state as it was. Sessions have a faster way.
 
         Raises:
             EnvironmentFault: The method crashed or returned what its own hint forbids.
@@ -179,30 +237,18 @@ class Environment(Generic[StateT]):
         found = native_tools(_key(type(self))).get(name)
         if found is None or found.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {name}")
-        try:
-            parsed = found.arguments.model_validate_json(canonical_json(arguments))
-        except ValidationError as error:
-            return ToolResult.refusal("invalid_arguments", first_fault(error))
-        except InputError as error:
-            return ToolResult.refusal("invalid_arguments", str(error))
-        before = before or (self.dump() if found.effect == "write" else None)
+        parsed = found.arguments(arguments)
+        if isinstance(parsed, str):
+            return ToolResult.refusal("invalid_arguments", parsed)
+        before = self.dump() if found.effect == "write" else None
         try:
             with environment_boundary(self.environment_name(), name):
-                value = found.method(self, **dict(parsed))
+                value = found.method(self, **parsed)
         except ToolError as refusal:
             if before is not None and self.dump() != before:
                 self.restore(before)
             return ToolResult.refusal("refused", str(refusal))
-        return ToolResult(self._dump_result(found, value))
-
-    def _dump_result(self, found: NativeTool, value: Any) -> JsonObject:
-        try:
-            found.result.validate_python(value)  # the serializer lets None and unknown choices pass
-            content = found.result.dump_python(value, mode="json", warnings="error")
-        except (PydanticSerializationError, ValueError) as error:
-            message = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-            raise EnvironmentFault("output_schema", self.environment_name(), message, found.spec.name) from error
-        return {"result": content} if found.wrapped else content
+        return ToolResult(found.content(value))
 
     def dump(self) -> bytes:
         """The state as JSON bytes."""
@@ -232,18 +278,23 @@ def _key(cls: Any) -> Any:
 
 @functools.cache
 def _describe(cls: Any) -> EnvironmentSpec:
-    tools = tuple(found.spec for found in native_tools(cls).values())
+    source = f"{'library' if cls.__module__.startswith('environments.library.') else 'python'}:{cls.__module__}"
+    return described(cls, source, _source_hash(cls))
+
+
+def described(cls: type[Environment[Any]], source: str, code: str) -> EnvironmentSpec:
+    """The spec of a class whose source text has the hash `code`."""
+    tools = tuple(found.spec for found in native_tools(_key(cls)).values())
     schema = tidy(cls.state_type().model_json_schema())
-    version = content_hash([_source_hash(cls), schema, [tool.model_dump(mode="json") for tool in tools]], 16)
     return EnvironmentSpec(
         name=cls.environment_name(),
-        version=version,
+        version=content_hash([code, schema, [tool.model_dump(mode="json") for tool in tools]], 16),
         description=inspect.getdoc(cls) or "",
         domain=cls.domain,
         policy=inspect.cleandoc(cls.policy),
         tools=tools,
         state_schema=schema,
-        source=f"{'library' if cls.__module__.startswith('environments.library.') else 'python'}:{cls.__module__}",
+        source=source,
     )
 
 
@@ -270,6 +321,14 @@ def native_tools(cls: Any) -> dict[str, NativeTool]:
     return found
 
 
+def _result_type(hint: Any) -> TypeAdapter[Any]:
+    """The adapter of a result; NaN inside untyped data stays NaN, so that it is found, and does not become a null."""
+    try:
+        return TypeAdapter(hint, config=ConfigDict(ser_json_inf_nan="constants"))
+    except PydanticUserError:  # types with a configuration of their own
+        return TypeAdapter(hint)
+
+
 def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any], mark: ToolMark) -> NativeTool:
     where = f"{cls.__name__}.{name}"
     hints = get_type_hints(method, include_extras=True)
@@ -285,7 +344,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
     if "return" not in hints:
         raise InputError(f"{where}: the result has no type hint")
     arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid", strict=True), **fields)
-    result: TypeAdapter[Any] = TypeAdapter(hints["return"])
+    result = _result_type(hints["return"])
     output = tidy(result.json_schema(mode="serialization"))
     wrapped = output.get("type") != "object"
     if wrapped:
@@ -302,96 +361,12 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         ),
         actor=mark.actor,
     )
-    return NativeTool(spec, mark.effect, method, arguments, result, wrapped)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One top-level field of a state: its JSON text with the name, its value, its hash."""
-
-    text: bytes
-    value: Any
-    hash: str
-
-
-Starts = dict[bytes, dict[str, _Part]]
-"""Initial states taken apart, by their JSON text."""
-STARTS = 256
-"""Initial states that are remembered."""
-
-
-class NativeSession:
-    """A session of a native environment, in this process.
-
-    The state is dumped part by part (a part is a top-level field, mostly a table), and only parts whose bytes changed
-    are parsed and hashed again. Snapshots share the unchanged parts: read them, never change them.
-    """
-
-    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec, starts: Starts | None = None) -> None:
-        """`starts` is shared by the sessions of a source, so that an initial state is taken apart once."""
-        self.spec = spec
-        self._cls = cls
-        self._starts: Starts = {} if starts is None else starts
-        self._environment: Environment[Any] | None = None
-        self._parts: dict[str, _Part] = {}
-        self._fresh = False
-        """True while the parts say what the state is; False after a call that may have changed it."""
-
-    async def reset(self, state: JsonObject) -> None:
-        given = canonical_json(state)
-        await self.rollback(given)
-        if given in self._starts:
-            self._parts, self._fresh = dict(self._starts[given]), True
-        else:
-            if len(self._starts) >= STARTS:
-                self._starts.clear()
-            self._starts[given] = dict(self._current())
-
-    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
-        result = self._ready().call(tool, arguments, actor, self._dump() if self._fresh else None)
-        if result.ok:
-            self._fresh = False
-        return result
-
-    async def snapshot(self) -> JsonObject:
-        return {name: part.value for name, part in self._current().items()}
-
-    async def state_hash(self) -> str:
-        return parts_digest({name: part.hash for name, part in self._current().items()})
-
-    async def checkpoint(self) -> bytes:
-        """An opaque point to roll back to; cheaper than a snapshot."""
-        self._current()
-        return self._dump()
-
-    async def rollback(self, checkpoint: bytes) -> None:
-        """Go back to a checkpoint of any session of this environment."""
-        with environment_boundary(self.spec.name):
-            if self._environment is None:
-                self._environment = self._cls(self._cls.state_type().model_construct())
-            self._environment.restore(checkpoint)
-        self._fresh = False
-
-    async def close(self) -> None:
-        self._environment = None
-
-    def _dump(self) -> bytes:
-        return b"{" + b",".join(part.text for part in self._parts.values()) + b"}"
-
-    def _current(self) -> dict[str, _Part]:
-        if not self._fresh:
-            state = self._ready().state
-            serializer = type(state).__pydantic_serializer__
-            for name in type(state).model_fields:
-                text = serializer.to_json(state, include={name})[1:-1]
-                known = self._parts.get(name)
-                if known is None or known.text != text:
-                    value = orjson.loads(b"{" + text + b"}")[name]
-                    self._parts[name] = _Part(text, value, content_hash(value))
-            self._fresh = True
-        return self._parts
-
-    def _ready(self) -> Environment[Any]:
-        if self._environment is None:
-            raise EnvironmentFault("state", self.spec.name, "session was used before reset")
-        return self._environment
+    return NativeTool(
+        spec,
+        mark.effect,
+        method,
+        arguments.__pydantic_validator__.validate_json,
+        result.validator.validate_python,
+        functools.partial(result.serializer.to_python, mode="json", warnings="error"),
+        wrapped,
+    )

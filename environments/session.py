@@ -1,7 +1,7 @@
 """What every environment offers to the rest of the house, wherever its code comes from."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import orjson
 
@@ -62,10 +62,31 @@ class Session(Protocol):
         """Free what the session holds."""
 
 
+@runtime_checkable
+class Checkpointed(Protocol):
+    """Sessions that can go back to where they were; `environments.replaying` makes one of any session."""
+
+    async def checkpoint(self) -> Any:
+        """An opaque point to roll back to; cheaper than a snapshot."""
+
+    async def rollback(self, checkpoint: Any) -> None:
+        """Go back to a checkpoint of any session of this environment."""
+
+
 class EnvironmentSource(Protocol):
     """Where sessions of one environment come from."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The environment's name; of foreign code only its file's name, until its spec was asked for."""
+
+    @property
+    def isolation(self) -> str:
+        """Where its code runs, in a few words; written into the run and the dataset card."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the loader has to say about the environment's files; known with the spec."""
 
     @property
     def phrasebook(self) -> Phrasebook:

@@ -18,7 +18,7 @@ from chatmodel import Phrasebook
 from environments import Session, ToolResult
 from grounding.assign import Assigner, Assignment, Context
 from grounding.known import collect_known, said_in
-from grounding.rewind import Rewinder
+from grounding.rewind import rewindable
 from grounding.values import ValuePool
 from trajectory import Chain, Dropped, EnvironmentSpec, Frozen, GoldCall, GroundedChain, JsonObject, derive_seed
 
@@ -44,7 +44,8 @@ class Frame:
     """One step that has been called, or is being tried."""
 
     step: int
-    mark: bytes | None
+    mark: Any
+    """Checkpoint from before the step."""
     conflict: set[int] = field(default_factory=set)
     """Steps whose choice this one depends on."""
     tries: int = 0
@@ -83,8 +84,7 @@ class _Search:
         self.grounder = grounder
         self.settings = grounder.settings
         self.chain = chain
-        self.session = session
-        self.rewinder = Rewinder(session, grounder.state)
+        self.session = rewindable(session)
         self.rng = random.Random(derive_seed(chain.seed, "ground"))
         self.frames: list[Frame] = []
         self.skipped: list[int] = []
@@ -102,7 +102,7 @@ class _Search:
         step = 0
         frame: Frame | None = None
         while step < len(self.chain.tools) and self.attempts < self.settings.budget:
-            frame = frame or Frame(step, await self.rewinder.mark())
+            frame = frame or Frame(step, await self.session.checkpoint())
             before = self.frames[-1].state if self.frames else initial
             if step not in self.hopeless and await self._advance(frame, before):
                 self.frames.append(frame)
@@ -139,7 +139,7 @@ class _Search:
         frame.conflict |= {step for step in failed.conflict if step < target}
         frame.call, frame.tries, frame.blamed_by = None, 0, failed.step
         self.skipped = [step for step in self.skipped if step < target]
-        await self.rewinder.rewind(frame.mark, [made.call for made in self.frames if made.call is not None])
+        await self.session.rollback(frame.mark)
         return frame
 
     async def _advance(self, frame: Frame, before: str) -> bool:
@@ -161,22 +161,22 @@ class _Search:
             if signature in frame.tried:
                 continue
             frame.tried.add(signature)
-            if await self._try(frame, tool, assignment, before, calls):
+            if await self._try(frame, tool, assignment, before):
                 return True
             plan.blame(assignment)
         return False
 
-    async def _try(self, frame: Frame, tool: str, assignment: Assignment, before: str, calls: list[GoldCall]) -> bool:
+    async def _try(self, frame: Frame, tool: str, assignment: Assignment, before: str) -> bool:
         spec = self.grounder.tools[tool]
         self.attempts += 1
         result = await self.session.call(tool, assignment.arguments, spec.actor)
         if not result.ok:
             return False
         after = await self.session.state_hash()
-        good = after != before if spec.declares_write else not is_empty(result)
-        if not good:
-            if after != before:
-                await self.rewinder.rewind(frame.mark, calls)
+        changed = after != before
+        if not _is_good(spec.annotations.read_only_hint, changed, result):
+            if changed:
+                await self.session.rollback(frame.mark)
             return False
         frame.state = after
         frame.call = GoldCall(
@@ -184,7 +184,7 @@ class _Search:
             actor=spec.actor,
             arguments=assignment.arguments,
             provenance=assignment.provenance,
-            effect="write" if after != before else "read",
+            effect="write" if changed else "read",
             result=result.content,
         )
         return True
@@ -207,6 +207,13 @@ class _Search:
             attempts=self.attempts,
             seed=self.chain.seed,
         )
+
+
+def _is_good(reads: bool | None, changed: bool, result: ToolResult) -> bool:
+    """A read returns something, a write changes something; a tool that does not say which it is does either."""
+    if reads is None:
+        return changed or not is_empty(result)
+    return not is_empty(result) if reads else changed
 
 
 def is_empty(result: ToolResult) -> bool:

@@ -6,9 +6,12 @@ from trajectory.canonical import (
     canonical_json,
     content_hash,
     derive_seed,
+    entry_weight,
     hash_bytes,
+    part_digest,
     parts_digest,
     state_digest,
+    table_digest,
 )
 from trajectory.chain import Chain, Dependency
 from trajectory.environment import EnvironmentSpec
@@ -94,9 +97,12 @@ __all__ = [
     "canonical_json",
     "content_hash",
     "derive_seed",
+    "entry_weight",
     "environment_boundary",
     "first_fault",
     "hash_bytes",
+    "part_digest",
     "parts_digest",
     "state_digest",
+    "table_digest",
 ]

@@ -36,13 +36,31 @@ def hash_bytes(data: bytes, length: int = 32) -> str:
 
 
 def state_digest(state: JsonObject) -> str:
-    """Hash of a state, made of the hashes of its top-level parts: a part that did not change need not be read again."""
-    return parts_digest({name: content_hash(part) for name, part in state.items()})
+    """Hash of a state, made of the digests of its top-level parts."""
+    return parts_digest({name: part_digest(part) for name, part in state.items()})
 
 
-def parts_digest(hashes: dict[str, str]) -> str:
-    """The same from the hashes of the parts."""
-    return content_hash(hashes)
+def parts_digest(digests: dict[str, str]) -> str:
+    """The same from the digests of the parts."""
+    return content_hash(digests)
+
+
+def part_digest(part: JsonValue) -> str:
+    """Digest of one top-level part; that of a table (an object) is a sum over its entries, whatever their order."""
+    if not isinstance(part, dict):
+        return content_hash(part)
+    return table_digest(sum(entry_weight(key, value) for key, value in part.items()), len(part))
+
+
+def table_digest(weight: int, entries: int) -> str:
+    """Digest of a table from the sum of its entries' weights: a changed entry costs no more than that entry."""
+    return hash_bytes(b"table:%d:%x" % (entries, weight % (1 << 256)))
+
+
+def entry_weight(key: str, value: JsonValue) -> int:
+    """Weight of one entry of a table, 256 bits."""
+    name = key.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(b"%d:%s%s" % (len(name), name, canonical_json(value))).digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-FaultKind = Literal["crash", "timeout", "output_schema", "server_exited", "protocol", "start", "state"]
+FaultKind = Literal["crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state"]
 
 
 class TrajsmithError(Exception):
@@ -35,12 +35,14 @@ class EnvironmentFault(TrajsmithError):
         kind: Which boundary broke.
         environment: Name of the environment.
         tool: Tool that was being called, or None outside a call.
+        message: What happened, without the names.
     """
 
     def __init__(self, kind: FaultKind, environment: str, message: str, tool: str | None = None) -> None:
         self.kind = kind
         self.environment = environment
         self.tool = tool
+        self.message = message
         where = f"{environment}.{tool}" if tool else environment
         super().__init__(f"{where}: {kind}: {message}")
 

@@ -31,6 +31,8 @@ class Summary(Frozen):
     """Reason of a verdict to number of trajectories that were played but not accepted."""
     environments: dict[str, int] = {}
     """Accepted trajectories per environment."""
+    isolation: dict[str, str] = {}
+    """Environment to where its code ran."""
     coverage: dict[str, dict[str, int]] = {}
     """Environment to tool to calls in accepted trajectories; a tool that was never called stands with 0."""
     mean_turns: float = 0.0

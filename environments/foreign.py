@@ -1,0 +1,45 @@
+"""Running source text that came from outside. Only worker processes call this; see `environments.sandbox`."""
+
+import sys
+import traceback
+from types import ModuleType
+
+from trajectory import InputError
+
+LOADED: list[str] = []
+"""Names of the modules that were made of source text in this process."""
+
+
+def run_source(source: str, file: str, module: str = "environment_code") -> ModuleType:
+    """Execute source text as a fresh module, registered under `module`.
+
+    Args:
+        source: Python source.
+        file: File name that error texts show.
+        module: Name of the module; a name that is taken is replaced.
+
+    Raises:
+        InputError: It does not parse or does not run; the text is "file:line: Error: message".
+    """
+    made = ModuleType(module)
+    made.__file__ = file
+    sys.modules[module] = made
+    if module not in LOADED:
+        LOADED.append(module)
+    try:
+        exec(compile(source, file, "exec", dont_inherit=True), made.__dict__)
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{file}:{_line(error, file)}: {type(error).__name__}: {_words(error)}") from error
+    return made
+
+
+def _line(error: BaseException, file: str) -> int:
+    frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    line = frames[-1] if frames else getattr(error, "lineno", None)
+    return line or 1
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split()) or "no message"

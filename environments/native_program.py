@@ -1,0 +1,194 @@
+"""Native environments as programs: bundled classes as they are, users' files from their source text."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, cast
+
+import orjson
+
+from environments.foreign import run_source
+from environments.hosted import LocalLink, RestorableSession, Starts
+from environments.hosting import Change, changed_state
+from environments.jsontypes import StateError
+from environments.library import only_environment
+from environments.native import Environment, NativeTool, described, native_tools
+from environments.native_shape import InitialState, StateShape, shape_of
+from environments.native_state import LiveState, WholeState
+from environments.session import ToolResult
+from trajectory import (
+    Actor,
+    Dropped,
+    EnvironmentFault,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    ToolError,
+    TrajsmithError,
+    derive_seed,
+    environment_boundary,
+    hash_bytes,
+)
+
+INITIAL_STATES = 256
+"""Initial states that a program keeps taken apart, the latest used."""
+
+
+class NativePlay:
+    """One play of a native environment."""
+
+    __slots__ = ("_environment", "_name", "_state", "_tools")
+
+    def __init__(
+        self, cls: type[Environment[Any]], name: str, tools: dict[str, NativeTool], state: LiveState | WholeState
+    ) -> None:
+        self._name = name
+        self._tools = tools
+        self._state = state
+        if cls.__init__ is Environment.__init__:
+            self._environment = cls(state.state)
+        else:
+            state.begin(writing=True)
+            with environment_boundary(name):
+                self._environment = cls(state.state)
+            self._finish(None)
+
+    def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Validate the arguments, run the method, show its result. A refusal or a fault leaves the state as it was."""
+        found = self._tools.get(tool)
+        if found is None or found.spec.actor != actor:
+            return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
+        given = found.arguments(arguments)
+        if isinstance(given, str):
+            return ToolResult.refusal("invalid_arguments", given)
+        self._state.begin(found.effect == "write")
+        try:
+            content = found.content(found.method(self._environment, **given))
+            self._finish(tool)
+        except ToolError as refusal:
+            self._revert()
+            return ToolResult.refusal("refused", str(refusal))
+        except (TrajsmithError, Dropped):
+            self._revert()
+            raise
+        except Exception as error:
+            self._revert()
+            raise EnvironmentFault("crash", self._name, f"{type(error).__name__}: {error}", tool) from error
+        except BaseException:  # a limit of the worker that runs this play
+            self._revert()
+            raise
+        return ToolResult(content)
+
+    def changes(self) -> list[Change]:
+        """How the state differs from what was told last.
+
+        Raises:
+            EnvironmentFault: A tool that only reads, as it says, has left what is no state.
+        """
+        try:
+            return self._state.changes()
+        except StateError as error:
+            raise EnvironmentFault("state", self._name, str(error)) from error
+
+    def _finish(self, tool: str | None) -> None:
+        environment, state = self._environment, self._state
+        try:
+            state.finish(environment.state)
+        except StateError as error:
+            raise EnvironmentFault("state", self._name, str(error), tool) from error
+        environment.state = state.state
+
+    def _revert(self) -> None:
+        self._state.revert()
+        self._environment.state = self._state.state
+
+
+class NativeProgram:
+    """A class of this process as a program."""
+
+    def __init__(
+        self, cls: type[Environment[Any]], sizes: dict[str, int] | None = None, spec: EnvironmentSpec | None = None
+    ) -> None:
+        """`sizes` says how many initial states of each size there are; the spec is the class's own if left out."""
+        self.spec = spec or cls.describe()
+        self.notes: list[str] = []
+        self.cls = cast(Any, cls)  # mypy does not see that classes can be hashed
+        self.sizes = sizes or {}
+        self.shape: StateShape = shape_of(self.cls.state_type())
+        self._tools = native_tools(self.cls)
+        self._initial: dict[bytes, InitialState] = {}
+
+    def states(self, seed: int) -> list[JsonObject]:
+        """The initial states that a run uses, as `sizes` says."""
+        name, found = self.cls.environment_name(), []
+        for size, count in self.sizes.items():
+            for number in range(count):
+                with environment_boundary(name):
+                    state = self.cls.seed_state(size, derive_seed(seed, name, size, number) % 2**31)
+                    found.append(orjson.loads(state.model_dump_json()))
+        return found
+
+    def start(self, state: bytes, changes: Sequence[Change] = ()) -> NativePlay:
+        """A new play; costs microseconds where the initial state is known, whatever its size.
+
+        Raises:
+            EnvironmentFault: This is no state of the class.
+        """
+        try:
+            return NativePlay(self.cls, self.spec.name, self._tools, self._live(state, changes))
+        except StateError as error:
+            raise EnvironmentFault("state", self.spec.name, str(error)) from error
+
+    def _live(self, state: bytes, changes: Sequence[Change]) -> LiveState | WholeState:
+        shape = self.shape
+        if not all(
+            (name in shape.tables) if key is not None else (text is not None and name in shape.parts)
+            for name, key, text in changes
+        ):
+            state, changes = orjson.dumps(changed_state(state, changes)), ()
+        initial = self._taken_apart(state)
+        return WholeState(shape, initial) if shape.eager_because else LiveState(shape, initial, changes)
+
+    def _taken_apart(self, state: bytes) -> InitialState:
+        """An initial state in pieces. The same bytes object is found without reading it: its hash stays with it."""
+        initial = self._initial.pop(state, None)
+        if initial is None:
+            initial = self.shape.taken_apart(state)
+            if len(self._initial) >= INITIAL_STATES:
+                del self._initial[next(iter(self._initial))]
+        self._initial[state] = initial
+        return initial
+
+
+def load(payload: JsonObject) -> NativeProgram:
+    """A program from a user's file.
+
+    Args:
+        payload: {"source": text, "file": name for error texts, "cls": name of the class or "" if there is only one,
+            "sizes": how many initial states of each size}.
+
+    Raises:
+        InputError: The file does not run, or has no such class; the text names file and line.
+    """
+    file, source, wanted = payload["file"], payload["source"], payload["cls"]
+    code = hash_bytes(source.encode())
+    module = run_source(source, file, f"environment_{code[:16]}")
+    if wanted:
+        cls = vars(module).get(wanted)
+        if not (isinstance(cls, type) and issubclass(cls, Environment)):
+            raise InputError(f"{file}: there is no Environment class named {wanted!r}")
+    else:
+        cls = only_environment(module)
+    return NativeProgram(cls, payload["sizes"], described(cls, f"native:{file}", code))
+
+
+@functools.cache
+def program_of(cls: Any) -> NativeProgram:
+    """The program of a class, shared by all its sessions."""
+    return NativeProgram(cls)
+
+
+class NativeSession(RestorableSession):
+    """A session of a class, in this process."""
+
+    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec, starts: Starts | None = None) -> None:
+        super().__init__(spec, LocalLink(program_of(cast(Any, cls))), starts)
