@@ -1,0 +1,63 @@
+"""Check functions from outside (a model wrote them) as a program, so that they run where foreign code runs.
+
+A check is a function of `(initial_state, final_state, answer)` that returns True or False.
+"""
+
+from collections.abc import Sequence
+
+from environments.foreign import run_source
+from environments.hosting import Change
+from environments.session import ToolResult
+from trajectory import (
+    Actor,
+    EnvironmentFault,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    ToolSpec,
+    content_hash,
+    environment_boundary,
+)
+
+_TOOL = "check"
+
+
+class CheckProgram:
+    """One check function; a play has no state."""
+
+    def __init__(self, name: str, source: str, function: str) -> None:
+        found = vars(run_source(source, f"{name}.py", "check_code")).get(function)
+        if not callable(found):
+            raise InputError(f"check {name}: its code has no function {function!r}")
+        schema: JsonObject = {"type": "object", "properties": {"initial": {}, "final": {}, "answer": {}}}
+        self._function = found
+        self.notes: list[str] = []
+        self.spec = EnvironmentSpec(
+            name=name,
+            version=content_hash(source, 16),
+            description="A check function.",
+            tools=(ToolSpec(server=name, name=_TOOL, input_schema=schema),),
+            source="check",
+        )
+
+    def states(self, seed: int) -> list[JsonObject]:
+        return [{}]
+
+    def start(self, state: bytes, changes: Sequence[Change] = ()) -> "CheckProgram":
+        return self
+
+    def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Run it; only True and False are verdicts."""
+        with environment_boundary(self.spec.name, tool):
+            verdict = self._function(arguments["initial"], arguments["final"], arguments["answer"])
+        if verdict is not True and verdict is not False:
+            raise EnvironmentFault("output_schema", self.spec.name, "a check must return True or False", tool)
+        return ToolResult({"result": verdict})
+
+    def changes(self) -> list[Change]:
+        return []
+
+
+def load(payload: JsonObject) -> CheckProgram:
+    """Load a check from `{"name", "source", "function"}`."""
+    return CheckProgram(payload["name"], payload["source"], payload["function"])

@@ -1,0 +1,46 @@
+"""Running check functions that came from outside: in workers of their own, never in those of an environment."""
+
+from environments.sandbox.host import Host
+from environments.sandbox.link import SandboxLink
+from environments.sandbox.settings import SandboxSettings
+from trajectory import EnvironmentFault, JsonObject, JsonValue
+
+
+class SandboxedCheck:
+    """A check function in a worker. What it says of one trajectory cannot change what it says of another: a process
+    for every verdict is the mode `strict`; mode `default` shares a worker between verdicts of the same check only.
+    """
+
+    def __init__(self, name: str, source: str, function: str, settings: SandboxSettings | None = None) -> None:
+        """Nothing starts yet.
+
+        Args:
+            name: Name of the check in texts.
+            source: Python source that defines the function.
+            function: Name of a function of `(initial_state, final_state, answer)`.
+            settings: Limits and mode.
+        """
+        payload: JsonObject = {"name": name, "source": source, "function": function}
+        self._host = Host(name, "check", payload, settings or SandboxSettings())
+
+    async def verdict(self, initial: JsonObject, final: JsonObject, answer: JsonValue) -> bool:
+        """What the check says.
+
+        Raises:
+            EnvironmentFault: It could not tell: it crashed, took too long, or returned something else.
+            InputError: Its source is wrong.
+        """
+        link = SandboxLink(self._host)
+        try:
+            await link.start(b"{}", ())
+            arguments = {"initial": initial, "final": final, "answer": answer}
+            result = await link.call("check", arguments, "assistant", 0)
+        finally:
+            await link.close()
+        if not result.ok or not isinstance(result.content, dict):
+            raise EnvironmentFault("protocol", self._host.name, "the check gave no verdict", "check")
+        return bool(result.content["result"])
+
+    def close(self) -> None:
+        """End its worker."""
+        self._host.close()

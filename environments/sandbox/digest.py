@@ -1,0 +1,144 @@
+"""What foreign modules hold between calls: a fingerprint of everything mutable that can be reached from them.
+
+Sessions that share a worker share its modules. A call that changes what the module, one of its classes or functions
+holds may change what other sessions see; the fingerprint before and after tells. It looks at values, attributes,
+defaults, closures, caches, iterators and generators, and never runs foreign code: no `__eq__`, `__hash__`,
+`__repr__`, `__iter__`, property or metaclass of a foreign class. Types are asked through `type(x)`, attributes through
+the descriptors of the interpreter.
+
+It says "the same" or "not the same" within one process only, as identities of code and classes go into it. Reading
+functions raises audit events (`object.__getattr__`), so an audit hook must be asleep meanwhile.
+
+Not seen: what library objects keep in C, what library modules keep (but functions, classes or data put there are
+seen), and whatever lies deeper than `DEPTH` or beyond the first `OBJECTS` objects, counted from the names of the
+modules inwards.
+"""
+
+import builtins
+import hashlib
+import random
+import sys
+from collections import deque
+from collections.abc import Collection, Iterable
+from types import ModuleType
+from typing import Any
+
+from environments.sandbox._leaves import LEAVES
+from environments.sandbox._reading import LARGEST, Child, Foreign, module_items, read
+
+DEPTH = 100
+"""Nesting at which it stops looking."""
+OBJECTS = LARGEST
+"""Objects after which it stops looking."""
+SIBLINGS = 4
+"""More changed entries than this under one parent are told as the parent."""
+
+SEQUENCES = ("('list'", "('deque'")
+"""How the tokens of containers begin whose elements have no names."""
+
+Path = tuple[str, ...]
+"""Where a value is: its text is the concatenation."""
+Entries = dict[Path, str]
+"""What is reachable, by path; to be compared by `differences`."""
+
+
+def module_digest(names: Iterable[str], ignore: Collection[int] = ()) -> bytes:
+    """A digest of what is reachable from modules.
+
+    Args:
+        names: Module names; a name that is not imported counts as such.
+        ignore: `id`s of objects to leave out: those that an adapter keeps for one play, such as a singleton that it
+            swaps in for a call.
+    """
+    walk = _Walk(names, ignore, None)
+    return hashlib.blake2b(repr(walk.tokens).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def module_entries(names: Iterable[str], ignore: Collection[int] = ()) -> Entries:
+    """Like `module_digest`, in detail: slower, and able to name what changed."""
+    found: Entries = {}
+    _Walk(names, ignore, found)
+    return found
+
+
+def differences(before: Entries, after: Entries) -> list[str]:
+    """Where two fingerprints differ, as readable paths such as `environment_code.CACHE['x']`, sorted.
+
+    Of something new or gone only its own path is told, or that of the list it is in; of a change only the innermost
+    one; a parent of many changes stands for them.
+    """
+    changed = {path for path, token in after.items() if before.get(path, token) != token}
+    came_or_went = before.keys() ^ after.keys()
+    tops = {path for path in came_or_went if path[:-1] not in came_or_went}
+    found = changed | {path for path in tops if not after.get(path[:-1], "").startswith(SEQUENCES)}
+    outer = {path[:size] for path in found for size in range(1, len(path))}
+    inner = found - outer
+    crowds = _crowds(inner)
+    return sorted({"".join(path[:-1] if path[:-1] in crowds else path) for path in inner})
+
+
+def _crowds(paths: Iterable[Path]) -> set[Path]:
+    siblings: dict[Path, int] = {}
+    for path in paths:
+        siblings[path[:-1]] = siblings.get(path[:-1], 0) + 1
+    return {parent for parent, count in siblings.items() if count > SIBLINGS and len(parent) > 1}
+
+
+class _Walk:
+    """One look at everything reachable."""
+
+    def __init__(self, names: Iterable[str], ignore: Collection[int], entries: Entries | None) -> None:
+        self.tokens: list[Any] = []
+        self._entries = entries
+        self._ignore = frozenset(ignore)
+        self._seen: set[int] = set()
+        modules = {name: sys.modules.get(name) for name in names}
+        self._waiting: deque[tuple[list[Child], Path, int]] = deque()
+        namespaces = frozenset(id(vars(module)) for module in modules.values() if type(module) is ModuleType)
+        self._foreign = Foreign(frozenset(modules), namespaces)
+        for name, module in modules.items():
+            if type(module) is ModuleType:
+                self._waiting.append((module_items(vars(module)), (name,), 0))
+            else:
+                self._tell((name,), "not a module")
+        self._tell(("builtins",), hash(tuple(map(id, vars(builtins).values()))))
+        if type(random._inst) is random.Random:  # the virtual one is fresh in every call
+            self._tell(("random",), hash(random.getstate()))
+        self._look()
+
+    def _tell(self, path: Path, token: Any) -> None:
+        self.tokens.append(token)
+        if self._entries is not None:
+            self._entries[path] = repr(token)
+
+    def _look(self) -> None:
+        """Visit what is waiting, from the names of modules inwards: what is left out in the end lies deepest."""
+        waiting, kept = self._waiting, []
+        while waiting and len(self.tokens) < 2 * OBJECTS:
+            children, path, depth = waiting.popleft()
+            kept.append(children)  # what readers made must live on, or its identity is given out again
+            for label, value in children:
+                self.tokens.append(label)
+                self._visit(value, path if self._entries is None else (*path, label), depth)
+        if waiting:
+            self.tokens.append("and more")
+
+    def _visit(self, value: Any, path: Path, depth: int) -> None:
+        leaf = LEAVES.get(id(type(value)))
+        if leaf is not None:
+            self._tell(path, leaf(value))
+            return
+        identity = id(value)
+        if identity in self._ignore:
+            self._tell(path, "of a play")
+        elif identity in self._seen:
+            self._tell(path, ("again", identity))
+        elif depth > DEPTH:
+            self._tell(path, "not looked at")
+        else:
+            self._seen.add(identity)
+            token, children = read(value, self._foreign)
+            self._tell(path, token)
+            self.tokens.append(len(children))
+            if children:
+                self._waiting.append((children, path, depth + 1))

@@ -1,0 +1,101 @@
+"""A look at source text before it runs: may sessions of this code share a worker process?
+
+Code that keeps what it knows in its state object may: thousands of sessions then live in one process. Code that keeps
+anything elsewhere (a cache in the module, a counter in a class), or reaches for things by which it could meet other
+sessions, gets a process for every session: slower, and just as correct. So the gate may be wrong to refuse, which costs
+speed, and should rarely be wrong to accept, which the digest of the modules notices (`environments.sandbox.digest`).
+
+It protects results of sessions from one another. It does not protect the host; the layers around the process do.
+"""
+
+import ast
+import warnings
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from environments.sandbox._gate_facts import instances
+from environments.sandbox._gate_reach import Reach
+from environments.sandbox._gate_sharing import Sharing
+
+LARGEST = 300_000
+"""Bytes of source; more is not read."""
+EVERYTHING = frozenset({"*"})
+"""Says that an adapter gives every play its own copies of what the module and its classes keep."""
+NOTES = frozenset({"clock", "entropy", "random", "real-clock", "uuid"})
+"""Rules that only note something; all others mean a process per session."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GateFinding:
+    """One reason, or one thing worth knowing."""
+
+    line: int
+    """Where; 1 if it concerns the whole file."""
+    rule: str
+    """Short name of the rule."""
+    message: str
+    """What the code does, in one line."""
+    file: str
+    """The file's name, as it was given."""
+
+    @property
+    def severity(self) -> Literal["process", "note"]:
+        """`process`: every session needs its own process. `note`: chance or clock, which workers make virtual."""
+        return "note" if self.rule in NOTES else "process"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+def gate(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFinding]:
+    """Examine source text. It is parsed, never run; whatever it is, there are findings and no exception.
+
+    Args:
+        source: Python source.
+        file: File name for the findings.
+        per_play: Variables of the module that an adapter sets anew for every play, such as the instance that
+            EnvFactory files keep (`singletons` finds those); `EVERYTHING` where it does so with all variables of the
+            module and its classes, as `environments.module_state` does.
+    """
+    found: set[GateFinding] = set()
+
+    def report(line: int, rule: str, message: str) -> None:
+        found.add(GateFinding(line, rule, message, file))
+
+    try:
+        tree = _parsed(source)
+        if tree is None:
+            report(1, "unreadable", f"has more than {LARGEST} bytes")
+        else:
+            Reach(tree, report, own_variables="*" in per_play).run()
+            Sharing(tree, report, frozenset(per_play)).run()
+    except SyntaxError as error:
+        report(error.lineno or 1, "unreadable", f"does not parse: {error.msg}")
+    except (RecursionError, MemoryError):
+        report(1, "unreadable", "nests too deeply to be examined")
+    except ValueError as error:
+        report(1, "unreadable", f"cannot be read: {' '.join(str(error).split())}")
+    return sorted(found)
+
+
+def may_share(findings: Iterable[GateFinding]) -> bool:
+    """True if sessions may share a worker."""
+    return all(finding.severity == "note" for finding in findings)
+
+
+def singletons(source: str) -> frozenset[str]:
+    """Variables of a module that hold an instance of one of its own classes. Empty if the source cannot be read."""
+    try:
+        tree = _parsed(source)
+        return frozenset() if tree is None else instances(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+
+
+def _parsed(source: str) -> ast.Module | None:
+    if len(source) > LARGEST or len(source.encode("utf-8", "surrogatepass")) > LARGEST:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)

@@ -1,0 +1,323 @@
+"""The workers of one environment: started when needed, replaced when lost, given up when they keep dying."""
+
+import asyncio
+import atexit
+import itertools
+import os
+from typing import Any
+
+import orjson
+
+from environments.hosting import LOADERS
+from environments.sandbox.connection import Connection, WorkerLost
+from environments.sandbox.settings import SandboxSettings
+from environments.sandbox.wire import SECRET, Op, Reply, Status
+from environments.sandbox.zygote_process import (
+    NO_PIDFD,
+    Forked,
+    ZygoteOptions,
+    ZygoteProcess,
+    open_channel,
+    release,
+)
+from trajectory import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError
+
+_LOCKED = frozenset(
+    {"uid", "rlimits", "undumpable", "landlock", "no_new_privs", "pdeathsig", "seccomp", "audit", "hide"}
+)
+LAYERS: dict[str, frozenset[str]] = {
+    "default": _LOCKED,
+    "strict": _LOCKED | {"namespaces"},
+    "unsafe": frozenset({"pdeathsig"}),
+}
+"""What each mode applies; see docs/sandbox.md."""
+_FIRST_UID = 61_000
+_UIDS = 4_000
+_DYING = 64
+"""Processes beyond the allowed ones: the worker itself, and plays that have been killed and are not gone yet."""
+_BASES = 64
+"""Initial states that a worker keeps."""
+_zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
+_workers = itertools.count()
+
+
+def zygote(options: ZygoteOptions) -> ZygoteProcess:
+    """The zygote for these options; started at the first call, shared after it."""
+    found = _zygotes.get(options)
+    if found is None or not found.alive:
+        if not _zygotes:
+            atexit.register(_close_all)
+        found = _zygotes[options] = ZygoteProcess(options)
+    return found
+
+
+def _close_all() -> None:
+    for process in _zygotes.values():
+        process.close()
+    _zygotes.clear()
+
+
+class Host:
+    """Runs one program in workers."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        payload: JsonObject,
+        settings: SandboxSettings,
+        own_process: bool = False,
+        layers: frozenset[str] | None = None,
+        hash_seed: int = 0,
+        shift: int = 0,
+        events: tuple[str, ...] = (),
+    ) -> None:
+        """Nothing starts yet.
+
+        Args:
+            name: The environment's name.
+            kind: A key of `hosting.LOADERS`.
+            payload: What its loader gets.
+            settings: Limits and mode.
+            own_process: A process for every play, also where the mode would share.
+            layers: Layers other than those of the mode: for tests of the layers themselves.
+            hash_seed: Seed of Python's string hashes in the workers.
+            shift: Another number, another virtual clock and chance.
+            events: Audit events that libraries of this kind of program raise in calls; its plays should not share.
+        """
+        self.name = name
+        self.own_process = own_process or settings.mode == "strict"
+        self.settings = settings
+        self.notes: tuple[str, ...] = ()
+        """What the loader has to say about the environment's files; known with the spec."""
+        self.kills = 0
+        self.leak = ""
+        """What plays changed for each other, if that made them have a process each."""
+        self._shift = shift
+        self._events = events
+        self._kind = kind
+        self._payload = orjson.dumps(payload)
+        self._layers = LAYERS[settings.mode] - set(settings.allow_missing) if layers is None else layers
+        loader = LOADERS[kind].partition(":")[0]
+        imports = tuple(sorted({*settings.imports, loader}))
+        self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed)
+        self._main: Connection | None = None
+        self._spec: EnvironmentSpec | None = None
+        self._starting: asyncio.Lock | None = None
+        self._processes: set[Connection] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._secret = 0
+        """Without it nobody forks a process for a play; the worker is told of it only when it shall."""
+
+    async def spec(self) -> EnvironmentSpec:
+        """What the program says of itself.
+
+        Raises:
+            InputError: Its files are wrong.
+            EnvironmentFault: It cannot be loaded (kind `start`).
+            RunError: The sandbox does not work here.
+        """
+        if self._spec is None:
+            await self.main()
+        assert self._spec is not None
+        return self._spec
+
+    async def main(self) -> Connection:
+        """The worker that has the program: for all plays, or to fork their processes from."""
+        self._enter_loop()
+        assert self._starting is not None
+        async with self._starting:
+            if self._main is None or self._main.lost is not None:
+                self._main = await self._start()
+            return self._main
+
+    async def connect(self) -> Connection:
+        """A worker for a play: the shared one, or a fresh process."""
+        while True:
+            main = await self.main()
+            if not self.own_process:
+                return main
+            try:
+                return await self._fork(main)
+            except WorkerLost:  # it went before anybody noticed; the next one is fresh
+                self.count_loss()
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        """The program's initial states.
+
+        Raises:
+            EnvironmentFault: Its code broke, or making them ended the worker.
+        """
+        while True:
+            connection = await self.connect()
+            try:
+                made = content(await connection.send(Op.STATES, 0, seed), self.name)
+                return orjson.loads(made)  # type: ignore[no-any-return]
+            except WorkerLost as lost:
+                if lost.culprit:
+                    self.count_loss()
+                    raise EnvironmentFault("start", self.name, f"its initial states ended the worker: {lost}") from lost
+            finally:
+                if self.own_process and connection is not self._main:
+                    connection.close()
+
+    async def keep_base(self, connection: Connection, name: str, text: bytes) -> None:
+        """See to it that a worker has an initial state."""
+        if name in connection.bases:
+            return
+        connection.bases[name] = None
+        if len(connection.bases) > _BASES:
+            oldest = next(iter(connection.bases))
+            del connection.bases[oldest]
+            connection.send(Op.DROP, oldest)
+        await connection.send(Op.BASE, name, text)
+
+    async def look(self) -> tuple[list[str], list[str]] | None:
+        """What calls changed at module level since the last look, and which virtual sources they used.
+
+        None where plays have processes of their own, so that there is nothing to see.
+        """
+        if self.own_process:
+            return None
+        changed, used = content(await (await self.main()).send(Op.LOOK, 0), self.name)
+        return changed, used
+
+    def leaked(self, paths: list[str]) -> None:
+        """Plays have changed something outside of their states that others can see.
+
+        From now on each has a process, unless the user wants it otherwise; those that are live are repeated there, and
+        what came out differently is a fault. Those that have ended are found by replay.
+        """
+        if paths and self.settings.plays == "auto" and not self.own_process:
+            self.leak = paths[0]
+            self.own_process = True
+            self.close()
+
+    def count_loss(self) -> None:
+        """A worker was lost.
+
+        Raises:
+            EnvironmentFault: That was one too many.
+        """
+        self.kills += 1
+        if self.kills >= self.settings.kills:
+            raise EnvironmentFault(
+                "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
+            )
+
+    def close(self) -> None:
+        """End the worker of the program; processes of plays are ended by their links."""
+        if self._main is not None:
+            self._main.close()
+            self._main = None
+
+    def _enter_loop(self) -> None:
+        """A host outlives event loops: what belongs to an old one is thrown away."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._starting = asyncio.Lock()
+            self._processes.clear()
+            if self._main is not None:
+                self._main.abandon()
+                self._main = None
+
+    async def _start(self) -> Connection:
+        if self.kills >= self.settings.kills:
+            raise EnvironmentFault(
+                "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
+            )
+        process = zygote(self._zygote_options)
+        forked = process.fork(
+            {
+                "layers": sorted(self._layers),
+                "limits": self._limits(),
+                "forks": self.own_process,
+                "events": list(self._events),
+            }
+        )
+        if self.own_process:
+            self._secret = int.from_bytes(os.urandom(8), "little") >> 1
+            forked.channel.send(SECRET.pack(self._secret))
+        self._check_pidfd(forked)
+        connection = Connection(forked, self.settings.wall_seconds, process.status)
+        reply = await self._loaded(connection)
+        if self._spec is None:
+            spec, notes = content(reply, self.name)
+            self._spec = EnvironmentSpec.model_validate_json(spec)
+            self.name, self.notes = self._spec.name, tuple(notes)
+        return connection
+
+    def _check_pidfd(self, forked: Forked) -> None:
+        """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.
+
+        Raises:
+            RunError: The machine has no pidfds, and the mode needs them.
+        """
+        if forked.pidfd is None and self.settings.mode != "unsafe":
+            release(forked)
+            raise RunError(f"sandbox: {NO_PIDFD}; `trajsmith env probe` says what works here")
+
+    def _limits(self) -> dict[str, int]:
+        return {
+            "memory_bytes": self.settings.memory_mb << 20,
+            "uid": _FIRST_UID + next(_workers) % _UIDS,
+            "processes": self.settings.processes + _DYING,
+        }
+
+    async def _loaded(self, connection: Connection) -> Reply:
+        """Send the program and wait for its answer.
+
+        Raises:
+            InputError: Its files are wrong.
+            EnvironmentFault: Loading it ended the worker.
+        """
+        limits = self.settings.model_dump(include={"call_seconds", "load_seconds", "result_bytes", "state_bytes"})
+        limits["shift"] = self._shift
+        try:
+            reply = await connection.send(Op.LOAD, 0, self._kind, self._payload, limits)
+        except WorkerLost as lost:
+            self.kills += 1
+            raise EnvironmentFault("start", self.name, f"loading it ended the worker: {lost}") from lost
+        if reply[1] != Status.OK:
+            connection.close()
+            content(reply, self.name)
+        return reply
+
+    async def _fork(self, main: Connection) -> Connection:
+        self._processes = {one for one in self._processes if one.lost is None}
+        if len(self._processes) >= self.settings.processes:
+            limit = self.settings.processes
+            raise RunError(f"{self.name}: more than {limit} plays with a process at a time: raise sandbox.processes")
+        channel, theirs, progress, descriptor = open_channel()
+        try:
+            reply = await main.send_with_descriptors(Op.FORK, [theirs.fileno(), descriptor], self._secret)
+        finally:
+            theirs.close()
+            os.close(descriptor)
+        process = zygote(self._zygote_options)
+        pid = int(content(reply, self.name))
+        forked = Forked(channel, progress, pid, process.pidfd(pid))
+        self._check_pidfd(forked)
+        made = Connection(forked, self.settings.wall_seconds, lambda _: "it ended")
+        self._processes.add(made)
+        return made
+
+
+def content(reply: Reply, environment: str, tool: str | None = None) -> Any:
+    """The content of a reply that succeeded.
+
+    Raises:
+        InputError: The environment's files are wrong.
+        EnvironmentFault: The environment broke.
+        RunError: The sandbox does not work here.
+    """
+    status, found = reply[1], reply[2]
+    if status == Status.FAULT:
+        kind, message, where = found
+        raise EnvironmentFault(kind, environment, message, where or tool)
+    if status == Status.INPUT:
+        raise InputError(str(found))
+    if status == Status.LAYER:
+        raise RunError(f"sandbox: {found}; `trajsmith env probe` says what works here")
+    return found

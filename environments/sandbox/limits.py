@@ -1,0 +1,166 @@
+"""What a process may be and take: its user, its privileges, its limits, and its end with its parent."""
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments.sandbox.syscalls import LayerMissing, failure, libc, prctl
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 38, 47
+_CLEAR_ALL = 4
+_CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)
+_CAPABILITY_WORDS = struct.Struct("=6I")
+"""Effective, permitted, inheritable: the low words, then the high ones."""
+CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one worker, or one session with a process of its own, may take."""
+
+    memory_bytes: int = 768 * _MIB
+    """Address space."""
+    open_files: int = 16
+    """Highest file descriptor; the zygote of an environment gets at least 64, because it receives channels."""
+    cpu_seconds: int | None = None
+    """CPU time of a whole process, after which the kernel kills it; in forks mode that of each session."""
+    uid: int = 61000
+    """User and group of the process where it may choose: a base, plus the number of the worker."""
+    processes: int = 1024
+    """Sessions that the zygote of an environment may have at a time; a worker may have no process beside itself."""
+
+
+def capabilities() -> int:
+    """The effective capabilities of this process as bits."""
+    data = ctypes.create_string_buffer(_CAPABILITY_WORDS.size)
+    if libc().capget(_CAPABILITY_HEADER, data) != 0:
+        raise failure("capget")
+    words = _CAPABILITY_WORDS.unpack(data.raw)
+    return int(words[0] | words[3] << 32)
+
+
+def keep_capabilities(*kept: int) -> None:
+    """Drop all capabilities but these, for this process and whatever it may become.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    has = capabilities()
+    if has & (1 << CAP_SETPCAP):
+        for number in set(range(64)) - set(kept):
+            with suppress(OSError):  # numbers that this kernel does not know
+                prctl(_PR_CAPBSET_DROP, number)
+    prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
+    bits = has & sum(1 << number for number in kept)
+    low, high = bits & 0xFFFFFFFF, bits >> 32
+    if libc().capset(_CAPABILITY_HEADER, _CAPABILITY_WORDS.pack(low, low, 0, high, high, 0)) != 0:
+        raise failure("capset")
+
+
+def own_user(uid: int) -> bool:
+    """Become this user where the process may (root, or the zygote in its namespace) and tell so; else stay who it is.
+
+    Raises:
+        LayerMissing: It may change its user, but not to this one.
+    """
+    if not capabilities() & (1 << CAP_SETUID):
+        return False
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        keep_capabilities(CAP_SETUID)
+        os.setresuid(uid, uid, uid)
+        keep_capabilities()
+    except OSError as error:
+        raise LayerMissing(
+            "uid",
+            f"workers cannot become user {uid} ({error.strerror}): they could signal each other; start as an ordinary "
+            "user, or give the container this range of users",
+        ) from error
+    return True
+
+
+def no_new_privileges() -> None:
+    """No program that this process may run has more rights than it."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def undumpable() -> None:
+    """Nobody of the same user may read its memory, attach to it, or get a core file of it."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+_armed: list[int] = []
+"""The process that armed last: after a fork, the parent."""
+
+
+def arm_parent_death() -> None:
+    """Be killed when the parent ends. `fork` and a change of user clear this, so it is called after each.
+
+    A process whose parent ended before the call ends here, where the parent had armed too. "Parent" is the *thread*
+    that forked: start the zygote from a thread that lives as long as the pool.
+    """
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    me = os.getpid()
+    if _armed and _armed[0] not in (me, os.getppid()):
+        os._exit(1)
+    _armed[:] = [me]
+
+
+def expect_parent_outside() -> None:
+    """The parent has no number here: this is the first process of a PID namespace."""
+    _armed[:] = [0]
+
+
+def set_limits(limits: Limits, *, forks: bool, private: bool) -> None:
+    """Set the resource limits, hard and soft.
+
+    Args:
+        limits: What the process may take.
+        forks: True for the zygote of an environment.
+        private: True where no other process has its user, so that its processes alone are counted.
+    """
+    files = max(limits.open_files, 64) if forks else limits.open_files
+    processes = limits.processes if forks else 0
+    if forks and not private:  # sessions of other environments, and all else that the user runs, count too
+        processes = 8 * limits.processes + _threads_of(os.getuid())
+    chosen = {
+        resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_NICE: 0, resource.RLIMIT_RTPRIO: 0, resource.RLIMIT_SIGPENDING: 64,
+        resource.RLIMIT_NOFILE: files, resource.RLIMIT_NPROC: processes, resource.RLIMIT_STACK: 8 * _MIB,
+        resource.RLIMIT_AS: limits.memory_bytes,
+    }  # fmt: skip
+    for name, value in chosen.items():
+        _lower(name, value)
+    if not forks:
+        limit_cpu(limits.cpu_seconds)
+
+
+def limit_cpu(seconds: int | None) -> None:
+    """Let the kernel kill this process after this much CPU time."""
+    if seconds is not None:
+        resource.prlimit(0, resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def _lower(name: int, value: int) -> None:
+    """Set a limit; where the process already has a lower one, that stays."""
+    hard = resource.getrlimit(name)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(name, (value, value))
+
+
+def _threads_of(uid: int) -> int:
+    """How many threads of a user there are: the kernel counts all of them against RLIMIT_NPROC."""
+    count = 0
+    for task in Path("/proc").glob("[0-9]*/task"):
+        with suppress(OSError):  # it ended meanwhile
+            status = task.stat()
+            count += status.st_nlink - 2 if status.st_uid == uid else 0
+    return count

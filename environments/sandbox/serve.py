@@ -1,0 +1,270 @@
+"""The loop of a worker: requests in, replies out. It trusts nothing that foreign code returns or raises."""
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+import orjson
+
+from environments.foreign import LOADED
+from environments.hosting import Change, Play, Program
+from environments.sandbox.digest import differences, module_entries
+from environments.sandbox.virtual import VirtualWorld
+from environments.sandbox.wire import CHANNEL, PROGRESS, Op, Reply, Request, Status, sender
+from trajectory import EnvironmentFault, InputError
+from trajectory.errors import FaultKind
+
+_REFIRE = 0.02
+"""CPU seconds after which a timeout that was swallowed is raised again."""
+_PATIENCE = 50
+"""Timeouts that one request may swallow before the worker ends itself."""
+_REFUSALS = {
+    None: Status.OK,
+    "refused": Status.REFUSED,
+    "invalid_arguments": Status.INVALID_ARGUMENTS,
+    "unknown_tool": Status.UNKNOWN_TOOL,
+}
+_NAME_OF_TYPE = type.__dict__["__name__"].__get__
+"""The name of a class, even where its metaclass says otherwise."""
+_LONGEST_MESSAGE = 500
+_KINDS = frozenset(get_args(FaultKind))
+_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES})
+"""Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
+_LOOK_EVERY = 16
+"""After every so many plays, a look at what they may have left behind for each other; the first play is one."""
+
+
+class CallTimeout(BaseException):
+    """A request took more CPU time than it may; raised inside it by the timer."""
+
+
+class Timer:
+    """CPU-time limit of a request. Wall time would fail calls whenever the machine is busy."""
+
+    def __init__(self) -> None:
+        self._armed = False
+        self._fired = 0
+        self._set = signal.setitimer
+
+    def install(self) -> None:
+        """Take over the profiling timer; other timers and their signals have no effect from now on."""
+        signal.signal(signal.SIGPROF, self._fire)
+        for number in (signal.SIGALRM, signal.SIGVTALRM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+
+    def start(self, seconds: float) -> None:
+        self._armed, self._fired = True, 0
+        self._set(signal.ITIMER_PROF, seconds, _REFIRE)
+
+    def stop(self) -> None:
+        self._set(signal.ITIMER_PROF, 0)
+        self._armed = False
+
+    def _fire(self, number: int, frame: Any) -> None:
+        if self._armed:
+            self._fired += 1
+            if self._fired > _PATIENCE:
+                os._exit(70)
+            raise CallTimeout
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may take."""
+
+    call_seconds: float
+    load_seconds: float
+    result_bytes: int
+    state_bytes: int
+    shift: int
+    """How far the virtual clock and chance are from the usual ones; 0 but for the doctor."""
+
+
+class Server:
+    """A program with its plays, behind the channel."""
+
+    def __init__(
+        self, program: Program, limits: Limits, timer: Timer, world: VirtualWorld, wake: Callable[[bool], None]
+    ) -> None:
+        self.program = program
+        self._limits = limits
+        self._timer = timer
+        self._world = world
+        self._wake = wake
+        self._bases: dict[str, bytes] = {}
+        self._plays: dict[int, tuple[Play, bytes]] = {}
+        self._untold: dict[int, list[Change]] = {}
+        """Changes that nobody asked for yet: each call of a tool that may write is looked at, to tell if it did."""
+        self._reading = frozenset(tool.name for tool in program.spec.tools if not tool.declares_write)
+        self._modules = module_entries(LOADED)
+        self._shift = limits.shift
+        self._ended = 0
+        self._handlers: dict[int, Callable[..., Any]] = {
+            Op.START: self._start, Op.CHANGES: self._changes, Op.END: self._end, Op.BASE: self._base,
+            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look,
+        }  # fmt: skip
+
+    def run(self, incoming: Iterator[bytes], progress: memoryview) -> None:
+        """Serve until the channel ends."""
+        decode, encode = msgspec.msgpack.Decoder().decode, msgspec.msgpack.Encoder().encode
+        send, mark, answer, begun = sender(CHANNEL), PROGRESS.pack_into, self._answer, 0
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(200_000, 50, 1000)
+        for frame in incoming:
+            replies: list[Reply] = []
+            for request in decode(frame):
+                begun += 1
+                mark(progress, 0, begun, request[0])
+                replies.append(answer(request))
+            mark(progress, 0, begun, 0)
+            send(encode(replies))
+
+    def _answer(self, request: Request) -> Reply:
+        """One reply of plain values, whatever happens inside. What errors say is foreign code as well."""
+        timer, operation = self._timer, request[1]
+        limit = self._limits.load_seconds if operation == Op.STATES else self._limits.call_seconds
+        try:
+            try:
+                timer.start(limit)
+                self._wake(operation in _FOREIGN)
+                if operation == Op.CALL:
+                    return self._call(*request)
+                content = self._handlers[operation](*request[2:])
+                return [request[0], Status.OK, content]
+            except CallTimeout:
+                said = f"more than {limit:g} s of CPU time"
+                return [request[0], Status.FAULT, ["timeout", said, _tool(request)]]
+            except EnvironmentFault as fault:
+                timer.start(self._limits.call_seconds)
+                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message), _name(fault.tool)]]
+            except InputError as error:
+                timer.start(self._limits.call_seconds)
+                return [request[0], Status.INPUT, _cut(str(error))]
+            except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit included
+                said = words_of(error, timer, self._limits.call_seconds)
+                return [request[0], Status.FAULT, ["crash", said, _tool(request)]]
+            finally:
+                timer.stop()
+                self._wake(False)
+        except BaseException:  # noqa: BLE001 - what an error says may raise anything
+            return [request[0], Status.FAULT, ["crash", "an exception that cannot be printed", _tool(request)]]
+
+    def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, moment: int) -> Reply:
+        found, key = self._plays[play]
+        self._world.set(key, moment, self._shift)
+        result = found.call(tool, arguments, actor)
+        content = orjson.dumps(result.content)
+        if len(content) > self._limits.result_bytes:
+            return [rid, Status.FAULT, ["limit", f"a result of {len(content)} bytes of JSON", tool]]
+        if b"null" in content and _holds_nan(result.content):
+            return [rid, Status.FAULT, ["output_schema", "the result holds NaN or infinity, which is no JSON", tool]]
+        if result.error is None and tool not in self._reading:
+            told = self._told(play)
+            self._untold[play] += told
+            return [rid, Status.WROTE if told else Status.OK, content]
+        return [rid, _REFUSALS[result.error], content]
+
+    def _start(self, play: int, base: str, changes: list[Change]) -> None:
+        key = base.encode()
+        self._world.set(key, 0, self._shift)
+        self._plays[play] = self.program.start(self._bases[base], changes), key
+        self._untold[play] = []
+
+    def _changes(self, play: int) -> list[Change]:
+        told = self._untold[play] + self._told(play)
+        self._untold[play] = []
+        return told
+
+    def _told(self, play: int) -> list[Change]:
+        """What the play tells of changes since it was asked last."""
+        found = self._plays[play][0].changes()
+        size = sum(len(text) for _, _, text in found if text is not None)
+        if size > self._limits.state_bytes:
+            raise EnvironmentFault("limit", self.program.spec.name, f"the state changed by {size} bytes of JSON")
+        return found
+
+    def _end(self, play: int) -> list[str]:
+        """Forget a play; now and then also tells what plays have changed that is theirs together."""
+        self._plays.pop(play, None)
+        self._untold.pop(play, None)
+        self._ended += 1
+        return self._leaks() if self._ended % _LOOK_EVERY == 1 else []
+
+    def _leaks(self) -> list[str]:
+        now = module_entries(LOADED)
+        changed, self._modules = differences(self._modules, now), now
+        return changed
+
+    def _base(self, name: str, text: bytes) -> None:
+        self._bases[name] = text
+
+    def _drop(self, name: str) -> None:
+        self._bases.pop(name, None)
+
+    def _states(self, _play: int, seed: int) -> bytes:
+        self._world.set(b"states", 0, self._shift)
+        return orjson.dumps(self.program.states(seed))
+
+    def _look(self, _play: int) -> list[list[str]]:
+        return [self._leaks(), sorted(self._world.used())]
+
+
+def words_of(error: BaseException, timer: Timer, seconds: float) -> str:
+    """What an exception says; saying it is foreign code too, so it has its own time limit."""
+    try:
+        try:
+            timer.start(seconds)
+            return _cut(f"{_NAME_OF_TYPE(type(error))}: {error}")
+        finally:
+            timer.stop()
+    except BaseException:  # noqa: BLE001 - its text may raise anything
+        return "an exception that cannot be printed"
+
+
+def _tool(request: Request) -> str | None:
+    return request[3] if request[1] == Op.CALL else None
+
+
+def _kind(kind: object) -> str:
+    """A kind of fault; foreign code may make faults of its own."""
+    return kind if type(kind) is str and kind in _KINDS else "crash"
+
+
+def _name(tool: object) -> str | None:
+    return tool if type(tool) is str else None
+
+
+def _cut(text: str) -> str:
+    """Printable and short: a lone surrogate must not break the reply, nor a class that only looks like a text."""
+    text = str.__str__(text)
+    return " ".join(text[: 4 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE].encode("utf-8", "replace").decode()
+
+
+def _holds_nan(value: Any) -> bool:
+    """True if there is a float that is no number; only asked where a null could have been one."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, float):
+            if item != item or item in (float("inf"), float("-inf")):
+                return True
+        elif isinstance(item, dict):
+            rest += dict.values(item)
+        elif isinstance(item, list | tuple):
+            rest += item
+    return False
+
+
+def hide(names: tuple[str, ...]) -> None:
+    """Forget modules that foreign code has no use for."""
+    for name in names:
+        sys.modules.pop(name, None)
+        package, _, module = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(module, None)

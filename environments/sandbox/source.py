@@ -1,0 +1,95 @@
+"""An environment of foreign code as `EnvironmentSource`: everything that is asked of it happens in the sandbox."""
+
+from functools import cached_property
+from pathlib import Path
+
+from chatmodel import Phrasebook, load_phrasebook
+from environments.hosted import HostedSession, RestorableSession, Starts
+from environments.sandbox.host import Host
+from environments.sandbox.link import SandboxLink
+from environments.sandbox.settings import SandboxSettings
+from trajectory import EnvironmentSpec, JsonObject
+
+
+class SandboxSource:
+    """A program in workers."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        payload: JsonObject,
+        settings: SandboxSettings,
+        phrases: Path | None = None,
+        own_process: bool = False,
+        hash_seed: int = 0,
+        shift: int = 0,
+        events: tuple[str, ...] = (),
+    ) -> None:
+        """Nothing starts yet.
+
+        Args:
+            name: See `Host`, as for the others.
+            phrases: File of its phrasebook.
+            own_process: The code may keep state outside of its state: plays get a process each, and go back only by a
+                fresh start and the same calls.
+        """
+        self.host = Host(name, kind, payload, settings, own_process, hash_seed=hash_seed, shift=shift, events=events)
+        self._events = events
+        self._made_of = (name, kind, payload, settings, phrases, own_process)
+        self._own_process = own_process
+        self._phrases = phrases
+        self._starts: Starts = {}
+
+    @property
+    def name(self) -> str:
+        """The program's own name, once it is loaded."""
+        return self.host.name
+
+    @property
+    def isolation(self) -> str:
+        """Mode, plays, and what the user allowed to be missing."""
+        settings = self.host.settings
+        if settings.mode == "unsafe":
+            return "unsafe: a process without any lock"
+        missing = f", without {', '.join(settings.allow_missing)}" if settings.allow_missing else ""
+        plays = "in a process each" if self.host.own_process else "share"
+        because = f", because they share {self.host.leak}" if self.host.leak else ""
+        return f"sandbox {settings.mode}, plays {plays}{because}{missing}"
+
+    @cached_property
+    def phrasebook(self) -> Phrasebook:
+        return load_phrasebook(self._phrases) if self._phrases and self._phrases.is_file() else Phrasebook()
+
+    async def spec(self) -> EnvironmentSpec:
+        return await self.host.spec()
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        await self.spec()
+        return await self.host.states(seed)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the loader has to say about the environment's files; known with the spec."""
+        return self.host.notes
+
+    def reopen(self, hash_seed: int, shift: int) -> "SandboxSource":
+        """The same environment in other processes.
+
+        Args:
+            hash_seed: PYTHONHASHSEED of the processes; the usual one is 0.
+            shift: Another number, another virtual clock and chance; the usual one is 0.
+        """
+        return SandboxSource(*self._made_of, hash_seed=hash_seed, shift=shift, events=self._events)
+
+    async def look(self) -> tuple[list[str], list[str]] | None:
+        """See `Host.look`."""
+        return await self.host.look()
+
+    async def open(self) -> HostedSession:
+        made = HostedSession if self._own_process or self.host.leak else RestorableSession
+        return made(await self.spec(), SandboxLink(self.host), self._starts)
+
+    def close(self) -> None:
+        """End the program's worker; sessions that are open go with it."""
+        self.host.close()

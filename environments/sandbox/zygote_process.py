@@ -1,0 +1,191 @@
+"""The parent's side of a zygote: starting it, and having workers forked."""
+
+import json
+import mmap
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+from environments.sandbox.wire import PROGRESS
+from trajectory import InputError, RunError
+
+_START_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
+_BUFFER = 1 << 20
+NO_PIDFD = (
+    "pidfds are missing: a worker could not be ended for sure; use a kernel >= 5.3 and a container that allows "
+    "pidfd_open and pidfd_send_signal"
+)
+_MAIN = """
+import json, sys
+options = json.loads(sys.argv[2])
+sys.path[:] = options["path"]
+from environments.sandbox.zygote import main
+main(int(sys.argv[1]), options)
+"""
+"""What the zygote's Python runs. It starts without `site`, so it is told where modules are."""
+
+
+@dataclass
+class Forked:
+    """A fresh process and what leads to it."""
+
+    channel: socket.socket
+    progress: mmap.mmap
+    pid: int
+    pidfd: int | None
+    """None where the system has no pidfds; only mode `unsafe` goes on without."""
+
+
+@dataclass(frozen=True)
+class ZygoteOptions:
+    """What makes two zygotes different."""
+
+    layers: frozenset[str]
+    imports: tuple[str, ...] = ()
+    hash_seed: int = 0
+
+
+class ZygoteProcess:
+    """A running zygote. It ends with this process, however that ends."""
+
+    def __init__(self, options: ZygoteOptions) -> None:
+        """Start it; blocks until it is ready.
+
+        Raises:
+            InputError: A module named under `imports` cannot be imported.
+            RunError: A layer is missing on this machine, or Python does not come up.
+        """
+        self.options = options
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        wanted: dict[str, object] = {"layers": sorted(options.layers), "imports": list(options.imports)}
+        wanted["parent"] = threading.current_thread() is threading.main_thread()
+        wanted["path"] = [path for path in sys.path if path]
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-P", "-B", "-c", _MAIN, str(theirs.fileno()), json.dumps(wanted)],
+            env={"PYTHONHASHSEED": str(options.hash_seed)}, pass_fds=[theirs.fileno()], cwd="/",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._control = ours
+        self._lock = threading.Lock()
+        self._await_ready()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def fork(self, options: dict[str, object]) -> Forked:
+        """A new worker of this zygote.
+
+        Raises:
+            RunError: The zygote is gone, or the machine has no more processes.
+        """
+        channel, theirs, progress, descriptor = open_channel()
+        try:
+            with self._lock:
+                socket.send_fds(self._control, [b"W" + json.dumps(options).encode()], [theirs.fileno(), descriptor])
+                pid = int(self._answer())
+        except OSError as error:
+            raise RunError(f"the sandbox could not start a worker: {error}") from error
+        finally:
+            theirs.close()
+            os.close(descriptor)
+        return Forked(channel, progress, pid, self.pidfd(pid))
+
+    def pidfd(self, pid: int) -> int | None:
+        """A descriptor that stands for a process in spite of reused numbers."""
+        with self._lock:
+            self._control.send(b"P%d" % pid)
+            message, descriptors, _, _ = socket.recv_fds(self._control, 1 << 12, 1)
+        if not message:
+            raise RunError("the sandbox's zygote ended")
+        return descriptors[0] if descriptors else None
+
+    def status(self, pid: int) -> str:
+        """Wait for the end of a worker, and say how it ended."""
+        try:
+            with self._lock:
+                self._control.send(b"S%d" % pid)
+                return self._answer().decode()
+        except OSError:
+            return "it ended with the zygote"
+
+    def close(self) -> None:
+        """End it, and with it all of its workers."""
+        self._control.close()
+        with suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+    def _answer(self) -> bytes:
+        data = self._control.recv(1 << 12)
+        if not data:
+            raise OSError("the zygote ended")
+        return data
+
+    def _await_ready(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            ready = selector.select(_START_SECONDS)
+        answer = self._control.recv(1 << 16) if ready else b"late"
+        if answer == b"ready":
+            self._control.settimeout(_ANSWER_SECONDS)
+            return
+        said = "" if answer else self._last_words()
+        self.close()
+        word, _, detail = answer.decode().partition(" ")
+        if word == "missing":
+            raise InputError(f"sandbox: {detail}; install it, or take it out of `imports`")
+        if word == "layer":
+            raise RunError(f"sandbox: {detail}")
+        raise RunError(f"the sandbox did not start: {said or 'no answer'}; `trajsmith env probe` says what works here")
+
+    def _last_words(self) -> str:
+        stderr = self._process.stderr
+        lines = stderr.read().decode(errors="replace").strip().splitlines() if stderr else []
+        return lines[-1] if lines else ""
+
+
+def open_channel() -> tuple[socket.socket, socket.socket, mmap.mmap, int]:
+    """A stream pair with room for whole batches, and the memory in which a worker marks its progress."""
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+    ours.setblocking(False)
+    descriptor = os.memfd_create("progress") if hasattr(os, "memfd_create") else _file_descriptor()
+    os.ftruncate(descriptor, PROGRESS.size)
+    return ours, theirs, mmap.mmap(descriptor, PROGRESS.size), descriptor
+
+
+def _file_descriptor() -> int:
+    """Anonymous memory where there is no memfd: a file without a name."""
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def terminate(forked: Forked) -> None:
+    """Kill a process; it may be gone already."""
+    with suppress(ProcessLookupError):
+        if forked.pidfd is not None:
+            signal.pidfd_send_signal(forked.pidfd, signal.SIGKILL)
+        else:
+            os.kill(forked.pid, signal.SIGKILL)
+
+
+def release(forked: Forked) -> None:
+    """Close what leads to a process."""
+    forked.channel.close()
+    forked.progress.close()
+    if forked.pidfd is not None:
+        os.close(forked.pidfd)
+        forked.pidfd = None
