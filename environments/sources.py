@@ -1,56 +1,182 @@
 """From settings to sources: which environments a run uses."""
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from environments.agentworld.settings import AgentWorldSettings
+from environments.awm.settings import AwmSettings
+from environments.envfactory.settings import EnvFactorySettings, discover
+from environments.envscaler.settings import EnvScalerSettings
+from environments.library import library_names
 from environments.mcp import McpSettings, McpSource
-from environments.native_source import file_source, library_source
+from environments.native_source import library_source
+from environments.openapi.settings import OpenApiSettings
+from environments.reading import read_text
+from environments.sandbox.gate import EVERYTHING, gate, may_share
+from environments.sandbox.settings import MODES, SandboxSettings
+from environments.sandbox.source import SandboxSource
+from environments.sandbox.wire import words
 from environments.session import EnvironmentSource
-from trajectory import Frozen, InputError
+from environments.tau2.settings import Tau2Settings
+from trajectory import Frozen, InputError, JsonObject
 
 Size = Literal["small", "medium", "large"]
+_OWN_MODULES = ("envfactory", "envscaler")
+"""Kinds whose plays have the modules' objects each for itself."""
+_EVENTS = {
+    "awm": words("""
+        compile exec function.__new__ object.__getattr__ object.__setattr__ sqlite3.connect sqlite3.connect/handle
+        sys._getframe
+    """),
+}
+"""Audit events that libraries of a kind raise in calls: SQLAlchemy compiles functions, FastAPI reads them. Where they
+are allowed, plays could look at each other, so each has a process."""
+KINDS = ("library", "python", "mcp", "envfactory", "envscaler", "agentworld", "awm", "openapi", "tau2")
+"""What an entry may be."""
 
 
 class EnvironmentSettings(Frozen):
-    """One environment: exactly one of `library`, `python` and `mcp`."""
+    """One environment: exactly one of the kinds. All but `library` and `mcp` run in the sandbox."""
 
     library: str | None = None
     """Name of a bundled environment; "*" stands for all of them."""
     python: str | None = None
     """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"."""
-    trusted: bool = False
-    """Must be true for `python`: the code runs in this process, with your rights."""
     mcp: McpSettings | None = None
     """A live MCP server."""
+    envfactory: EnvFactorySettings | None = None
+    """EnvFactory: a tool file and what lies beside it; a path of a tool file or of a whole checkout will do."""
+    envscaler: EnvScalerSettings | None = None
+    """EnvScaler: a class with a config dict."""
+    agentworld: AgentWorldSettings | None = None
+    """Agent-World: a directory of data files, and functions."""
+    awm: AwmSettings | None = None
+    """AWM: a FastAPI server over SQLite; needs the extra `awm`."""
+    openapi: OpenApiSettings | None = None
+    """An OpenAPI document; a path will do."""
+    tau2: Tau2Settings | None = None
+    """A domain of tau2-bench, where that package is installed or a checkout is at hand."""
+    sandbox: SandboxSettings = SandboxSettings()
+    """How foreign code is run; the name of a mode will do."""
     states: dict[Size, PositiveInt] = Field(default={"small": 2, "medium": 1})
     """How many initial states of each size are made, for `library` and `python`."""
     phrases: Path | None = None
-    """Phrasebook for `python`; without it, `phrases.yaml` beside the file."""
+    """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
+
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _mode(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) and value in MODES else value
+
+    @field_validator("envfactory", mode="before")
+    @classmethod
+    def _tool_file(cls, value: Any) -> Any:
+        return {"tools": value} if isinstance(value, str | Path) else value
+
+    @field_validator("agentworld", mode="before")
+    @classmethod
+    def _directory(cls, value: Any) -> Any:
+        return {"directory": value} if isinstance(value, str | Path) else value
+
+    @field_validator("openapi", mode="before")
+    @classmethod
+    def _document(cls, value: Any) -> Any:
+        return {"spec": value} if isinstance(value, str | Path) else value
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [kind for kind in ("library", "python", "mcp") if getattr(self, kind, None) is not None]
+        kinds = [kind for kind in KINDS if getattr(self, kind, None) is not None]
         if len(kinds) != 1:
-            raise ValueError(f"give exactly one of library, python, mcp; there is {' and '.join(kinds) or 'none'}")
+            raise ValueError(f"give exactly one of {', '.join(KINDS)}; there is {' and '.join(kinds) or 'none'}")
         return self
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+
+def expand(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
+    """The entries that one stands for: all of the library, all of a checkout, or itself."""
+    if settings.library == "*":
+        return [settings.model_copy(update={"library": name}) for name in library_names()]
+    if settings.envfactory is not None and settings.envfactory.tools.is_dir():
+        found = discover(settings.envfactory.tools)
+        chosen = settings.envfactory.model_dump(include={"max_states", "moment", "hide"})
+        return [settings.model_copy(update={"envfactory": one.model_copy(update=chosen)}) for one in found]
+    return [settings]
 
 
 def open_source(settings: EnvironmentSettings) -> EnvironmentSource:
-    """The source that one entry stands for.
+    """The source that one entry stands for; nothing runs yet.
 
     Raises:
-        InputError: Something named there does not exist, or is not allowed.
+        InputError: Something named there does not exist, or cannot be read.
     """
-    sizes: dict[str, int] = {size: count for size, count in settings.states.items()}  # noqa: C416 - widens the keys
     if settings.mcp is not None:
         return McpSource(settings.mcp)
+    if settings.library is not None:
+        return library_source(settings.library, sizes_of(settings))
     if settings.python is not None:
-        if not settings.trusted:
-            raise InputError(
-                f"environment {settings.python}: its code would run in this process with your rights; "
-                "set `trusted: true` beside it if you trust it"
-            )
-        return file_source(settings.python, sizes, settings.phrases)
-    return library_source(settings.library or "", sizes)
+        return _python(settings, settings.python)
+    return _adapted(settings, settings.kind)
+
+
+def sizes_of(settings: EnvironmentSettings) -> dict[str, int]:
+    """How many initial states of each size."""
+    return {size: count for size, count in settings.states.items()}  # noqa: C416 - widens the keys
+
+
+def _python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
+    name, _, wanted = reference.partition(":")
+    file = Path(name)
+    if not file.is_file():
+        raise InputError(f"environment file not found: {file}")
+    payload: JsonObject = {
+        "source": read_text(file), "file": file.name, "cls": wanted, "sizes": sizes_of(settings),
+    }  # fmt: skip
+    phrases = settings.phrases or file.parent / "phrases.yaml"
+    return _sandboxed("native", file.stem, payload, settings, (), phrases)
+
+
+def _adapted(settings: EnvironmentSettings, kind: str) -> SandboxSource:
+    module = importlib.import_module(f"environments.{kind}.settings")
+    chosen = getattr(settings, kind)
+    read: Callable[[Any], JsonObject] = module.payload
+    payload = read(chosen)
+    name = str(payload.get("name") or payload.get("file") or kind)
+    return _sandboxed(kind, name, payload, settings, module.PRELOAD, settings.phrases)
+
+
+def _sandboxed(
+    kind: str,
+    name: str,
+    payload: JsonObject,
+    settings: EnvironmentSettings,
+    preload: tuple[str, ...],
+    phrases: Path | None,
+) -> SandboxSource:
+    sandbox = settings.sandbox.model_copy(update={"imports": (*settings.sandbox.imports, *preload)})
+    alone, events = _alone(sandbox, kind, payload), _EVENTS.get(kind, ())
+    return SandboxSource(name, kind, payload, sandbox, phrases, own_process=alone, events=events)
+
+
+def _alone(sandbox: SandboxSettings, kind: str, payload: JsonObject) -> bool:
+    """Whether every play needs a process: said so, or the code has what plays of one process might share."""
+    if sandbox.plays != "auto":
+        return sandbox.plays == "process"
+    if kind in _EVENTS:
+        return True
+    own = EVERYTHING if kind in _OWN_MODULES else ()
+    return not all(may_share(gate(source, file, own)) for file, source in _sources(payload))
+
+
+def _sources(payload: JsonObject) -> list[tuple[str, str]]:
+    """(file, text) of all foreign code that goes to a loader."""
+    found = [(entry["file"], entry["source"]) for entry in payload.get("sources", ())]
+    if isinstance(payload.get("source"), str):
+        found.append((str(payload.get("file")), payload["source"]))
+    return found

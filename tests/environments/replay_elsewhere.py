@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
+from environments import NativeSession
 from environments.library import library_environment
-from environments.native import NativeSession
 from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
 
 

@@ -1,13 +1,12 @@
 """Where environments come from: the library by name, one's own by file; what is wrong with either."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from environments.library import library_environment
-from environments.native_source import file_source, library_source
+from environments.sandbox.source import SandboxSource
 from environments.sources import EnvironmentSettings, open_source
 from trajectory import InputError, first_fault
 
@@ -40,16 +39,23 @@ def written(path: Path, *names: str, tail: str = "") -> Path:
     return path
 
 
+def opened(reference: object, **settings: object) -> SandboxSource:
+    source = open_source(EnvironmentSettings.model_validate({"python": str(reference), "states": SIZES, **settings}))
+    assert isinstance(source, SandboxSource)
+    return source
+
+
 async def test_an_environment_from_a_file(tmp_path: Path) -> None:
-    source = file_source(str(written(tmp_path / "paper.py", "Paper")), SIZES, None)
+    source = opened(written(tmp_path / "paper.py", "Paper"))
     session = await source.open()
     await session.reset((await source.states(1))[0])
     assert source.name == "paper"
     assert (await session.call("read_note", {"note_id": "N1"})).content == {"result": "small"}
+    assert source.isolation == "sandbox default, plays share"
 
 
 async def test_the_same_seed_gives_the_same_states(tmp_path: Path) -> None:
-    source = file_source(str(written(tmp_path / "paper2.py", "Paper")), SIZES, None)
+    source = opened(written(tmp_path / "paper2.py", "Paper"))
     states = await source.states(1)
     assert [state["notes"]["N1"] for state in states] == ["small", "small", "medium"]
     assert states == await source.states(1)
@@ -57,11 +63,11 @@ async def test_the_same_seed_gives_the_same_states(tmp_path: Path) -> None:
     assert states[0] != states[1]
 
 
-def test_a_class_is_named_where_there_are_several(tmp_path: Path) -> None:
+async def test_a_class_is_named_where_there_are_several(tmp_path: Path) -> None:
     path = written(tmp_path / "two.py", "Paper", "Stone")
     with pytest.raises(InputError, match="expected one Environment class, found Paper, Stone"):
-        file_source(str(path), SIZES, None)
-    assert file_source(f"{path}:Stone", SIZES, None).name == "stone"
+        await opened(path).spec()
+    assert (await opened(f"{path}:Stone").spec()).name == "stone"
 
 
 @pytest.mark.parametrize(
@@ -82,40 +88,43 @@ def test_a_class_is_named_where_there_are_several(tmp_path: Path) -> None:
         pytest.param("h.py:x", "x = 1\n", "there is no Environment class named 'x'", id="name-of-something-else"),
     ],
 )
-@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
-def test_a_bad_file_names_file_and_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, content: str | None, reason: str, relative: bool
-) -> None:
+async def test_a_bad_file_names_file_and_line(tmp_path: Path, reference: str, content: str | None, reason: str) -> None:
     if content is not None:
         (tmp_path / reference.partition(":")[0]).write_text(content)
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=reason) as caught:
-        file_source(reference if relative else str(tmp_path / reference), SIZES, None)
+        await opened(tmp_path / reference).spec()
     assert "\n" not in str(caught.value)
 
 
-def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+async def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     """Two files called env.py in two folders are two environments with two versions."""
     paths = [tmp_path / "one" / "env.py", tmp_path / "two" / "env.py"]
     for path in paths:
         path.parent.mkdir()
-    first = file_source(str(written(paths[0], "Paper", tail="!")), SIZES, None)
-    second = file_source(str(written(paths[1], "Paper", tail="?")), SIZES, None)
-    assert first.phrases.parent == paths[0].parent
-    assert asyncio.run(first.spec()).version != asyncio.run(second.spec()).version
+    first = opened(written(paths[0], "Paper", tail="!"))
+    second = opened(written(paths[1], "Paper", tail="?"))
+    assert (await first.spec()).version != (await second.spec()).version
 
 
 def test_a_phrasebook_beside_the_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "phrases.yaml").write_text("roles: [reader]\n")
-    assert file_source(str(written(tmp_path / "paper3.py", "Paper")), SIZES, None).phrasebook.roles == ("reader",)
+    assert opened(written(tmp_path / "paper3.py", "Paper")).phrasebook.roles == ("reader",)
 
 
-def test_code_of_a_file_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
+async def test_code_of_a_file_cannot_touch_the_machine(tmp_path: Path) -> None:
     path = tmp_path / "evil.py"
     path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    with pytest.raises(InputError, match="set `trusted: true` beside it"):
-        open_source(EnvironmentSettings(python=str(path)))
+    with pytest.raises(InputError, match=r"evil\.py:1: PermissionError"):
+        await opened(path).spec()
     assert not (tmp_path / "ran").exists()
+
+
+async def test_code_that_plays_could_share_gets_a_process_for_each(tmp_path: Path) -> None:
+    path = written(tmp_path / "paper4.py", "Paper")
+    path.write_text(path.read_text() + "\nSEEN = []\n\n\ndef see(x: str) -> None:\n    SEEN.append(x)\n")
+    assert opened(path).isolation == "sandbox default, plays in a process each"
+    assert opened(path, sandbox={"plays": "shared"}).isolation == "sandbox default, plays share"
+    assert opened(path, sandbox="unsafe").isolation == "unsafe: a process without any lock"
 
 
 @pytest.mark.parametrize(
@@ -140,5 +149,5 @@ def test_an_unknown_name_lists_those_that_there_are() -> None:
 
 def test_the_library_is_a_source_like_any_other() -> None:
     source = open_source(EnvironmentSettings(library="retail"))
-    assert source.name == library_source("retail", {}).name == "retail"
+    assert (source.name, source.isolation) == ("retail", "bundled or installed code, in process")
     assert source.phrasebook.tools

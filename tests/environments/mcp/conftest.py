@@ -1,35 +1,16 @@
 """Sessions on servers written for the tests, which must never leave a process or a directory behind."""
 
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from live import left_in, processes_in, settings
 
-from environments.mcp import McpSession, McpSettings, McpSource
+from environments.mcp import McpSession, McpSource
 
-SERVERS = Path(__file__).parent / "servers"
 EMPTY: dict[str, Any] = {}
-
-
-def settings(program: str, *arguments: str, **more: Any) -> McpSettings:
-    return McpSettings(name="trial", command=[sys.executable, str(SERVERS / program), *arguments], **more)
-
-
-def left_in(directory: str) -> list[str]:
-    return [entry.name for entry in Path(directory).iterdir()]
-
-
-def processes_in(directory: str) -> list[int]:
-    """Processes that work below a directory; they are what a leaked server looks like."""
-    found = []
-    for process in psutil.process_iter(["cwd"]):
-        if (process.info["cwd"] or "").startswith(directory):
-            found.append(process.pid)
-    return found
 
 
 @pytest.fixture(autouse=True)

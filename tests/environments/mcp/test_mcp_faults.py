@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from conftest import processes_in, settings
+from live import processes_in, settings
 
 from environments.mcp import McpSettings, McpSource
 from trajectory import EnvironmentFault, InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import SERVERS, left_in, processes_in, settings
+from live import SERVERS, left_in, processes_in, settings
 
 from environments.mcp import McpSource
 
@@ -77,3 +77,23 @@ async def test_a_program_that_forgets_to_close_leaves_nothing(scratch):
     assert (done.returncode, done.stderr) == (0, "")
     assert await _until_gone(scratch) == []
     assert left_in(scratch) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child with its parent")
+def test_a_server_that_does_not_listen_ends_with_a_parent_that_is_killed(scratch):
+    root = Path(__file__).parents[3]
+    code = FORGETFUL.replace(
+        "await session.reset({})",
+        "await session.reset({}); sys.stdout.write('up'); sys.stdout.flush(); await asyncio.sleep(600)",
+    )
+    environment = {"TMPDIR": scratch, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", code, str(SERVERS / "broken.py")]
+    parent = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.PIPE)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.read(2) == b"up"
+        assert processes_in(scratch)
+    finally:
+        parent.kill()
+        parent.communicate()
+    assert asyncio.run(_until_gone(scratch)) == []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import SERVERS, settings
+from live import SERVERS, settings
 
 from environments.mcp import McpSettings, McpSource
 from trajectory import EnvironmentFault, InputError

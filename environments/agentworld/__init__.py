@@ -1,0 +1,1 @@
+"""Environments in the form of Agent-World: a directory of data files, and Python functions as tools."""

@@ -1,0 +1,1 @@
+"""Environments in the form of EnvFactory: a FastMCP file, metadata, scenarios."""

@@ -1,0 +1,101 @@
+"""One play of a domain: databases, toolkits and values of the modules of its own."""
+
+import copy
+from typing import TYPE_CHECKING
+
+import orjson
+
+from environments.hosting import Change
+from environments.jsontypes import StateError
+from environments.module_state import Values
+from environments.plain import NotJson
+from environments.session import ToolResult
+from environments.tau2.state import TOOLKITS, Live
+from environments.tau2.toolkits import kits
+from environments.toolbox import words
+from trajectory import Actor, EnvironmentFault, JsonObject, TrajsmithError, canonical_json
+
+if TYPE_CHECKING:
+    from environments.tau2.program import Tau2Program
+
+
+class Tau2Play:
+    """See `environments.hosting.Play`."""
+
+    def __init__(self, program: "Tau2Program", live: list[Live], kept: JsonObject, values: list[Values]) -> None:
+        self._program = program
+        self._live = live
+        self._values = values
+        self._environment = copy.copy(program.template)
+        self._kits = {actor: copy.copy(kit) for actor, kit in kits(program.template).items()}
+        self._environment.tools = self._kits.get("assistant")
+        self._environment.user_tools = self._kits.get("user")
+        program.keep(self._kits, kept)
+        self._kept = canonical_json(program.kept(self._kits))
+        self._told = canonical_json(kept)
+        self._connect()
+
+    def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Call a tool. Any exception of it is a refusal, as this form has it; the state is as it was then."""
+        program = self._program
+        refused = program.refusal(tool, arguments, actor)
+        if refused is not None:
+            return refused
+        writing = program.syncs or program.spec.tool(tool).declares_write
+        for live in self._live:
+            live.begin(writing)
+        try:
+            given = orjson.loads(orjson.dumps(arguments))  # what a tool keeps of them must be its own
+            content = program.run(self._environment, tool, given, actor, self._values)
+            self._finish(tool)
+        except TrajsmithError:
+            self._revert()
+            raise
+        except Exception as error:  # noqa: BLE001 - any exception is a refusal here; a broken tool too, as published
+            self._revert()
+            return ToolResult.refusal("refused", words(error))
+        except BaseException:  # a limit of the worker that runs this play
+            self._revert()
+            raise
+        return program.toolbox.result(tool, content)
+
+    def changes(self) -> list[Change]:
+        found: list[Change] = []
+        try:
+            for database, live in zip(self._program.layout.databases, self._live, strict=True):
+                found += [(database.prefix + name, key, text) for name, key, text in live.changes()]
+        except StateError as error:
+            raise EnvironmentFault("state", self._program.name, str(error)) from error
+        if self._told != self._kept:
+            self._told = self._kept
+            found.append((TOOLKITS, None, self._kept))
+        return found
+
+    def _connect(self) -> None:
+        """Give every toolkit its database."""
+        for actor, home in self._program.homes.items():
+            self._kits[actor].db = self._live[home].state
+
+    def _finish(self, tool: str) -> None:
+        """See what databases and toolkits have become.
+
+        Raises:
+            EnvironmentFault: One of them is no state any more.
+        """
+        ended: set[int] = set()
+        try:
+            for actor, home in self._program.homes.items():
+                if home not in ended:
+                    self._live[home].finish(self._kits[actor].db)
+                    ended.add(home)
+            self._kept = canonical_json(self._program.kept(self._kits))
+        except (StateError, NotJson) as error:
+            raise EnvironmentFault("state", self._program.name, str(error), tool) from error
+        self._connect()
+
+    def _revert(self) -> None:
+        """Undo a call. Databases that had ended it already are taken back by nobody: only a fault comes so late."""
+        for live in self._live:
+            live.revert()
+        self._program.keep(self._kits, orjson.loads(self._kept))
+        self._connect()

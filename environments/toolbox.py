@@ -1,0 +1,154 @@
+"""What programs of foreign code do around a call: check the arguments, and make the output a result or a fault."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import jsonschema_rs
+from jsonschema import Draft202012Validator
+from jsonschema import ValidationError as ValidationFault
+from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from pydantic import ValidationError
+from referencing import Registry
+
+from environments.plain import NotJson, plain
+from environments.session import ToolResult
+from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue, first_fault
+
+_LONGEST = 500
+"""Characters of an exception that an agent sees."""
+
+
+class _Check:
+    """A schema, compiled twice: fast, and so that it says well what is wrong."""
+
+    def __init__(self, schema: JsonValue) -> None:
+        self._words: Validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+        try:
+            self._fits: Callable[[JsonValue], bool] = jsonschema_rs.validator_for(schema).is_valid
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            self._fits = self._words.is_valid  # its dialect or a pattern is beyond the fast one
+
+    def fault(self, value: JsonValue) -> ValidationFault | None:
+        """The fault that says most, or None."""
+        return None if self._fits(value) else best_match(self._words.iter_errors(value))
+
+
+class Toolbox:
+    """The compiled checks of an environment's tools.
+
+    Args:
+        spec: The environment.
+        nulls: True if a null may stand for any value in an output: output schemas of this form never say which
+            values may be absent.
+    """
+
+    def __init__(self, spec: EnvironmentSpec, nulls: bool = False) -> None:
+        self._name = spec.name
+        self._actors = {tool.name: tool.actor for tool in spec.tools}
+        self._inputs = {tool.name: _Check(tool.input_schema) for tool in spec.tools}
+        self._outputs = {
+            tool.name: _Check(_with_nulls(tool.output_schema) if nulls else tool.output_schema)
+            for tool in spec.tools
+            if tool.output_schema is not None
+        }
+
+    def refusal(self, tool: str, arguments: JsonObject, actor: Actor) -> ToolResult | None:
+        """Why foreign code does not get to see this call, or None."""
+        if self._actors.get(tool) != actor:
+            return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
+        error = self._inputs[tool].fault(arguments)
+        if error is None:
+            return None
+        where = ".".join(str(part) for part in error.absolute_path)
+        message = " ".join(error.message.split())
+        return ToolResult.refusal("invalid_arguments", f"{where}: {message}" if where else message)
+
+    def content(self, tool: str, value: object) -> JsonValue:
+        """What a tool returned, as plain JSON.
+
+        Raises:
+            EnvironmentFault: It is no JSON.
+        """
+        try:
+            return plain(value)
+        except NotJson as error:
+            raise EnvironmentFault("output_schema", self._name, str(error), tool) from error
+
+    def result(self, tool: str, content: JsonValue) -> ToolResult:
+        """A successful call's content as a result.
+
+        Raises:
+            EnvironmentFault: It violates the tool's output schema.
+        """
+        check = self._outputs.get(tool)
+        error = None if check is None else check.fault(content)
+        if error is None:
+            return ToolResult(content)
+        message = f"{error.json_path}: {' '.join(error.message.split())[:300]}"
+        raise EnvironmentFault("output_schema", self._name, message, tool)
+
+    def answer(self, tool: str, content: JsonValue, text: bool = False) -> ToolResult:
+        """As `result`; what is no object is wrapped in one, and an object whose own words refuse is a refusal.
+
+        Args:
+            tool: The tool.
+            content: What it returned.
+            text: True if text stays as it is.
+
+        Raises:
+            EnvironmentFault: It violates the tool's output schema.
+        """
+        whole = isinstance(content, dict) or (text and isinstance(content, str))
+        given = content if whole else {"result": content}
+        return ToolResult(given, "refused") if says_no(given) else self.result(tool, given)
+
+
+def _with_nulls(schema: JsonValue) -> JsonValue:
+    """The schema with null allowed wherever a value stands inside another."""
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    for word in ("properties", "patternProperties"):
+        if isinstance(made.get(word), dict):
+            made[word] = {name: _or_null(child) for name, child in made[word].items()}
+    for word in ("items", "additionalProperties"):
+        if isinstance(made.get(word), dict):
+            made[word] = _or_null(made[word])
+    return made
+
+
+def _or_null(schema: JsonValue) -> JsonValue:
+    return {"anyOf": [{"type": "null"}, _with_nulls(schema)]}
+
+
+def finished(value: Any) -> Any:
+    """The result of a call; of a coroutine too, as long as it waits for nothing outside.
+
+    Raises:
+        RuntimeError: It waits for something that only an event loop gives.
+    """
+    if not isinstance(value, Coroutine):
+        return value
+    try:
+        while value.send(None) is None:
+            pass
+    except StopIteration as end:
+        return end.value
+    value.close()
+    raise RuntimeError("the tool waits for something outside; there is no event loop here")
+
+
+def says_no(content: object) -> bool:
+    """True for an object whose own words refuse the call: `"success": false`, or a text under `"error"`."""
+    if not isinstance(content, dict):
+        return False
+    error = content.get("error")
+    return content.get("success") is False or (isinstance(error, str) and bool(error))
+
+
+def words(error: BaseException) -> str:
+    """What an exception says, on one line."""
+    text = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+    return text[:_LONGEST] or type(error).__name__

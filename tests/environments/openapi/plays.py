@@ -1,0 +1,88 @@
+"""What the tests of OpenAPI environments share: loading, an independent look at answers, random valid calls."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import yaml
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from environments.openapi import OpenApiSettings, payload
+from environments.openapi.program import OpenApiPlay, OpenApiProgram, load
+from environments.openapi.references import LeftOut
+from environments.openapi.sampling import sample
+from environments.openapi.store import Store, dangling
+
+SPECS = Path(__file__).parent / "specs"
+
+
+def program(name: str, **settings: Any) -> OpenApiProgram:
+    return load(payload(OpenApiSettings(spec=SPECS / name, **settings)))
+
+
+def program_of(document: dict[str, Any]) -> OpenApiProgram:
+    return load(
+        {
+            "file": "made.json",
+            "name": "made",
+            "text": json.dumps({"openapi": "3.1.0", "info": {"title": "Made"}, **document}),
+            "domain": "",
+            "policy": "",
+            "states": {"small": 1},
+            "include": None,
+            "exclude": [],
+        }
+    )
+
+
+def state_of(play: OpenApiPlay, start: bytes) -> dict[str, Any]:
+    """The state as its owner knows it: the start, and every change told."""
+    parts: dict[str, Any] = orjson.loads(start)
+    for part, key, text in play.changes():
+        if text is None:
+            parts[part].pop(key, None)
+        else:
+            parts[part][key] = orjson.loads(text)
+    return parts
+
+
+def lost_references(made: OpenApiProgram, state: dict[str, Any]) -> list[str]:
+    return list(dangling(made.built.model.tables.values(), state))
+
+
+def random_call(made: OpenApiProgram, state: dict[str, Any], number: int) -> tuple[str, dict[str, Any]] | None:
+    """A valid call for a state, by a number; None where the state has nothing to call it with."""
+    rng = random.Random(number)
+    tool = rng.choice(sorted(made.built.kept))
+    try:
+        return tool, sample(made.built.kept[tool], made.built.model, Store(made.built.model.tables, state), rng)
+    except (LeftOut, IndexError):
+        return None
+
+
+class Judge:
+    """Validates answers against the document itself (3.1), with another library and without our reading of it."""
+
+    def __init__(self, name: str) -> None:
+        self._document = yaml.safe_load((SPECS / name).read_text())
+        resource: Resource[Any] = Resource.from_contents(self._document, default_specification=DRAFT202012)
+        self._registry: Registry[Any] = Registry().with_resource("urn:doc", resource)
+
+    def fault(self, label: str, content: Any) -> str | None:
+        method, path = label.lower().split(" ")[0], label.split(" ")[1]
+        responses = self._document["paths"][path][method]["responses"]
+        for status, response in responses.items():
+            if status.startswith("2") and "content" in response:
+                place = f"/paths/{quote(path.replace('~', '~0').replace('/', '~1'))}/{method}/responses/{status}"
+                schema = {"$ref": f"urn:doc#{place}/content/application~1json/schema"}
+                value = content
+                if isinstance(content, dict) and content.keys() == {"result"}:
+                    value = content["result"]
+                errors = Draft202012Validator(schema, registry=self._registry).iter_errors(value)
+                return next((error.message for error in errors), None)
+        return None if isinstance(content, str) else "an answer where none is declared"
