@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import get_args
 
 import anyio
 from mcp import ClientSession, MCPError
@@ -28,6 +29,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from environments.mcp.process import ServerProcess
+from environments.serving.words import FAULT
 from trajectory import EnvironmentFault, InputError, JsonObject, TrajsmithError, first_fault
 from trajectory.errors import FaultKind
 
@@ -194,6 +196,9 @@ class Connection:
         except MCPError as error:
             if error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, PARSE_ERROR):
                 raise self._fault("protocol", error.message, tool) from error
+            told = error.data.get(FAULT) if isinstance(error.data, dict) else None
+            if isinstance(told, dict) and told.get("kind") in get_args(FaultKind):
+                raise self._fault(told["kind"], error.message, tool) from error  # an environment of our own, served
             closed = self._process is None or error.message == _CLOSED
             if error.code != CONNECTION_CLOSED or not closed or not await self._dying():
                 raise Refused(error.message) from error
@@ -224,6 +229,13 @@ class Connection:
         words = self._process.last_words[:300] if self._process else ""
         text = self._public(f"{message}; its last line on stderr: {words}" if words else message)
         return EnvironmentFault(kind, self._environment, " ".join(text.split()), tool)
+
+    @property
+    def alive(self) -> bool:
+        """True while calls make sense, as far as is known."""
+        if self._session is None or self._stop.is_set() or self._owner is None or self._owner.done():
+            return False
+        return self._process is None or (self._process.exit_code is None and not self._process.mute)
 
     def kill(self) -> None:
         """Kill the server's process group now, if it has one."""

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ _MOST_GARBAGE = 100
 _GRACE = 1.0
 """Seconds between the polite and the hard kill. The workspace is thrown away, so there is nothing to save."""
 _POLL = 0.01
+_PR_SET_PDEATHSIG = 1
 
 
 class ServerProcess:
@@ -43,7 +45,7 @@ class ServerProcess:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *command, stdin=pipe, stdout=pipe, stderr=pipe,
-            env=env, cwd=directory, start_new_session=True, limit=_LONGEST_MESSAGE,
+            env=env, cwd=directory, start_new_session=True, limit=_LONGEST_MESSAGE, preexec_fn=_die_with_parent(),
         )  # fmt: skip
         return cls(process)
 
@@ -118,3 +120,17 @@ class ServerProcess:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """What a fresh server does first: ask to be killed when we are. Only Linux can; elsewhere it has to notice EOF."""
+    if sys.platform != "linux":
+        return None
+    from environments.sandbox.syscalls import libc, prctl
+
+    libc()  # looked up before the fork
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return ask

@@ -1,8 +1,13 @@
 """What a tool gave, as JSON data. Imports `mcp_types`, so import it only where it is used."""
 
+from collections.abc import Callable
+from typing import get_args
+
 import orjson
 from mcp_types import CallToolResult, ContentBlock, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
+from environments.serving.words import REFUSAL
+from environments.session import RefusalKind, ToolResult
 from trajectory import JsonValue, hash_bytes
 
 
@@ -16,6 +21,21 @@ def content_of(result: CallToolResult) -> JsonValue:
     except orjson.JSONDecodeError:
         return text
     return parsed if isinstance(parsed, dict | list) else text
+
+
+def refusal_of(result: CallToolResult, public: Callable[[str], str]) -> ToolResult:
+    """An error result as a refusal. One that reads `{"error": ...}` is taken as it is, not wrapped once more, so that
+    the agent sees the same text from an environment of our own that is served over MCP."""
+    text = public(text_of(result))
+    told = (result.meta or {}).get(REFUSAL)
+    kind: RefusalKind = next((kind for kind in get_args(RefusalKind) if kind == told), "refused")
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return ToolResult.refusal(kind, text)
+    if isinstance(parsed, dict) and parsed.keys() == {"error"} and isinstance(parsed["error"], str):
+        text = parsed["error"]
+    return ToolResult.refusal(kind, text)
 
 
 def text_of(result: CallToolResult) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from environments.mcp.launch import Launch, from_parent, prepare
 from environments.mcp.process import ServerProcess
-from environments.mcp.settings import McpSettings, ObserveSettings, StateSettings
+from environments.mcp.settings import McpSettings, ObserveSettings, SnapshotSettings, StateSettings
 from environments.mcp.workspace import Workspace
 from environments.session import ToolResult
 from trajectory import EnvironmentFault, InputError, JsonObject, JsonValue, canonical_json
@@ -108,7 +108,7 @@ class LiveServer:
             EnvironmentFault: The server broke; it is dead from now on.
         """
         from environments.mcp.connection import Refused
-        from environments.mcp.results import content_of, text_of
+        from environments.mcp.results import content_of, refusal_of
 
         if self._connection is None:
             raise EnvironmentFault("server_exited", self._settings.name, "the server is closed", tool)
@@ -117,13 +117,58 @@ class LiveServer:
         except Refused as refusal:
             return ToolResult.refusal("refused", self._workspace.public(str(refusal)))
         if result.is_error:
-            return ToolResult.refusal("refused", self._workspace.public(text_of(result)))
+            return refusal_of(result, self._workspace.public)
         content = self._workspace.outward(content_of(result))
         try:
             canonical_json(content)
         except InputError as error:
             raise EnvironmentFault("protocol", self._settings.name, str(error), tool) from error
         return ToolResult(content)
+
+    @property
+    def running(self) -> bool:
+        """False once a call has broken it or it has ended by itself."""
+        return self._connection is not None and self._connection.alive
+
+    async def prepare(self, state: StateSettings) -> None:
+        """Make the initial calls of a state on the fresh server.
+
+        Raises:
+            EnvironmentFault: One of them is refused.
+        """
+        for call in state.calls:
+            result = await self.call(call.tool, call.arguments)
+            if not result.ok:
+                raise self._state_fault(f"the initial state's call was refused: {result.text}", call.tool)
+
+    async def save(self, tools: SnapshotSettings) -> JsonObject:
+        """The state as the server's own tool gives it.
+
+        Raises:
+            EnvironmentFault: It refuses, or gives no object.
+        """
+        result = await self.call(tools.save, {})
+        if not result.ok:
+            raise self._state_fault(f"the state cannot be saved: {result.text}", tools.save)
+        if not isinstance(result.content, dict):
+            raise self._state_fault(f"a saved state must be an object, not {result.text[:100]}", tools.save)
+        return result.content
+
+    async def load(self, tools: SnapshotSettings, state: JsonObject) -> None:
+        """Go on from a state, by the server's own tool. It may lie: save again to see.
+
+        Raises:
+            EnvironmentFault: It refuses.
+        """
+        spec = next(tool for tool in self.hello.tools if tool.name == tools.load)
+        as_text = spec.input_schema["properties"][tools.argument].get("type") == "string"
+        given = canonical_json(state).decode() if as_text else state
+        result = await self.call(tools.load, {tools.argument: given})
+        if not result.ok:
+            raise self._state_fault(f"the state cannot be loaded: {result.text}", tools.load)
+
+    def _state_fault(self, message: str, tool: str) -> EnvironmentFault:
+        return EnvironmentFault("state", self._settings.name, message, tool)
 
     async def snapshot(self) -> JsonObject:
         """What can be observed: the workspace's files, and what the `observe` calls tell."""

@@ -1,12 +1,12 @@
-"""A session on a live server. There is no snapshot to go back to: a reset is a fresh server on a fresh workspace."""
+"""A session on a live server that cannot save its state: a reset is a fresh server on a fresh workspace."""
 
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from environments.arguments import ArgumentChecks
 from environments.mcp.server import LiveServer
 from environments.mcp.settings import McpSettings, StateSettings
-from environments.mcp.tools import ArgumentChecks
 from environments.session import ToolResult
 from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, first_fault, state_digest
 
@@ -33,12 +33,10 @@ class McpSession:
             wanted = StateSettings.model_validate(state)
         except ValidationError as error:
             raise EnvironmentFault("state", self.spec.name, first_fault(error)) from error
+        if wanted.load is not None:
+            raise EnvironmentFault("state", self.spec.name, "load: the settings name no tool that loads states")
         self._live = await LiveServer.start(self._settings, self._base, wanted)
-        for call in wanted.calls:
-            result = await self._live.call(call.tool, call.arguments)
-            if not result.ok:
-                message = f"the initial state's call was refused: {result.text}"
-                raise EnvironmentFault("state", self.spec.name, message, call.tool)
+        await self._live.prepare(wanted)
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Call a tool. What a refused call did all the same cannot be undone on a live server; the hash shows it."""

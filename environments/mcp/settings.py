@@ -55,7 +55,28 @@ class StateSettings(_Settings):
 
     files: dict[Annotated[str, AfterValidator(_inside)], str] = {}
     """Relative path to text; a path that ends in "/" is an empty directory."""
+    load: JsonObject | None = None
+    """State for the server's own tool to load, before the calls; only with `snapshot`."""
     calls: list[CallSettings] = []
+
+
+class SnapshotSettings(_Settings):
+    """Tools by which a server saves and loads its whole state. Agents do not have them; the state is what they say."""
+
+    save: str
+    """Tool without required parameters that gives the state, an object."""
+    load: str
+    """Tool that goes on from a state, whatever happened before."""
+    argument: str
+    """Parameter of `load` that takes the state (as JSON text if it is declared as a string)."""
+    reuse: bool = False
+    """True if a running server may be loaded again, for speed; right only if `load` replaces all that it knows."""
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.save == self.load:
+            raise ValueError("`save` and `load` must be two tools")
+        return self
 
 
 class WorkspaceSettings(_Settings):
@@ -107,6 +128,8 @@ class McpSettings(_Settings):
     states: dict[str, StateSettings] = {}
     """Initial states by name; one empty state if left out."""
     observe: list[ObserveSettings] = []
+    snapshot: SnapshotSettings | None = None
+    """The server's own tools to save and load its state; else going back is a fresh server and the same calls."""
     parameter_examples: dict[str, list[JsonValue]] = {}
     """By "parameter" or "tool.parameter" (also of nested objects): sensible values, merged into the input schemas as
     `examples`. For an array, values that are no arrays are examples of its items."""
@@ -120,4 +143,16 @@ class McpSettings(_Settings):
         labels = [call.label for call in self.observe]
         if len(set(labels)) < len(labels):
             raise ValueError("labels under `observe` must differ")
+        if self.snapshot is None:
+            if any(state.load is not None for state in self.states.values()):
+                raise ValueError("`load` in a state needs `snapshot`, which names the tool that loads it")
+        elif self.observe:
+            raise ValueError("give either `observe` or `snapshot`: what the server saves is all of the state")
+        elif any(state.files != self.first_state.files for state in self.states.values()):
+            raise ValueError("with `snapshot`, all states must have the same files: they are no part of what is saved")
         return self
+
+    @property
+    def first_state(self) -> StateSettings:
+        """The first initial state; the empty one where none is given."""
+        return next(iter(self.states.values()), StateSettings())

@@ -1,15 +1,18 @@
 """A live MCP server as a source of sessions."""
 
 import asyncio
+import copy
 from functools import cached_property
 from pathlib import Path
 
 from chatmodel import Phrasebook
 from chatmodel.phrasebook import load_phrasebook
+from environments.mcp.saving import SavingSession
 from environments.mcp.server import LiveServer
 from environments.mcp.session import McpSession
-from environments.mcp.settings import McpSettings, StateSettings
+from environments.mcp.settings import McpSettings, SnapshotSettings, StateSettings
 from environments.mcp.tools import describe
+from environments.replaying import Replaying
 from trajectory import EnvironmentSpec, JsonObject
 
 
@@ -21,7 +24,16 @@ class McpSource:
         self._settings = settings
         self._base = (base or Path()).absolute()
         self._spec: EnvironmentSpec | None = None
+        self._saved: list[JsonObject] | None = None
         self._asking = asyncio.Lock()
+
+    @property
+    def isolation(self) -> str:
+        return "a live server that the user chose, with the user's rights"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
     @cached_property
     def phrasebook(self) -> Phrasebook:
@@ -37,8 +49,7 @@ class McpSource:
         """
         async with self._asking:
             if self._spec is None:
-                first = next(iter(self._settings.states.values()), StateSettings())
-                live = await LiveServer.start(self._settings, self._base, first)
+                live = await LiveServer.start(self._settings, self._base, self._settings.first_state)
                 try:
                     self._spec = describe(self._settings, live.hello)
                 finally:
@@ -46,9 +57,33 @@ class McpSource:
             return self._spec
 
     async def states(self, seed: int) -> list[JsonObject]:
-        """The configured states in their order; the seed has no say."""
-        states = self._settings.states.values() or [StateSettings()]
-        return [state.model_dump(mode="json") for state in states]
+        """The configured states in their order; the seed has no say. With `snapshot`, they are what the server saves.
 
-    async def open(self) -> McpSession:
-        return McpSession(await self.spec(), self._settings, self._base)
+        Raises:
+            EnvironmentFault: A state cannot be brought about.
+        """
+        states = list(self._settings.states.values()) or [StateSettings()]
+        if self._settings.snapshot is None:
+            return [state.model_dump(mode="json", exclude={"load"}) for state in states]
+        await self.spec()  # it says what is wrong with the settings
+        async with self._asking:
+            if self._saved is None:
+                self._saved = [await self._save(state, self._settings.snapshot) for state in states]
+            return [copy.deepcopy(state) for state in self._saved]
+
+    async def _save(self, state: StateSettings, tools: SnapshotSettings) -> JsonObject:
+        live = await LiveServer.start(self._settings, self._base, state)
+        try:
+            if state.load is not None:
+                await live.load(tools, state.load)
+            await live.prepare(state)
+            return await live.save(tools)
+        finally:
+            await live.close()
+
+    async def open(self) -> Replaying | SavingSession:
+        """A session that can go back: by the server's own tools, or by a fresh server and the same calls."""
+        spec = await self.spec()
+        if self._settings.snapshot is not None:
+            return SavingSession(spec, self._settings, self._base)
+        return Replaying(McpSession(spec, self._settings, self._base))

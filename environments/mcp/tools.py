@@ -3,16 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
-
+from environments.arguments import checked_schema
 from environments.mcp.settings import McpSettings
-from environments.schemas import tidy
 from trajectory import (
     EnvironmentSpec,
     InputError,
@@ -42,8 +34,10 @@ def describe(settings: McpSettings, hello: "Hello") -> EnvironmentSpec:
     _must_exist(settings, "observe", [call.tool for call in settings.observe], offered)
     for name, state in settings.states.items():
         _must_exist(settings, f"states.{name}.calls", [call.tool for call in state.calls], offered)
+    _can_save(settings, hello.tools)
     wanted = offered if settings.tools.include is None else set(settings.tools.include)
-    names = wanted - set(settings.tools.exclude)
+    own = {settings.snapshot.save, settings.snapshot.load} if settings.snapshot else set()
+    names = wanted - set(settings.tools.exclude) - own
     tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
@@ -54,9 +48,9 @@ def describe(settings: McpSettings, hello: "Hello") -> EnvironmentSpec:
         domain=settings.domain,
         policy=settings.policy,
         tools=tools,
-        state_schema=_state_schema(settings),
+        state_schema=_state_schema(settings, hello.tools),
         source=f"mcp:{kind} ({hello.name} {hello.version})",
-        can_restore=False,
+        can_restore=settings.snapshot is not None,
     )
 
 
@@ -69,8 +63,25 @@ def _must_exist(settings: McpSettings, key: str, names: Iterable[str], offered: 
         )
 
 
+def _can_save(settings: McpSettings, tools: Iterable["Tool"]) -> None:
+    """The tools that save and load the state must be there, and callable with nothing more than we have."""
+    if settings.snapshot is None:
+        return
+    found = {tool.name: tool.input_schema for tool in tools}
+    for key, name, given in [
+        ("snapshot.save", settings.snapshot.save, set[str]()),
+        ("snapshot.load", settings.snapshot.load, {settings.snapshot.argument}),
+    ]:
+        _must_exist(settings, key, [name], set(found))
+        missing = sorted(set(found[name].get("required") or ()) - given)
+        unknown = sorted(given - set(found[name].get("properties") or ()))
+        if missing or unknown:
+            what = f"requires {missing[0]!r}" if missing else f"has no parameter {unknown[0]!r}"
+            raise InputError(f"MCP server {settings.name}: {key}: the tool {name} {what}")
+
+
 def _tool_spec(settings: McpSettings, tool: "Tool") -> ToolSpec:
-    schema = _checked(settings, tool.name, "inputSchema", tool.input_schema)
+    schema = checked_schema(tool.input_schema, _where(settings, tool.name, "inputSchema"))
     schema = _with_examples(schema, tool.name, settings.parameter_examples)
     annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
     if tool.name in settings.read_only:
@@ -80,9 +91,14 @@ def _tool_spec(settings: McpSettings, tool: "Tool") -> ToolSpec:
         name=tool.name,
         description=tool.description or "",
         input_schema=schema,
-        output_schema=tool.output_schema and _checked(settings, tool.name, "outputSchema", tool.output_schema),
+        output_schema=tool.output_schema
+        and checked_schema(tool.output_schema, _where(settings, tool.name, "outputSchema")),
         annotations=ToolAnnotations.model_validate(annotations),
     )
+
+
+def _where(settings: McpSettings, tool: str, key: str) -> str:
+    return f"MCP server {settings.name}: tool {tool}: {key}"
 
 
 def _with_examples(schema: JsonValue, tool: str, examples: Mapping[str, list[JsonValue]]) -> JsonValue:
@@ -117,40 +133,6 @@ def _property_names(schema: JsonValue) -> Iterator[str]:
             yield from _property_names(child)
 
 
-def _checked(settings: McpSettings, tool: str, key: str, schema: JsonObject) -> JsonObject:
-    """The schema as models should see it: valid, self-contained, without titles."""
-    where = f"MCP server {settings.name}: tool {tool}: {key} is no valid JSON Schema"
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except SchemaError as error:
-        raise InputError(f"{where}: {error.json_path}: {' '.join(error.message.split())[:200]}") from error
-    for reference in _references(schema):
-        if not _resolves(reference, schema):
-            raise InputError(f"{where}: $ref {reference!r} leads nowhere")
-    return tidy(schema)
-
-
-def _references(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        for child in value.values():
-            yield from _references(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from _references(child)
-
-
-def _resolves(reference: str, schema: JsonObject) -> bool:
-    resource: Resource[JsonValue] = Resource.from_contents(schema, default_specification=DRAFT202012)
-    registry: Registry[JsonValue] = Registry().with_resource("", resource)
-    try:
-        registry.resolver().lookup(reference)
-    except Unresolvable:
-        return False
-    return True
-
-
 def _examples_must_fit(settings: McpSettings, tools: Iterable[ToolSpec]) -> None:
     known = {
         key for tool in tools for name in _property_names(tool.input_schema) for key in (name, f"{tool.name}.{name}")
@@ -164,12 +146,18 @@ def _version(settings: McpSettings, hello: "Hello", tools: tuple[ToolSpec, ...])
     """Hash of all that makes a call come out differently; no resolved path and no secret is in it."""
     mattering = settings.model_dump(mode="json", include={"description", "domain", "policy", "workspace", "observe"})
     arguments = (settings.command or [])[1:]
+    if settings.snapshot is not None:
+        mattering["snapshot"] = settings.snapshot.model_dump(mode="json", exclude={"reuse"})
     shapes = [tool.model_dump(mode="json") for tool in tools]
     return content_hash([hello.name, hello.version, arguments, mattering, shapes], 16)
 
 
-def _state_schema(settings: McpSettings) -> JsonObject:
-    """JSON Schema of what can be observed."""
+def _state_schema(settings: McpSettings, tools: Iterable["Tool"]) -> JsonObject:
+    """JSON Schema of what the server saves, as far as it says, or of what can be observed."""
+    if settings.snapshot is not None:
+        saved = next(tool.output_schema for tool in tools if tool.name == settings.snapshot.save)
+        where = _where(settings, settings.snapshot.save, "outputSchema")
+        return checked_schema(saved, where) if saved else {"type": "object"}
     observed: JsonObject = {call.label: {} for call in settings.observe}
     return {
         "type": "object",
@@ -179,27 +167,3 @@ def _state_schema(settings: McpSettings) -> JsonObject:
         },
         "required": ["files", "observed"],
     }
-
-
-class ArgumentChecks:
-    """Compiled validators of all input schemas."""
-
-    def __init__(self, spec: EnvironmentSpec) -> None:
-        self._validators: dict[str, Validator] = {
-            tool.name: validator_for(tool.input_schema, default=Draft202012Validator)(
-                tool.input_schema, registry=Registry()
-            )
-            for tool in spec.tools
-        }
-
-    def knows(self, tool: str) -> bool:
-        return tool in self._validators
-
-    def fault(self, tool: str, arguments: JsonObject) -> str | None:
-        """What is wrong with the arguments, as `path: message`, or None."""
-        error = best_match(self._validators[tool].iter_errors(arguments))
-        if error is None:
-            return None
-        where = ".".join(str(part) for part in error.absolute_path)
-        message = " ".join(error.message.split())
-        return f"{where}: {message}" if where else message

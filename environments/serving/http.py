@@ -1,0 +1,229 @@
+"""Serving over streamable HTTP. Imports `mcp`, so import it only where it is used.
+
+Sessions are kept here rather than by the SDK's manager, which runs one lifespan for all of them, and which serves the
+protocol's sessionless era (2026-07-28) as well: there every request would meet a fresh environment. Clients that
+begin in that era are told which versions have sessions, and go on with one of those.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from uuid import uuid4
+
+import anyio
+import orjson
+import uvicorn
+from anyio.abc import TaskGroup, TaskStatus
+from mcp.server import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
+from mcp.server.transport_security import (
+    DEFAULT_MAX_REQUEST_BODY_SIZE,
+    RequestBodyLimitMiddleware,
+    TransportSecuritySettings,
+)
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, ErrorData, JSONRPCError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from environments.serving.desk import Desk, Offer
+from environments.serving.face import build
+from trajectory import InputError
+
+_log = logging.getLogger(__name__)
+PATH = "/mcp"
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_LAST_REQUESTS = 3
+"""Seconds that requests in work get when the server ends."""
+
+
+class Connections:
+    """An ASGI application: the sessions of one server by their id, each with a run of its own."""
+
+    def __init__(
+        self, server: Server[Desk], most: int, idle: float, security: TransportSecuritySettings | None = None
+    ) -> None:
+        """`most` sessions at a time; one that has no request in work for `idle` seconds is closed."""
+        self._server = server
+        self._most = most
+        self._idle = idle
+        self._security = security
+        self._open: dict[str, StreamableHTTPServerTransport] = {}
+        self._group: TaskGroup | None = None
+        self._limited = RequestBodyLimitMiddleware(self._handle, DEFAULT_MAX_REQUEST_BODY_SIZE)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve inside this; leaving it closes all sessions."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            yield
+            await self.close()
+            group.cancel_scope.cancel()
+
+    async def close(self) -> None:
+        """End all sessions; their streams end, so that the connections below them can close."""
+        for name, transport in list(self._open.items()):
+            await self._forget(name, transport)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._limited(scope, receive, send)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        name = headers.get(MCP_SESSION_ID_HEADER)
+        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            await _no_such_version(version)(scope, receive, send)
+        elif name is None:
+            await self._first(scope, receive, send)
+        elif (transport := self._open.get(name)) is None:
+            await _error(404, INVALID_REQUEST, "no such session: it ended, or never was")(scope, receive, send)
+        else:
+            await transport.handle_request(scope, receive, send)
+            if transport.is_terminated:
+                await self._forget(name, transport)
+
+    async def _first(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request without a session opens one, and keeps it if it is an accepted handshake."""
+        if len(self._open) >= self._most:
+            text = f"{self._most} sessions are open, which is the most: close one, or try later"
+            await _error(503, INTERNAL_ERROR, text)(scope, receive, send)
+            return
+        name = uuid4().hex
+        transport = StreamableHTTPServerTransport(
+            name, is_json_response_enabled=True, security_settings=self._security, idle_timeout=self._idle
+        )
+        self._open[name] = transport
+        accepted = False
+
+        async def watch(message: Message) -> None:
+            nonlocal accepted
+            if message["type"] == "http.response.body":
+                accepted = _is_result(message.get("body", b""))
+            await send(message)
+
+        try:
+            assert self._group is not None, "requests come while `running`"
+            await self._group.start(self._run, name, transport)
+            await transport.handle_request(scope, receive, watch)
+        finally:
+            if not accepted:
+                await self._forget(name, transport)
+
+    async def _run(self, name: str, transport: StreamableHTTPServerTransport, *, task_status: TaskStatus[None]) -> None:
+        try:
+            async with transport.connect() as (incoming, outgoing):
+                task_status.started()
+                with transport.idle_scope or anyio.CancelScope():
+                    await self._server.run(incoming, outgoing, self._server.create_initialization_options())
+        except Exception:  # noqa: BLE001 - one session that breaks must not end the others
+            _log.warning("session %s broke", name, exc_info=True)
+        finally:
+            await self._forget(name, transport)
+
+    async def _forget(self, name: str, transport: StreamableHTTPServerTransport) -> None:
+        self._open.pop(name, None)
+        if not transport.is_terminated:
+            with anyio.CancelScope(shield=True):
+                await transport.terminate()
+
+
+def _is_result(body: bytes) -> bool:
+    """True for the answer to a request that was accepted; such an answer is one JSON body here."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(answer, dict) and "result" in answer
+
+
+def _error(status: int, code: int, message: str, data: object = None) -> Response:
+    error = ErrorData(code=code, message=message, data=data)
+    body = JSONRPCError(jsonrpc="2.0", id=None, error=error).model_dump_json(by_alias=True, exclude_unset=True)
+    return Response(body, status, media_type="application/json")
+
+
+def _no_such_version(version: str) -> Response:
+    data = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": version}
+    text = f"protocol version {version} has no sessions, and an environment needs one: begin with initialize"
+    return _error(400, UNSUPPORTED_PROTOCOL_VERSION, text, data)
+
+
+def application(connections: Connections) -> ASGIApp:
+    """The sessions at `/mcp`, for any ASGI server."""
+    return Starlette(
+        routes=[Route(PATH, connections, methods=["GET", "POST", "DELETE"])], lifespan=lambda _: connections.running()
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket to serve on; port 0 takes any free one.
+
+    Raises:
+        InputError: The address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's delay off only where the protocol is named; without that every answer takes 40 ms more.
+    where = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        where.bind((host, port))
+        where.listen()
+        return where
+    except OSError as error:
+        where.close()
+        raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+
+
+async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle: float = 1800.0) -> None:
+    """Serve any number of clients, until this is cancelled; then all sessions are closed.
+
+    Args:
+        where: A listening socket, see `listen`.
+        most: Sessions at a time.
+        idle: Seconds without a request after which a session is closed. Clients that go without a word cost so long.
+    """
+    security = _only_local() if where.getsockname()[0] in _LOCAL else None
+    connections = Connections(build(offer), most, idle, security)
+    config = uvicorn.Config(
+        application(connections),
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=_LAST_REQUESTS,
+    )
+    server = _Uvicorn(config)
+    serving = asyncio.create_task(server.serve(sockets=[where]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        await connections.close()
+        server.should_exit = True
+        await serving
+        raise
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs us: uvicorn would raise them again and so end the process mid-way."""
+        yield
+
+
+def _only_local() -> TransportSecuritySettings:
+    """Pages of other sites that a browser here shows must not reach a server that listens here."""
+    names = ["127.0.0.1", "localhost", "[::1]"]
+    return TransportSecuritySettings(
+        allowed_hosts=[f"{name}:*" for name in names], allowed_origins=[f"http://{name}:*" for name in names]
+    )
