@@ -1,0 +1,1 @@
+"""Making and examining environments. The doctor examines any environment without a model."""

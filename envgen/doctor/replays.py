@@ -1,0 +1,153 @@
+"""Calls of the exploration, played again: here in other orders and beside one another, and in other processes."""
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from envgen.doctor.abilities import Closing, Reopening
+from envgen.doctor.case import Case, Step
+from envgen.doctor.explore import Observation
+from envgen.doctor.lab import call
+from environments import EnvironmentSource, Session
+from trajectory import EnvironmentFault, JsonObject, derive_seed
+
+if TYPE_CHECKING:
+    from envgen.doctor.exam import Exam
+
+OK, REFUSED = 5, 2
+"""Calls of each tool that are played again."""
+OTHERS = 2
+"""Other initial states from which one call of each tool is made as well."""
+LONGEST = 6
+
+
+Digests = tuple[str, ...]
+"""Of each call: its answer and the state after it."""
+
+
+@dataclass
+class Play:
+    """One case with the digests of its calls, by where it was played."""
+
+    tool: str
+    case: Case
+    seen: dict[str, Digests] = field(default_factory=dict)
+
+    @property
+    def same(self) -> bool:
+        return len(set(self.seen.values())) <= 1
+
+    def first_difference(self) -> Case:
+        """The case up to the call that gave something else somewhere."""
+        length = 0
+        for digests in zip(*self.seen.values(), strict=False):
+            length += 1
+            if len(set(digests)) > 1:
+                break
+        return self.case.model_copy(update={"steps": self.case.steps[: max(length, 1)]})
+
+
+async def play(session: Session, state: JsonObject, steps: Sequence[Step]) -> Digests:
+    """Play steps in a session; a fault ends it."""
+    await session.reset(dict(state))
+    digests: list[str] = []
+    for step in steps:
+        outcome = await call(session, step)
+        if outcome.fault is not None:
+            return (*digests, f"{outcome.digest} ")
+        digests.append(f"{outcome.digest} {await session.state_hash()}")
+    return tuple(digests)
+
+
+def chosen(exam: "Exam") -> list[Play]:
+    """A few calls of each tool, from different initial states, those with a short way to them first."""
+    rng = random.Random(derive_seed(exam.plan.seed, "replays"))
+    plays: list[Play] = []
+    for tool, seen in sorted(exam.explored.by_tool.items()):
+        short = [one for one in seen if len(one.prefix) < LONGEST and one.outcome.fault is None]
+        for wanted, count in ((True, OK), (False, REFUSED)):
+            picked = _spread([one for one in short if one.ok is wanted], count, rng)
+            plays += [Play(tool, one.case()) for one in picked]
+            plays += [Play(tool, case) for case in _from_elsewhere(exam, picked)]
+    return plays
+
+
+def _from_elsewhere(exam: "Exam", picked: list[Observation]) -> list[Case]:
+    """One of these calls from other initial states: what is kept of one play shows best in the same call of another."""
+    first = next((one for one in picked if not one.prefix and one.ok), None)
+    others = [start for start in exam.starts if first is not None and start != first.start]
+    return [Case(start=start, steps=(first.step,)) for start in others[:OTHERS] if first is not None]
+
+
+def _spread(seen: list[Observation], count: int, rng: random.Random) -> list[Observation]:
+    by_start: dict[object, list[Observation]] = defaultdict(list)
+    for one in rng.sample(seen, len(seen)):
+        by_start[one.start].append(one)
+    picked: list[Observation] = []
+    while len(picked) < count and any(by_start.values()):
+        for found in by_start.values():
+            if found and len(picked) < count:
+                picked.append(found.pop())
+    return picked
+
+
+async def play_all(exam: "Exam", source: EnvironmentSource, plays: Sequence[Play], where: str) -> None:
+    """Play cases one after another, each in a session of its own."""
+    for one in plays:
+        session = await source.open()
+        try:
+            one.seen[where] = await play(session, await exam.lab.state(one.case.start), one.case.steps)
+        except EnvironmentFault as fault:
+            one.seen[where] = (f"fault:{fault.kind} ",)
+        await session.close()
+
+
+async def play_beside(exam: "Exam", plays: Sequence[Play], where: str) -> None:
+    """Play two cases at a time, call by call in turn."""
+    for first, second in zip(plays[::2], [*plays[1::2], plays[0]], strict=False):
+        pair = (first, second)
+        sessions = [await exam.source.open(), await exam.source.open()]
+        digests: list[list[str]] = [[], []]
+        for session, one in zip(sessions, pair, strict=True):
+            await session.reset(await exam.lab.state(one.case.start))
+        for number in range(max(len(one.case.steps) for one in pair)):
+            for session, one, seen in zip(sessions, pair, digests, strict=True):
+                if number < len(one.case.steps) and len(seen) == number:
+                    outcome = await call(session, one.case.steps[number])
+                    if outcome.fault is None:
+                        seen.append(f"{outcome.digest} {await session.state_hash()}")
+        for session, one, seen in zip(sessions, pair, digests, strict=True):
+            broke = len(seen) < len(one.case.steps)
+            one.seen[where] = (
+                (*seen, one.seen["here"][-1]) if broke and "fault" in one.seen["here"][-1] else tuple(seen)
+            )
+            await session.close()
+
+
+class Elsewhere:
+    """Other processes with the same environment; started when they are needed, ended with the examination."""
+
+    def __init__(self, source: Reopening | None) -> None:
+        self.source = source
+        self._open: dict[tuple[int, int], EnvironmentSource] = {}
+
+    def at(self, hash_seed: int, shift: int, fresh: bool = False) -> EnvironmentSource:
+        """The environment in a process with this hash seed and clock."""
+        assert self.source is not None
+        if fresh and (hash_seed, shift) in self._open:
+            _close(self._open.pop((hash_seed, shift)))
+        if (hash_seed, shift) not in self._open:
+            self._open[hash_seed, shift] = self.source.reopen(hash_seed, shift)
+        return self._open[hash_seed, shift]
+
+    def close(self) -> None:
+        for source in self._open.values():
+            _close(source)
+        self._open.clear()
+
+
+def _close(source: EnvironmentSource) -> None:
+    if isinstance(source, Closing):
+        source.close()

@@ -1,0 +1,223 @@
+"""Texts and numbers for arguments: what a schema allows, its edges, and what it forbids."""
+
+import functools
+import importlib
+import random
+import re
+from datetime import date, datetime, time
+from typing import Any
+
+from trajectory import JsonObject
+
+PLAIN = (
+    "Meeting moved to Thursday",
+    "Please handle this soon",
+    "Blue folder, second shelf",
+    "Thanks for the quick answer",
+    "a",
+)
+FARTHEST = 10**15
+PATTERNS = 24
+"""Texts that are made for a pattern."""
+_KINDS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def fits(value: Any, schema: JsonObject, types: frozenset[str]) -> bool:
+    """True if a value may stand where this schema is; only what is cheap to see."""
+    if types and not any(is_a(value, kind) for kind in types):
+        return False
+    if isinstance(value, str):
+        pattern = schema.get("pattern")
+        if not int(schema.get("minLength", 0)) <= len(value) <= int(schema.get("maxLength", len(value))):
+            return False
+        return not isinstance(pattern, str) or re.search(pattern, value) is not None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return within(value, schema)
+    return True
+
+
+def has_form(value: Any, form: str) -> bool:
+    """True if a text has a form that JSON Schema names; forms that are not dates are taken on trust."""
+    if not isinstance(value, str) or form not in ("date", "date-time", "time"):
+        return True
+    try:
+        {"date": date.fromisoformat, "date-time": datetime.fromisoformat, "time": time.fromisoformat}[form](value)
+    except ValueError:
+        return False
+    return True
+
+
+def is_a(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer":
+        return isinstance(value, int)
+    return isinstance(value, _KINDS.get(kind, (object,)))
+
+
+def within(value: float, schema: JsonObject) -> bool:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    below, above = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    return (
+        (low is None or value >= low)
+        and (high is None or value <= high)
+        and (below is None or value > below)
+        and (above is None or value < above)
+    )
+
+
+def numbers(schema: JsonObject, whole: bool) -> list[Any]:
+    """Numbers that a schema allows: small ones, and its edges."""
+    step = 1 if whole else 0.01
+    low = schema.get("minimum")
+    if low is None:
+        low = schema["exclusiveMinimum"] + step if "exclusiveMinimum" in schema else 1
+    high = schema.get("maximum")
+    if high is None and "exclusiveMaximum" in schema:
+        high = schema["exclusiveMaximum"] - step
+    found = [low, low + 1, low + 2, low + 4, *([] if whole else [low + 0.5, 12.5])]
+    found += [high, high - 1, (low + high) // 2] if high is not None else [10, 25, 100]
+    made = [int(value) if whole else value for value in found]
+    return [value for value in made if within(value, schema)] or [low]
+
+
+def edges(schema: JsonObject, types: frozenset[str]) -> list[Any]:
+    """Values at the edge of what a schema allows; correct code stands all of them."""
+    if "enum" in schema or "const" in schema:
+        return []
+    if types & {"integer", "number"}:
+        whole = "integer" in types
+        found = [
+            schema.get("minimum"),
+            schema.get("maximum"),
+            0,
+            -1,
+            FARTHEST,
+            -FARTHEST,
+            *([] if whole else [0.001, 1e300]),
+        ]
+        return [value for value in found if value is not None and within(value, schema)]
+    if "string" in types:
+        return _text_edges(schema)
+    return []
+
+
+def _text_edges(schema: JsonObject) -> list[str]:
+    if schema.get("format") == "date":
+        return ["0001-01-01", "9999-12-31", "2024-02-29"]
+    if schema.get("format") == "date-time":
+        return ["0001-01-01T00:00:00", "9999-12-31T23:59:59"]
+    if schema.get("format"):
+        return []
+    if isinstance(schema.get("pattern"), str):
+        return list(_matching(schema["pattern"])[:6])
+    low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 5000))
+    found = ["", " ", "0", "x" * low, "x" * high, "Ωé漢字🙂 \"'\\<b>\n\t", "null", "\u0000", "%s{0}$(x)"]
+    return [text for text in dict.fromkeys(found) if low <= len(text) <= high]
+
+
+def wrong(schema: JsonObject, types: frozenset[str]) -> list[Any]:
+    """Values that a schema forbids."""
+    found: list[Any] = []
+    if isinstance(schema.get("enum"), list):
+        found.append("no such choice")
+    if types & {"integer", "number"}:
+        found += [
+            value for value in (schema.get("minimum", 0) - 1, schema.get("maximum", 0) + 1) if not within(value, schema)
+        ]
+    if "string" in types and "enum" not in schema:
+        found += [{}, []]
+        if schema.get("minLength"):
+            found.append("")
+        if "maxLength" in schema:
+            found.append("x" * (int(schema["maxLength"]) + 1))
+        if schema.get("format") in ("date", "date-time"):
+            found.append("not a date")
+    elif types and not types & {"object", "array"}:
+        found += ["not a number", []]
+    elif "array" in types and "string" not in types:
+        found.append({"not": "a list"})
+    elif "object" in types:
+        found.append("not an object")
+    return found
+
+
+def matching(pattern: str, rng: random.Random) -> str:
+    """A text that a regular expression finds."""
+    return rng.choice(_matching(pattern))
+
+
+@functools.lru_cache(maxsize=256)
+def _matching(pattern: str) -> tuple[str, ...]:
+    """Texts for a pattern, always the same ones; one empty text if none could be made."""
+    parser: Any = importlib.import_module("re._parser")  # private, but the one parser of what `re` accepts
+    try:
+        tree = parser.parse(pattern)
+    except re.error:
+        return ("",)
+    made = (_text_of(tree, random.Random(seed), {}) for seed in range(PATTERNS))
+    return tuple(dict.fromkeys(text for text in made if re.search(pattern, text))) or ("",)
+
+
+def _text_of(tree: Any, rng: random.Random, groups: dict[int, str]) -> str:
+    """A text for the parsed form of a regular expression; looking around is left out."""
+    return "".join(_part(str(name), value, rng, groups) for name, value in tree)
+
+
+def _part(name: str, value: Any, rng: random.Random, groups: dict[int, str]) -> str:
+    match name:
+        case "LITERAL":
+            return chr(value)
+        case "ANY":
+            return rng.choice(_LETTERS)
+        case "NOT_LITERAL":
+            return rng.choice([one for one in _LETTERS if one != chr(value)])
+        case "IN":
+            return rng.choice(_members(value))
+        case "BRANCH":
+            return _text_of(rng.choice(value[1]), rng, groups)
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            low, high, inner = value
+            times = rng.randint(int(low), min(int(high), int(low) + 4))
+            return "".join(_text_of(inner, rng, groups) for _ in range(times))
+        case "SUBPATTERN":
+            made = _text_of(value[-1], rng, groups)
+            if value[0] is not None:
+                groups[value[0]] = made
+            return made
+        case "ATOMIC_GROUP":
+            return _text_of(value, rng, groups)
+        case "GROUPREF":
+            return groups.get(value, "")
+        case _:
+            return ""
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_CLASSES = {
+    "CATEGORY_DIGIT": "0123456789", "CATEGORY_WORD": _LETTERS + "_", "CATEGORY_SPACE": " ",
+    "CATEGORY_NOT_DIGIT": _LETTERS[:52], "CATEGORY_NOT_WORD": "-. ", "CATEGORY_NOT_SPACE": _LETTERS,
+}  # fmt: skip
+
+
+def _members(items: Any) -> list[str]:
+    """Characters of a class, or some that are not in it."""
+    found: set[str] = set()
+    for name, value in items:
+        match str(name):
+            case "LITERAL":
+                found.add(chr(value))
+            case "RANGE":
+                found |= {chr(code) for code in range(value[0], min(value[1], value[0] + 200) + 1)}
+            case "CATEGORY":
+                found |= set(_CLASSES.get(str(value), ""))
+    if items and str(items[0][0]) == "NEGATE":
+        found = set(_LETTERS + "-. ") - found
+    return sorted(found) or ["?"]
