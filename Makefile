@@ -14,14 +14,16 @@ test: $(STAMPS)/dev  ## Install the dev extra and run all checks and tests
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
 
-bench: $(STAMPS)/dev  ## CPU cost per trajectory and memory over the length of a run
+bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the sandbox, cost of a reset
 	$(BIN)/python benchmarks/line.py
+	$(BIN)/python benchmarks/sandbox.py
+	$(BIN)/python benchmarks/reset.py
 
 clean:
 	rm -rf $(VENV) .servers

@@ -64,6 +64,7 @@ def build_card(
         funnel=funnel_steps(summary),
         columns=[(name, kind, COLUMN_MEANING[name]) for name, kind in COLUMNS.items()],
         environments=[(spec, found) for spec, found in zip(specs, coverage, strict=True)],
+        unsafe=[name for name, words in summary.isolation.items() if words.startswith("unsafe")],
         lengths=_lengths(statistics),
         variants=statistics.variants.most_common(),
         config=config,

@@ -1,5 +1,6 @@
 """`trajsmith env`: the environments."""
 
+import asyncio
 from typing import Annotated
 
 import typer
@@ -7,10 +8,16 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from environments.library import library_environment, library_names
-from trajectory import EnvironmentSpec
+from trajectory import EnvironmentSpec, RunError
+from trajsmith.cli_check import check
+from trajsmith.cli_serve import serve
+from trajsmith.naming import WHAT, named_source
 
-app = typer.Typer(help="List and show environments.", no_args_is_help=True)
+app = typer.Typer(help="List, show, examine and serve environments; see what the sandbox can do.", no_args_is_help=True)
+app.command()(check)
+app.command()(serve)
 out = Console(highlight=False)
+_EFFECTS = {True: "read", False: "write", None: "?"}
 
 
 @app.command("list")
@@ -31,14 +38,45 @@ def list_environments(
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="Name of an environment, see `trajsmith env list`.")]) -> None:
-    """Show the policy, the tools and the state of an environment."""
-    spec = library_environment(name).describe()
+def show(
+    name: Annotated[str, typer.Argument(help=WHAT)],
+    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+) -> None:
+    """Show the policy, the tools and the state of an environment, and what its loader noted."""
+    source = named_source(name, sandbox=sandbox)
+    spec = asyncio.run(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
     out.print(spec.policy + "\n", markup=False, soft_wrap=True)
     out.print(_tools(spec))
-    tables = [key for key, value in spec.state_schema.get("properties", {}).items() if "additionalProperties" in value]
+    tables = [
+        key
+        for key, value in spec.state_schema.get("properties", {}).items()
+        if isinstance(value, dict) and "additionalProperties" in value
+    ]
     out.print(f"state: {', '.join(tables)}", markup=False)
+    out.print(f"runs in: {source.isolation}", markup=False)
+    for note in source.notes:
+        out.print(f"note: {note}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def probe(
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Try what this machine offers to the sandbox, and say which of its modes work here.
+
+    Exit code 1 if mode `default` does not.
+    """
+    from environments.sandbox.probe import probe as tried
+    from environments.sandbox.probe import render
+
+    report = tried()
+    if json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        out.print(render(report))
+    if not report.modes["default"].works:
+        raise RunError(f"sandbox mode default does not work here: {report.modes['default'].message}")
 
 
 def _tools(spec: EnvironmentSpec) -> Table:
@@ -47,6 +85,6 @@ def _tools(spec: EnvironmentSpec) -> Table:
     )
     for tool in spec.tools:
         parameters = ", ".join(name if name in tool.required else f"[{name}]" for name in tool.parameters)
-        effect = "write" if tool.declares_write else "read"
+        effect = _EFFECTS[tool.annotations.read_only_hint]
         table.add_row(tool.name, effect, tool.actor, parameters.replace("[", "\\["), tool.description.split("\n")[0])
     return table

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from environments.library import library_names
-from environments.sources import EnvironmentSettings
+from environments.sources import EnvironmentSettings, expand
 from grounding import GroundSettings
 from querygen import WriteSettings
 from toolgraph import GraphSettings, SampleSettings
@@ -54,14 +53,11 @@ class RunConfig(Frozen):
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read, override, validate; `library: "*"` is spelled out.
+    """Read, override, validate; entries that stand for several (`library: "*"`, a checkout) are spelled out.
 
     Raises:
         InputError: One line with file, line and what to do.
     """
     config = load_settings(path, RunConfig, overrides)
-    entries: list[EnvironmentSettings] = []
-    for entry in config.environments:
-        names = library_names() if entry.library == "*" else (entry.library,)
-        entries += [entry.model_copy(update={"library": name}) for name in names]
-    return config.model_copy(update={"environments": tuple(entries)})
+    entries = tuple(one for entry in config.environments for one in expand(entry))
+    return config.model_copy(update={"environments": entries})

@@ -104,6 +104,7 @@ class Tally:
     def __init__(self, run: RunDirectory, config: RunConfig, world: World) -> None:
         self.run = run
         self.config = config
+        self.isolation = {name: place.source.isolation for name, place in sorted(world.places.items())}
         self.exported = 0
         self.refused: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
@@ -149,6 +150,7 @@ class Tally:
             funnel=funnel,
             rejected=dict(self.rejected.most_common()),
             environments=dict(sorted(self.environments.items())),
+            isolation=self.isolation,
             coverage={name: dict(counts) for name, counts in sorted(self.coverage.items())},
             mean_turns=round(self.turns / self.accepted, 3) if self.accepted else 0.0,
             mean_calls_per_turn=round(self.calls / self.turns, 3) if self.turns else 0.0,

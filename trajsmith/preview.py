@@ -20,6 +20,7 @@ async def preview(config: RunConfig, out: Console) -> None:
     table = Table(
         "environment",
         "source",
+        "runs in",
         "tools",
         "states",
         "unreachable",
@@ -29,10 +30,10 @@ async def preview(config: RunConfig, out: Console) -> None:
     seen: set[str] = set()
     for entry in config.environments:
         source = open_source(entry)
-        if source.name in seen:
-            raise InputError(f"two environments are named {source.name!r}: list each once")
-        seen.add(source.name)
         spec = await source.spec()
+        if spec.name in seen:
+            raise InputError(f"two environments are named {spec.name!r}: list each once")
+        seen.add(spec.name)
         states = await source.states(config.seed)
         sampler = Sampler(GraphIndex(build_graph(spec.tools, config.graph), spec.name), config.sample)
         chain, _ = sampler.draw(random.Random(config.seed))
@@ -40,6 +41,7 @@ async def preview(config: RunConfig, out: Console) -> None:
         table.add_row(
             spec.name,
             spec.source.split(":")[0],
+            source.isolation,
             str(len(spec.tools)),
             str(len(states)),
             ", ".join(unreachable),

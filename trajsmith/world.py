@@ -74,11 +74,11 @@ class World:
         places: dict[str, Place] = {}
         for entry in config.environments:
             source = open_source(entry)
-            if source.name in places:
-                raise InputError(f"two environments are named {source.name!r}: list each once")
             spec = await source.spec()
+            if spec.name in places:
+                raise InputError(f"two environments are named {spec.name!r}: list each once")
             states = tuple([content_hash(state) for state in await source.states(config.seed)])
-            places[source.name] = Place(source, spec, Wording(source.phrasebook, spec.tools), states)
+            places[spec.name] = Place(source, spec, Wording(source.phrasebook, spec.tools), states)
         return cls(config, run, places)
 
     @cached_property

@@ -1,9 +1,12 @@
 """What the tests of the command line share."""
 
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
+
+os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
 from trajsmith import cli
 
@@ -11,8 +14,6 @@ from trajsmith import cli
 @pytest.fixture
 def trajsmith(monkeypatch, capsys):
     """Run a command in this process as the console script does; gives exit code, standard output and standard error."""
-    monkeypatch.setenv("COLUMNS", "200")
-
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["trajsmith", *map(str, arguments)])
         capsys.readouterr()

@@ -148,8 +148,8 @@ def records(path):
         ("- a\n- b\n", ["line.yaml:1", "keys and values"]),
         ("", ["line.yaml", "required"]),
         (TINY.replace("library: bank", "library: bnak"), ["no environment named 'bnak'", "bank, calendar"]),
-        (TINY.replace("library: bank", "python: shop.py"), ["shop.py", "trusted: true"]),
-        (TINY.replace("library: bank", "python: shop.py, trusted: true"), ["not found: shop.py"]),
+        (TINY.replace("library: bank", "python: shop.py, sandbox: loose"), ["sandbox"]),
+        (TINY.replace("library: bank", "python: shop.py"), ["not found: shop.py"]),
         (TINY.replace("library: bank", "library: bank, python: x.py"), ["exactly one of library, python, mcp"]),
         (TINY.replace("{library: bank, states: {small: 1}}", "{states: {small: 1}}"), ["exactly one of library"]),
     ],
@@ -157,7 +157,7 @@ def records(path):
         "misspelt key", "misspelt key inside a list", "no number", "no chains",
         "fewer than no chains", "length from more to less", "no candidates", "no probability", "not YAML",
         "a list", "empty",
-        "unknown library environment", "python without trusted", "python file missing", "two kinds", "no kind",
+        "unknown library environment", "no such mode of the sandbox", "python file missing", "two kinds", "no kind",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
@@ -195,17 +195,17 @@ def test_a_wrong_override_is_named_as_it_was_given(trajsmith, config):
 )
 def test_an_environment_file_that_does_not_import_is_named_with_its_line(trajsmith, config, tmp_path, code, said):
     (tmp_path / "shop.py").write_text(code)
-    config.write_text(TINY.replace("library: bank", f"python: {tmp_path / 'shop.py'}, trusted: true"))
+    config.write_text(TINY.replace("library: bank", f"python: {tmp_path / 'shop.py'}"))
     assert said in one_line(trajsmith("run", config, "--run", tmp_path / "run"), 2)
 
 
 # Environments that break while they work
 
 
-@pytest.mark.parametrize("working", [0, 40], ids=["at once", "after a while"])
+@pytest.mark.parametrize("working", [0, 1], ids=["at once", "after a while"])
 def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, working):
     (tmp_path / "shop.py").write_text(SHOP.replace("WORKING_CALLS", str(working)))
-    entry = f"  - {{python: {tmp_path / 'shop.py'}, trusted: true, states: {{small: 1}}}}\n"
+    entry = f"  - {{python: {tmp_path / 'shop.py'}, states: {{small: 1}}}}\n"
     config.write_text(TINY.replace("sample:", f"{entry}sample:").replace("count: 5", "count: 16"))
     said = ended(process("run", config, "--run", tmp_path / "run"))
     assert said.code == 0, said.err
@@ -217,7 +217,7 @@ def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, work
         assert summary.stages[1].dropped["environment_fault:crash"] > 0
     drops = [orjson.loads(line).get("drop") for file in tmp_path.glob("run/ledger/*.jsonl") for line in file.open()]
     assert {drop["detail"] for drop in drops if drop and "fault" in drop["reason"]} <= {
-        "shop.set_price: crash: RuntimeError: the till\nis on fire"
+        "shop.set_price: crash: RuntimeError: the till is on fire"
     }
     chains = [orjson.loads(line)["environment"] for line in (tmp_path / "run" / "chains.jsonl").open()]
     assert summary.environments["bank"] == chains.count("bank") > 0
@@ -225,7 +225,7 @@ def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, work
 
 def test_a_run_that_comes_to_nothing_says_why(trajsmith, config, tmp_path):
     (tmp_path / "shop.py").write_text(SHOP.replace("WORKING_CALLS", "0"))
-    entry = f"{{python: {tmp_path / 'shop.py'}, trusted: true, states: {{small: 1}}}}"
+    entry = f"{{python: {tmp_path / 'shop.py'}, states: {{small: 1}}}}"
     config.write_text(TINY.replace("{library: bank, states: {small: 1}}", entry))
     line = one_line(trajsmith("run", config, "--run", tmp_path / "run", "--set", "ground.min_calls=2"), 1)
     assert line.startswith("error: no trajectory was accepted (ground: ")

@@ -3,9 +3,8 @@
 import pytest
 
 from chatmodel import Phrasebook, Wording
-from environments import ToolResult
+from environments import NativeSession, ToolResult
 from environments.library import library_environment
-from environments.native import NativeSession
 from grounding import Grounder, GroundSettings
 from querygen import TaskWriter, WriteSettings
 from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains

@@ -69,8 +69,7 @@ class Calendar(Environment[CalendarState]):
             from_day: First day.
             days: Number of days.
         """
-        until = from_day + timedelta(days=days)
-        found = [event for event in self.state.events.values() if from_day <= event.starts_at.date() < until]
+        found = [event for event in self.state.events.values() if 0 <= (event.starts_at.date() - from_day).days < days]
         found.sort(key=lambda event: event.starts_at)
         return [views.event_row(self.state, event) for event in found[:10]]
 

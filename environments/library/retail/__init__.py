@@ -220,7 +220,7 @@ class Retail(Environment[RetailState]):
 
     @tool(effect="write")
     def pay_with_store_credit(
-        self, order_id: str, amount: Annotated[float, Field(gt=0, examples=[5.0, 10.0, 20.0])]
+        self, order_id: str, amount: Annotated[float, Field(ge=0.01, examples=[5.0, 10.0, 20.0])]
     ) -> OrderChange:
         """Lower the open total of a pending order with the customer's store credit.
 
@@ -369,7 +369,7 @@ class Retail(Environment[RetailState]):
     def update_contact(
         self,
         customer_id: str,
-        phone: Annotated[str | None, Field(examples=["+44 7700 900123", "+44 7700 900456", "+44 7700 900789"])] = None,
+        phone: Annotated[str | None, Field(min_length=5, examples=["+44 7700 900123", "+44 7700 900456"])] = None,
         newsletter: bool | None = None,
     ) -> Customer:
         """Change the phone number or the newsletter choice of an account.

@@ -1,0 +1,232 @@
+"""`trajsmith env check`: the doctor examines environments."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from trajectory import InputError, RunError
+from trajsmith.naming import WHAT
+
+if TYPE_CHECKING:
+    from envgen.doctor import Finding, Plan, Replay, Report
+    from environments import EnvironmentSource
+
+BELOW = 1
+"""Exit code if a score is below the threshold."""
+SHOWN = 40
+"""Findings of one environment that are printed; JSON and HTML have all."""
+COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
+out = Console(highlight=False)
+
+
+def check(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE|YAML",
+            help=WHAT,
+        ),
+    ],
+    json: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON; `--replay` reads it.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file.")] = None,
+    threshold: Annotated[float, typer.Option(min=0, max=1, help="Exit code 1 if a score is below it.")] = 0.9,
+    replay: Annotated[
+        str | None, typer.Option("--replay", metavar="FINDING", help="Make the calls of a finding again and show it.")
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(min=1, help="Seconds per environment; a fast environment needs about five.")
+    ] = 120.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the initial states and of the arguments.")] = 0,
+    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+) -> None:
+    """Examine environments without a model: do they do what they say, and is their state sound?
+
+    Exit code 0 if every score reaches the threshold, 1 if one does not, 2 for wrong input.
+    """
+    from envgen.doctor import Plan
+
+    sources = _sources(target, sandbox)
+    plan = Plan(seed=seed, seconds=budget)
+    if replay is not None:
+        asyncio.run(_replay(sources, replay, json, plan))
+        return
+    reports = asyncio.run(_examine(sources, plan))
+    for report in reports:
+        _show(report, target)
+    if json is not None:
+        _write(json, orjson.dumps({"reports": [report.model_dump(mode="json") for report in reports]}))
+    if html is not None:
+        from envgen.doctor import page
+
+        _write(html, page(reports).encode())
+    low = [report for report in reports if report.score < threshold]
+    if low:
+        out.print(f"below {threshold:g}: {', '.join(report.environment for report in low)}", markup=False)
+        raise typer.Exit(BELOW)
+
+
+def _sources(target: str, sandbox: str | None) -> "list[EnvironmentSource]":
+    """The environments that an argument names.
+
+    Raises:
+        InputError: There is no such environment or file.
+    """
+    from environments.sources import open_source
+    from trajsmith.naming import in_mode, named_entries
+
+    return [open_source(in_mode(entry, sandbox)) for entry in named_entries(target)]
+
+
+async def _examine(sources: "Sequence[EnvironmentSource]", plan: "Plan") -> "list[Report]":
+    from envgen.doctor import examine
+
+    reports = []
+    for source in sources:
+        try:
+            reports.append(await examine(source, plan))
+        finally:
+            _close(source)
+    return reports
+
+
+def _close(source: "EnvironmentSource") -> None:
+    from envgen.doctor import Closing
+
+    if isinstance(source, Closing):
+        source.close()
+
+
+async def _replay(sources: "Sequence[EnvironmentSource]", wanted: str, saved: Path | None, plan: "Plan") -> None:
+    """Show one finding: from a saved report if there is one, else found anew.
+
+    Raises:
+        InputError: There is no such finding.
+        RunError: It does not show any more.
+    """
+    from envgen.doctor import replay
+
+    for source in sources:
+        try:
+            found = await _find(source, wanted, saved, plan)
+            if found is not None:
+                _tell(await replay(source, found, plan))
+                return
+        finally:
+            _close(source)
+    where = saved or "this examination"
+    raise InputError(f"{where} has no finding {wanted}; the ids stand in the report, for example in that of --json")
+
+
+async def _find(source: "EnvironmentSource", wanted: str, saved: Path | None, plan: "Plan") -> "Finding | None":
+    from envgen.doctor import examine
+
+    reports = _read(saved) if saved is not None else []
+    if reports:
+        name = (await source.spec()).name
+        reports = [report for report in reports if report.environment == name]
+    else:
+        reports = [await examine(source, plan)]
+    return next((found for report in reports for found in report.findings if found.id == wanted), None)
+
+
+def _read(path: Path) -> "list[Report]":
+    """The reports in a file; none if there is no such file yet.
+
+    Raises:
+        InputError: It holds something else.
+    """
+    if not path.exists():
+        return []
+    from pydantic import ValidationError
+
+    from envgen.doctor import Report
+    from trajectory import first_fault
+
+    try:
+        return [Report.model_validate(report) for report in orjson.loads(path.read_bytes())["reports"]]
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is no report of `trajsmith env check --json`: {error}") from error
+    except ValidationError as error:
+        raise InputError(f"{path} is no report of `trajsmith env check --json`: {first_fault(error)}") from error
+
+
+def _tell(shown: "Replay") -> None:
+    """Print a replay; a finding that does not show any more ends with exit code 1."""
+    finding = shown.finding
+    out.print(f"{finding.id} {finding.severity} {finding.check}: {finding.message}", markup=False)
+    for line in shown.lines:
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    if not shown.judged:
+        out.print("this finding is about many calls or none; what the examination saw:")
+        _evidence(finding.seen, finding.expected)
+    elif shown.evidence is None:
+        raise RunError(f"finding {finding.id} does not show any more")
+    else:
+        _evidence(shown.evidence.seen, shown.evidence.expected)
+
+
+def _evidence(seen: str, expected: str) -> None:
+    out.print(f"  seen:     {seen}", markup=False, soft_wrap=True)
+    out.print(f"  expected: {expected}", markup=False, soft_wrap=True)
+
+
+def _show(report: "Report", target: str) -> None:
+    counts = ", ".join(f"{report.count(one)} {one}s" for one in ("error", "warning", "note"))
+    out.print(
+        Text.assemble((report.environment, "bold"), f"  score {report.score:.2f}   {counts}   {report.calls} calls")
+    )
+    out.print(_tools(report))
+    for finding in report.findings[:SHOWN]:
+        _finding(finding)
+    if len(report.findings) > SHOWN:
+        out.print(f"and {len(report.findings) - SHOWN} more; --json or --html have all")
+    skipped = [f"{one.name} ({one.reason})" for one in report.checks if one.outcome == "skipped"]
+    if skipped:
+        out.print(f"skipped: {'; '.join(skipped)}", markup=False, style="dim")
+    if report.stopped:
+        out.print(f"the time was over at {report.stopped}; give more with --budget", markup=False)
+    if report.findings:
+        out.print(f"see one happen: trajsmith env check {target} --replay {report.findings[0].id}", markup=False)
+
+
+def _tools(report: "Report") -> Table:
+    table = Table(
+        Column("tool", overflow="fold"), Column("score", justify="right"), Column("ok", justify="right"),
+        Column("refused", justify="right"), Column("broke", justify="right"), Column("failed checks", overflow="fold"),
+    )  # fmt: skip
+    for tool in report.tools:
+        numbers = (f"{tool.score:.2f}", str(tool.succeeded), str(tool.refused), str(tool.broke or ""))
+        table.add_row(tool.name, *numbers, ", ".join(tool.failed))
+    return table
+
+
+def _finding(finding: "Finding") -> None:
+    from envgen.doctor.replay import short_arguments
+
+    head = Text.assemble(
+        (finding.severity, COLOURS[finding.severity]), f" {finding.check} {finding.id}  {finding.message}"
+    )
+    out.print(head, soft_wrap=True)
+    if finding.case is not None:
+        start = finding.case.start
+        out.print(f"    from initial state {start.index} of seed {start.seed}", markup=False, style="dim")
+        for step in finding.case.steps:
+            told = f"{step.tool}({short_arguments(step)})" if step.do == "call" else "save, and load into a new session"
+            out.print(f"    {told}", markup=False, soft_wrap=True)
+    out.print(f"    seen: {finding.seen}", markup=False, soft_wrap=True)
+    out.print(f"    expected: {finding.expected}", markup=False, soft_wrap=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
