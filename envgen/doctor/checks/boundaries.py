@@ -23,6 +23,8 @@ PER_KIND = 3
 """Refusals of one kind that are followed up, per tool."""
 _TOMORROW = re.compile(r"\b(from tomorrow|tomorrow at the earliest|not before tomorrow)\b", re.IGNORECASE)
 _PAST = re.compile(r"\b(must not lie in the past|cannot be in the past|is in the past|has passed)\b", re.IGNORECASE)
+_WEEK = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun|work|week)days?|weekend", re.IGNORECASE)
+"""Says that it depends on the day of the week as well."""
 _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
 _DIGITS = re.compile(r"[A-Z]*\d[\d.,:-]*\w*")
 
@@ -122,7 +124,7 @@ def _edges_of(exam: "Exam", step: Step, outcome: Outcome, case: Case) -> Iterato
                     step_in = (edge - (1 if isinstance(value, int) else 0.01)) if value > edge else edge + 1
                     deeper = round(step_in, 2) if within(step_in, schema) and step_in > 0 else None
                     yield _about(name, edge, inside, reason, number, deeper)
-        elif is_day(value) and not _beside_a_time(step):
+        elif is_day(value) and not _beside_a_time(step) and not _WEEK.search(reason):
             today = now_of(exam.view_at(case.start)).date()
             for inside, day, number in _day_edges(reason, value, today):
                 back = timedelta(days=1 if value > day else -1)
