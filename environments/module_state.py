@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import CodeType, MethodType, ModuleType
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel
 
@@ -127,7 +127,9 @@ def _changing_names(module: ModuleType, source: str, fixed: tuple[type, ...]) ->
 
 
 def _is_constant(value: object) -> bool:
-    """True for what `copy.deepcopy` gives back as it is: numbers, text, functions, classes."""
+    """True for type hints, and what `copy.deepcopy` gives back as it is: numbers, text, functions, classes."""
+    if get_origin(value) is not None:
+        return True
     try:
         return copy.deepcopy(value) is value
     except Exception:  # noqa: BLE001 - copying runs foreign code; told later, with the place

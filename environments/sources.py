@@ -9,7 +9,9 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from environments.agentworld.settings import AgentWorldSettings
 from environments.awm.settings import AwmSettings
-from environments.envfactory.settings import EnvFactorySettings, discover
+from environments.envfactory import settings as envfactory
+from environments.envfactory.settings import EnvFactorySettings
+from environments.envscaler import settings as envscaler
 from environments.envscaler.settings import EnvScalerSettings
 from environments.library import library_names
 from environments.mcp import McpSettings, McpSource
@@ -100,13 +102,17 @@ class EnvironmentSettings(Frozen):
 
 
 def expand(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
-    """The entries that one stands for: all of the library, all of a checkout, or itself."""
+    """The entries that one stands for: all of the library, of a checkout, of a metadata file, or itself."""
     if settings.library == "*":
         return [settings.model_copy(update={"library": name}) for name in library_names()]
     if settings.envfactory is not None and settings.envfactory.tools.is_dir():
-        found = discover(settings.envfactory.tools)
+        found = envfactory.discover(settings.envfactory.tools)
         chosen = settings.envfactory.model_dump(include={"max_states", "moment", "hide"})
         return [settings.model_copy(update={"envfactory": one.model_copy(update=chosen)}) for one in found]
+    scaled = settings.envscaler
+    if scaled is not None and scaled.file.suffix != ".py" and scaled.id is None:
+        ids = [one.id for one in envscaler.discover(scaled.file)]
+        return [settings.model_copy(update={"envscaler": scaled.model_copy(update={"id": one})}) for one in ids]
     return [settings]
 
 

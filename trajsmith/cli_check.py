@@ -36,19 +36,36 @@ def check(
     ],
     json: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON; `--replay` reads it.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file.")] = None,
-    threshold: Annotated[float, typer.Option(min=0, max=1, help="Exit code 1 if a score is below it.")] = 0.9,
+    threshold: Annotated[float, typer.Option(min=0, max=1, help="Least score; below it the exit code is 1.")] = 0.9,
     replay: Annotated[
-        str | None, typer.Option("--replay", metavar="FINDING", help="Make the calls of a finding again and show it.")
+        str | None,
+        typer.Option(
+            "--replay",
+            metavar="FINDING",
+            help="Id of a finding, from --json or found anew: its calls are made again and shown.",
+        ),
     ] = None,
     budget: Annotated[
-        float, typer.Option(min=1, help="Seconds per environment; a fast environment needs about five.")
+        float,
+        typer.Option(
+            min=1, help="Seconds per environment: bundled ones take about 5, foreign ones in the sandbox 10 to 30."
+        ),
     ] = 120.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the initial states and of the arguments.")] = 0,
     sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
 ) -> None:
     """Examine environments without a model: do they do what they say, and is their state sound?
 
-    Exit code 0 if every score reaches the threshold, 1 if one does not, 2 for wrong input.
+    Thousands of calls are played from initial states of several seeds, with arguments that fit, that lie at the limits
+    and that are wrong. Looked for are crashes, results that break their schemas, refusals without a reason, undeclared
+    effects, values that never arrive, references and totals that calls break, limits and lists that are not kept, state
+    that is not saved or shared between sessions, and dependence on clock, chance or process.
+
+    Each finding stands with the smallest calls that show it: an error is wrong anywhere, a warning unless it was meant,
+    a note is worth a look and costs nothing. The score is 1.00 without errors and warnings.
+
+    Exit code 0 if every score reaches --threshold. 1 if one does not, if --budget was over before any check was made
+    (there is no score then: raise it), or if the finding of --replay does not show any more. 2 for wrong input.
     """
     from envgen.doctor import Plan
 
@@ -66,9 +83,13 @@ def check(
         from envgen.doctor import page
 
         _write(html, page(reports).encode())
-    low = [report for report in reports if report.score < threshold]
+    low = [report.environment for report in reports if report.score is not None and report.score < threshold]
     if low:
-        out.print(f"below {threshold:g}: {', '.join(report.environment for report in low)}", markup=False)
+        out.print(f"below {threshold:g}: {', '.join(low)}", markup=False)
+    open_ = [report.environment for report in reports if report.score is None]
+    if open_:
+        raise RunError(f"{', '.join(open_)}: {budget:g} s were over before any check was made; raise --budget")
+    if low:
         raise typer.Exit(BELOW)
 
 
@@ -180,7 +201,7 @@ def _evidence(seen: str, expected: str) -> None:
 def _show(report: "Report", target: str) -> None:
     counts = ", ".join(f"{report.count(one)} {one}s" for one in ("error", "warning", "note"))
     out.print(
-        Text.assemble((report.environment, "bold"), f"  score {report.score:.2f}   {counts}   {report.calls} calls")
+        Text.assemble((report.environment, "bold"), f"  {_score(report.score)}   {counts}   {report.calls} calls")
     )
     out.print(_tools(report))
     for finding in report.findings[:SHOWN]:
@@ -196,13 +217,22 @@ def _show(report: "Report", target: str) -> None:
         out.print(f"see one happen: trajsmith env check {target} --replay {report.findings[0].id}", markup=False)
 
 
+def _score(score: float | None) -> str:
+    return "no score" if score is None else f"score {score:.2f}"
+
+
 def _tools(report: "Report") -> Table:
     table = Table(
         Column("tool", overflow="fold"), Column("score", justify="right"), Column("ok", justify="right"),
         Column("refused", justify="right"), Column("broke", justify="right"), Column("failed checks", overflow="fold"),
     )  # fmt: skip
     for tool in report.tools:
-        numbers = (f"{tool.score:.2f}", str(tool.succeeded), str(tool.refused), str(tool.broke or ""))
+        numbers = (
+            "" if tool.score is None else f"{tool.score:.2f}",
+            str(tool.succeeded),
+            str(tool.refused),
+            str(tool.broke or ""),
+        )
         table.add_row(tool.name, *numbers, ", ".join(tool.failed))
     return table
 

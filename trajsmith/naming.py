@@ -20,7 +20,8 @@ _NATIVE = re.compile(r"^\s*from\s+environments\b|^\s*import\s+environments\b", r
 _FASTAPI = re.compile(r"^\s*(from|import)\s+fastapi\b", re.M)
 WHAT = (
     "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
-    "an OpenAPI document; a directory in Agent-World's form; a checkout of EnvFactory with :NAME."
+    "an OpenAPI document; a directory in Agent-World's form; a checkout of EnvFactory or a metadata file of EnvScaler, "
+    "with :NAME for one of its environments."
 )
 
 
@@ -74,7 +75,7 @@ def named_entries(reference: str) -> list[EnvironmentSettings]:
         return _of_directory(path)
     if not path.is_file() and ":" in reference:
         directory, _, name = reference.rpartition(":")
-        found = [entry for entry in _of_directory(Path(directory)) if _name(entry) == name]
+        found = [entry for entry in _of_file_or_directory(Path(directory)) if _name(entry) == name]
         if found:
             return found
     if not path.is_file():
@@ -83,7 +84,7 @@ def named_entries(reference: str) -> list[EnvironmentSettings]:
     if path.suffix == ".py":
         return [_entry(reference, **_of_python(path, python[2] if python else None))]
     if path.suffix in (".json", ".jsonl"):
-        return [_entry(reference, **_of_json(path))]
+        return expand(_entry(reference, **_of_json(path)))
     raise InputError(f"{reference}: not an environment: neither Python, JSON nor YAML")
 
 
@@ -126,6 +127,13 @@ def _of_directory(path: Path) -> list[EnvironmentSettings]:
     if (path / "envs" / "tools").is_dir() or (path / "configs" / "mcp_server.json").is_file():
         return expand(_entry(str(path), envfactory=path))
     return [_entry(str(path), agentworld={"directory": path})]
+
+
+def _of_file_or_directory(path: Path) -> list[EnvironmentSettings]:
+    """All environments that one of several may be named of."""
+    if path.is_file() and path.suffix in (".json", ".jsonl"):
+        return expand(_entry(str(path), **_of_json(path)))
+    return _of_directory(path)
 
 
 def _of_python(path: Path, cls: str | None) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class Exam:
     probes: list[Probe] = field(default_factory=list)
     plays: list[Play] | None = None
     """Calls that were played again, with what came of them (see `checks.again`)."""
+    done: set[str] = field(default_factory=set)
+    """Checks that were made to the end."""
     stopped: str = ""
     """What was going on when the time was over; empty if all was done."""
 
@@ -163,6 +165,7 @@ class Exam:
                     self.skipped[check.name] = reason
                 else:
                     await self.confirm(check, [suspicion async for suspicion in check.look(self)])
+                    self.done.add(check.name)
         except OutOfBudget:
             self.stopped = doing
 

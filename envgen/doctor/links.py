@@ -110,7 +110,9 @@ def column_for(field: str, link: Link, row: Row) -> str | None:
     if field in row:
         return field
     if not link.hop:
-        return None
+        parts = words(field)
+        longer = [column for column in row if words(column)[-len(parts) :] == parts] if len(parts) > 1 else []
+        return longer[0] if len(longer) == 1 else None
     noun, parts = words(link.target.rsplit(".", 1)[-1]), words(field)
     if noun and len(parts) > 1 and parts[0] == singular(noun[-1]):
         rest = "_".join(parts[1:])

@@ -215,6 +215,16 @@ class Maker:
             return exact and named
         return False
 
+    def looks_up(self, tool: str, leaf: SchemaField) -> bool:
+        """True if a parameter of a reading tool takes what only one row of a table is called."""
+        if _choices(leaf) or "string" not in leaf.types or self.tools[tool].annotations.read_only_hint is not True:
+            return False
+        for relation, column in self.places.columns(tool, leaf)[:1]:
+            found = self.data.columns.get((relation, column))
+            exact = column.rsplit(".", 1)[-1] == leaf.name and found is not None and found.kinds == {"text"}
+            return exact and found is not None and all(len(set(map(str, one))) == len(one) for one in found.states)
+        return False
+
 
 def _types(leaf: SchemaField) -> set[str]:
     kind = leaf.schema.get("type")

@@ -21,7 +21,7 @@ def page(reports: Sequence[Report]) -> str:
         lstrip_blocks=True,
     )
     made.filters["words"] = lambda name: str(name).replace("_", " ")
-    made.filters["score"] = lambda share: f"{share:.2f}"
+    made.filters["score"] = lambda share: "none" if share is None else f"{share:.2f}"
     made.filters["call"] = lambda step: f"{step.tool}({short_arguments(step)})"
-    made.filters["shade"] = lambda share: "good" if share >= 0.9 else "fair" if share >= 0.7 else "poor"
+    made.filters["shade"] = lambda share: "good" if (share or 0) >= 0.9 else "fair" if (share or 0) >= 0.7 else "poor"
     return made.get_template("doctor.html.j2").render(reports=reports)

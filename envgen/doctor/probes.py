@@ -8,11 +8,12 @@ from typing import Any, Literal
 from envgen.doctor import texts
 from envgen.doctor.case import Step
 from envgen.doctor.explore import Explorer, Observation
+from envgen.doctor.lab import Lab, Mark
 from envgen.doctor.maker import Maker
 from envgen.doctor.numbers import limits
 from grounding.fields import SchemaField
 from grounding.names import words
-from trajectory import JsonObject, ToolSpec, derive_seed
+from trajectory import EnvironmentFault, JsonObject, ToolSpec, derive_seed
 
 Aim = Literal["edge", "wrong", "missing", "extra", "unknown", "beyond"]
 PER_TOOL = 40
@@ -71,9 +72,19 @@ async def _probe(explorer: Explorer, tool: ToolSpec, base: Observation) -> list[
         step = Step(tool=tool.name, arguments=arguments, actor=tool.actor)
         seen = await explorer.observe(base.start, base.prefix, step, drawn=False)
         made.append(Probe(aim, parameter, base, seen))
-        if seen.changed or seen.outcome.fault is not None:
-            await lab.back(mark)
+        if (seen.changed or seen.outcome.fault is not None) and not await _is_back(lab, mark):
+            break
     return made
+
+
+async def _is_back(lab: Lab, mark: Mark) -> bool:
+    """Undo a probe; false if the state before it cannot be loaded again, which `round_trip` tells of."""
+    try:
+        await lab.back(mark)
+    except EnvironmentFault:
+        await lab.renew()
+        return False
+    return True
 
 
 Variation = tuple[Aim, str, JsonObject]
@@ -98,6 +109,8 @@ def _variations(maker: Maker, tool: ToolSpec, base: Observation) -> Iterator[Var
             continue
         if maker.names_something(tool.name, leaf) and isinstance(arguments.get(leaf.path), str):
             yield "unknown", leaf.path, {**arguments, leaf.path: _unknown(arguments[leaf.path], leaf, base)}
+        elif maker.looks_up(tool.name, leaf) and leaf.path in arguments:
+            yield "unknown", leaf.path, {**arguments, leaf.path: NEVER}
         for value in beyond(leaf, arguments.get(leaf.path)):
             yield "beyond", leaf.path, {**arguments, leaf.path: value}
         for value in texts.edges(leaf.schema, leaf.types):

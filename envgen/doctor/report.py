@@ -14,14 +14,14 @@ from trajectory import EnvironmentFault, Frozen, ToolSpec
 
 COST: dict[Severity, int] = {"error": 10, "warning": 4, "note": 0}
 """How much a failed check weighs against a passed one, which weighs 1."""
-Outcome = Literal["passed", "failed", "noted", "skipped", "nothing to see"]
+Outcome = Literal["passed", "failed", "noted", "skipped", "nothing to see", "not reached"]
 
 
 class ToolReport(Frozen):
     """One tool."""
 
     name: str
-    score: float
+    score: float | None
     """Passed checks by passed and failed ones, where an error weighs 10, a warning 4 and a note nothing."""
     calls: int
     succeeded: int
@@ -53,8 +53,9 @@ class Report(Frozen):
     version: str
     source: str
     seed: int
-    score: float
-    """Mean of the scores of the tools and, as one more, of the environment as a whole."""
+    score: float | None
+    """Mean of the scores of the tools and, as one more, of the environment as a whole; None if the time was over before
+    any check was made, so that nothing can be said."""
     tools: tuple[ToolReport, ...]
     checks: tuple[CheckReport, ...]
     findings: tuple[Finding, ...]
@@ -66,7 +67,7 @@ class Report(Frozen):
     cpu_seconds: float
     """Processor time of this process; it differs from run to run."""
     stopped: str = ""
-    """Check at which the time was over; empty if all were done."""
+    """What was going on when the time was over, "exploring" or a check; empty if all was done."""
     unconfirmed: dict[str, int] = Field(default={})
     """Suspicions that did not show again when their calls were made once more: no findings, but not nothing."""
 
@@ -112,16 +113,16 @@ async def _does_not_start(source: EnvironmentSource, plan: Plan, fault: Environm
 def report_of(exam: Exam, checks: Sequence[Check], cpu: float) -> Report:
     """Put what was found into words and numbers."""
     tools = tuple(_tool(exam, tool, checks) for tool in exam.spec.tools)
-    done = [check for check in checks if not check.per_tool and check.name not in exam.skipped]
+    done = [check for check in checks if not check.per_tool and check.name in exam.done]
     whole = _score(len(done), [finding for finding in exam.findings if finding.tool is None])
-    scores = [*(tool.score for tool in tools), *([whole] if done else [])]
+    scores = [tool.score for tool in tools if tool.score is not None] + ([whole] if done else [])
     order = {severity: number for number, severity in enumerate(SEVERITIES)}
     return Report(
         environment=exam.spec.name,
         version=exam.spec.version,
         source=exam.spec.source,
         seed=exam.plan.seed,
-        score=round(sum(scores) / max(len(scores), 1), 4),
+        score=round(sum(scores) / max(len(scores), 1), 4) if exam.done or not exam.stopped else None,
         tools=tools,
         checks=tuple(_check(exam, check) for check in checks),
         findings=tuple(sorted(exam.findings, key=lambda one: (order[one.severity], one.tool or "", one.check, one.id))),
@@ -136,11 +137,11 @@ def report_of(exam: Exam, checks: Sequence[Check], cpu: float) -> Report:
 
 def _tool(exam: Exam, tool: ToolSpec, checks: Sequence[Check]) -> ToolReport:
     made = exam.explored.by_tool.get(tool.name, [])
-    applied = [c for c in checks if c.per_tool and c.name not in exam.skipped and c.applies(exam, tool)]
+    applied = [c for c in checks if c.per_tool and c.name in exam.done and c.applies(exam, tool)]
     findings = [finding for finding in exam.findings if finding.tool == tool.name]
     return ToolReport(
         name=tool.name,
-        score=_score(len(applied), findings),
+        score=_score(len(applied), findings) if exam.done or not exam.stopped else None,
         calls=len(made),
         succeeded=sum(seen.ok for seen in made),
         refused=sum(seen.outcome.refusal is not None for seen in made),
@@ -168,6 +169,8 @@ def _check(exam: Exam, check: Check) -> CheckReport:
         outcome = "failed"
     elif found:
         outcome = "noted"
+    elif check.name not in exam.done:
+        outcome = "not reached"
     elif check.per_tool and not any(check.applies(exam, tool) for tool in exam.spec.tools):
         outcome = "nothing to see"
     return CheckReport(

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from pydantic import ValidationError
@@ -57,7 +57,16 @@ class Recorder:
     instructions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, function: Function, name: str | None, description: str | None, annotations: object) -> None:
+    def add(self, function: object, name: object, description: object, annotations: object) -> None:
+        """Record a tool.
+
+        Raises:
+            TypeError: It is none; whoever loads the file says on which line.
+        """
+        if not isinstance(function, FunctionType | MethodType):
+            raise TypeError(f"a tool is a function, this one is of type {type(function).__name__}")
+        if not isinstance(name, str | None) or not isinstance(description, str | None):
+            raise TypeError("name and description of a tool are texts")
         made = Registered(name or function.__name__, function, description, _annotations(annotations))
         if made.name in self.tools:
             self.notes.append(f"tool {made.name} is registered twice; the first one counts")

@@ -231,17 +231,6 @@ class Facts(ScopedVisitor):
         return owner.definitions.get(node.id) or self._named_lambdas.get(node.id)
 
 
-def instances(tree: ast.Module) -> frozenset[str]:
-    """Variables of a module that hold an instance of one of its own classes."""
-    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    found: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
-            made = node.value.func
-            found |= _names(node) if isinstance(made, ast.Name) and made.id in classes else set()
-    return frozenset(found)
-
-
 def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
     return node.targets if isinstance(node, ast.Assign) else [node.target]
 

@@ -15,11 +15,10 @@ modules inwards.
 """
 
 import builtins
-import hashlib
 import random
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -42,23 +41,9 @@ Entries = dict[Path, str]
 """What is reachable, by path; to be compared by `differences`."""
 
 
-def module_digest(names: Iterable[str], ignore: Collection[int] = ()) -> bytes:
-    """A digest of what is reachable from modules.
-
-    Args:
-        names: Module names; a name that is not imported counts as such.
-        ignore: `id`s of objects to leave out: those that an adapter keeps for one play, such as a singleton that it
-            swaps in for a call.
-    """
-    walk = _Walk(names, ignore, None)
-    return hashlib.blake2b(repr(walk.tokens).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def module_entries(names: Iterable[str], ignore: Collection[int] = ()) -> Entries:
-    """Like `module_digest`, in detail: slower, and able to name what changed."""
-    found: Entries = {}
-    _Walk(names, ignore, found)
-    return found
+def module_entries(names: Iterable[str]) -> Entries:
+    """What is reachable from modules; a name that is not imported counts as such."""
+    return _Walk(names).entries
 
 
 def differences(before: Entries, after: Entries) -> list[str]:
@@ -87,10 +72,9 @@ def _crowds(paths: Iterable[Path]) -> set[Path]:
 class _Walk:
     """One look at everything reachable."""
 
-    def __init__(self, names: Iterable[str], ignore: Collection[int], entries: Entries | None) -> None:
-        self.tokens: list[Any] = []
-        self._entries = entries
-        self._ignore = frozenset(ignore)
+    def __init__(self, names: Iterable[str]) -> None:
+        self.entries: Entries = {}
+        self._told = 0
         self._seen: set[int] = set()
         modules = {name: sys.modules.get(name) for name in names}
         self._waiting: deque[tuple[list[Child], Path, int]] = deque()
@@ -107,21 +91,17 @@ class _Walk:
         self._look()
 
     def _tell(self, path: Path, token: Any) -> None:
-        self.tokens.append(token)
-        if self._entries is not None:
-            self._entries[path] = repr(token)
+        self._told += 1
+        self.entries[path] = repr(token)
 
     def _look(self) -> None:
         """Visit what is waiting, from the names of modules inwards: what is left out in the end lies deepest."""
         waiting, kept = self._waiting, []
-        while waiting and len(self.tokens) < 2 * OBJECTS:
+        while waiting and self._told < OBJECTS:
             children, path, depth = waiting.popleft()
             kept.append(children)  # what readers made must live on, or its identity is given out again
             for label, value in children:
-                self.tokens.append(label)
-                self._visit(value, path if self._entries is None else (*path, label), depth)
-        if waiting:
-            self.tokens.append("and more")
+                self._visit(value, (*path, label), depth)
 
     def _visit(self, value: Any, path: Path, depth: int) -> None:
         leaf = LEAVES.get(id(type(value)))
@@ -129,9 +109,7 @@ class _Walk:
             self._tell(path, leaf(value))
             return
         identity = id(value)
-        if identity in self._ignore:
-            self._tell(path, "of a play")
-        elif identity in self._seen:
+        if identity in self._seen:
             self._tell(path, ("again", identity))
         elif depth > DEPTH:
             self._tell(path, "not looked at")
@@ -139,6 +117,5 @@ class _Walk:
             self._seen.add(identity)
             token, children = read(value, self._foreign)
             self._tell(path, token)
-            self.tokens.append(len(children))
             if children:
                 self._waiting.append((children, path, depth + 1))

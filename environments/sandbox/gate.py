@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from environments.sandbox._gate_facts import instances
 from environments.sandbox._gate_reach import Reach
 from environments.sandbox._gate_sharing import Sharing
 
@@ -55,8 +54,8 @@ def gate(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFin
         source: Python source.
         file: File name for the findings.
         per_play: Variables of the module that an adapter sets anew for every play, such as the instance that
-            EnvFactory files keep (`singletons` finds those); `EVERYTHING` where it does so with all variables of the
-            module and its classes, as `environments.module_state` does.
+            EnvFactory files keep; `EVERYTHING` where it does so with all variables of the module and its classes, as
+            `environments.module_state` does.
     """
     found: set[GateFinding] = set()
 
@@ -82,15 +81,6 @@ def gate(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFin
 def may_share(findings: Iterable[GateFinding]) -> bool:
     """True if sessions may share a worker."""
     return all(finding.severity == "note" for finding in findings)
-
-
-def singletons(source: str) -> frozenset[str]:
-    """Variables of a module that hold an instance of one of its own classes. Empty if the source cannot be read."""
-    try:
-        tree = _parsed(source)
-        return frozenset() if tree is None else instances(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
 
 
 def _parsed(source: str) -> ast.Module | None:

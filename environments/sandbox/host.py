@@ -175,10 +175,11 @@ class Host:
     async def look(self) -> tuple[list[str], list[str]] | None:
         """What calls changed at module level since the last look, and which virtual sources they used.
 
-        None where plays have processes of their own, so that there is nothing to see.
+        None where plays have processes of their own, so that there is nothing to see; if they have them because of
+        such a change, that one.
         """
         if self.own_process:
-            return None
+            return ([self.leak], []) if self.leak else None
         changed, used = content(await (await self.main()).send(Op.LOOK, 0), self.name)
         return changed, used
 

@@ -97,7 +97,8 @@ class Server:
         self._world = world
         self._wake = wake
         self._bases: dict[str, bytes] = {}
-        self._plays: dict[int, tuple[Play, bytes]] = {}
+        self._plays: dict[int, tuple[Play, bytes, int | None]] = {}
+        """With the key of each, and the seed that it gave `random` while it was loaded."""
         self._untold: dict[int, list[Change]] = {}
         """Changes that nobody asked for yet: each call of a tool that may write is looked at, to tell if it did."""
         self._reading = frozenset(tool.name for tool in program.spec.tools if not tool.declares_write)
@@ -156,8 +157,8 @@ class Server:
             return [request[0], Status.FAULT, ["crash", "an exception that cannot be printed", _tool(request)]]
 
     def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, moment: int) -> Reply:
-        found, key = self._plays[play]
-        self._world.set(key, moment, self._shift)
+        found, key, seed = self._plays[play]
+        self._world.set(key, moment, self._shift, seed)
         result = found.call(tool, arguments, actor)
         content = orjson.dumps(result.content)
         if len(content) > self._limits.result_bytes:
@@ -173,7 +174,7 @@ class Server:
     def _start(self, play: int, base: str, changes: list[Change]) -> None:
         key = base.encode()
         self._world.set(key, 0, self._shift)
-        self._plays[play] = self.program.start(self._bases[base], changes), key
+        self._plays[play] = self.program.start(self._bases[base], changes), key, self._world.own_seed()
         self._untold[play] = []
 
     def _changes(self, play: int) -> list[Change]:

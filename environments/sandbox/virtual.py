@@ -14,6 +14,9 @@ Virtual:
     * `random` (the shared generator and `random.Random()` without a seed), `os.urandom`, `os.getrandom`, `secrets`,
       `random.SystemRandom`, `uuid.uuid1`, `uuid.uuid4`; numpy's shared generator if numpy is loaded before `install`.
 
+A play that seeds `random` itself while its state is loaded keeps that seed (see `own_seed`): each of its calls draws
+from the seed and its own number, and from nothing else.
+
 Real:
     * `time.monotonic`, `process_time`, `thread_time` and the other clocks of `clock_gettime`: event loops, waits and
       CPU limits measure with them. `signal.setitimer` is not touched.
@@ -59,10 +62,11 @@ class VirtualWorld:
         self._key, self._number, self._shift = b"", 0, 0
         self._now = EPOCH_NS
         self._seed: bytes | None = None
+        self._own: int | None = None
         self._drawn = 0
         self._clock_read = self._random_drawn = self._uuid_made = self._entropy_drawn = False
         self._shared = _SharedRandom(0)
-        self._shared.fresh_seed = self._random_seed
+        self._shared.fresh_seed = self._shared_seed
         self._undo: list[Callable[[], object]] = []
 
     def install(self) -> None:
@@ -87,23 +91,28 @@ class VirtualWorld:
         while self._undo:
             self._undo.pop()()
 
-    def set(self, key: bytes, number: int, shift: int = 0) -> None:
+    def set(self, key: bytes, number: int, shift: int = 0, own: int | None = None) -> None:
         """Begin a call: from here on clock and chance follow from these three alone.
 
         Args:
             key: Whose call it is, such as the identity of a play.
             number: Which call of the play; each is a minute later than the one before.
             shift: Another clock and other entropy for the same call, to find code that depends on them. A small number.
+            own: What `own_seed` gave when the play was loaded; the shared generator then follows from it and `number`.
         """
         self._key, self._number, self._shift = key, number, shift
         self._now = EPOCH_NS + number * CALL_NS + shift * SHIFT_NS
-        self._seed = None
+        self._seed, self._own = None, own
         self._clock_read = self._random_drawn = self._uuid_made = self._entropy_drawn = False
-        self._shared.stale = True
+        self._shared.stale, self._shared.seeded = True, False
         uuid._last_timestamp = None  # type: ignore[attr-defined]
         numpy = sys.modules.get("numpy.random")
         if numpy is not None:
             numpy.seed(int.from_bytes(self._seeded()[:4], "little"))
+
+    def own_seed(self) -> int | None:
+        """A number that stands for the seed that code has given the shared generator since the last `set`, if any."""
+        return self._shared.getrandbits(64) if self._shared.seeded else None
 
     def used(self) -> Names:
         """What has been asked for since the last `set`: some of "clock", "random", "uuid" and "entropy".
@@ -217,6 +226,12 @@ class VirtualWorld:
         self._entropy_drawn = True
         return self._stream(size)
 
+    def _shared_seed(self) -> int:
+        if self._own is None:
+            return self._random_seed()
+        which = self._number.to_bytes(16, "little", signed=True) + self._own.to_bytes(8, "little")
+        return int.from_bytes(hashlib.blake2b(which, digest_size=16, person=b"seeded play").digest())
+
     def _random_seed(self) -> int:
         self._random_drawn = True
         return int.from_bytes(self._stream(16))
@@ -227,6 +242,8 @@ class _SharedRandom(random.Random):
 
     stale = False
     """True from `VirtualWorld.set` to the first use."""
+    seeded = False
+    """True if code has seeded it, or set its state, since `VirtualWorld.set`."""
     fresh_seed: Callable[[], int]
 
     def random(self) -> float:
@@ -245,11 +262,11 @@ class _SharedRandom(random.Random):
         return super().getstate()
 
     def setstate(self, state: tuple[Any, ...]) -> None:
-        self.stale = False
+        self.stale, self.seeded = False, True
         super().setstate(state)
 
     def seed(self, a: Any = None, version: int = 2) -> None:
-        self.stale = False
+        self.stale, self.seeded = False, a is not None
         super().seed(a, version)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
@@ -262,6 +279,7 @@ class _SharedRandom(random.Random):
 
     def _freshen(self) -> None:
         self.seed(self.fresh_seed())
+        self.seeded = False
 
 
 def _numpy_drawn() -> bool:

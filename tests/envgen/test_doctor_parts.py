@@ -1,14 +1,16 @@
 """Shrinking, scores, the budget, replays and the page."""
 
 import random
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from corner_shop import Play, Refuse, Shop, cancel_order, place_order, row
 from examining import PLAN
 
-from envgen.doctor import Case, Evidence, Finding, Plan, Report, Start, Step, examine, page, replay, texts
-from envgen.doctor.checks import CHECKS
+from envgen.doctor import Case, Evidence, Exam, Finding, Plan, Report, Start, Step, examine, page, replay, texts
+from envgen.doctor.checks import CHECKS, Check, Suspicion
+from envgen.doctor.lab import OutOfBudget
 from envgen.doctor.numbers import counted, limits, stated_limit
 from envgen.doctor.shrink import shrink
 from trajectory import InputError, JsonObject
@@ -138,6 +140,25 @@ async def test_a_finding_about_a_tool_that_is_gone_is_wrong_input() -> None:
 async def test_a_budget_ends_an_examination_and_says_where() -> None:
     report = await examine(Shop(), Plan(seconds=0.05))
     assert report.stopped == "exploring"
+    assert report.score is None, "nothing can be said where nothing was looked at"
+    assert {tool.score for tool in report.tools} == {None}
+    assert {check.outcome for check in report.checks} == {"not reached"}
+    assert "so that there is no score" in page([report])
+
+
+async def test_checks_that_the_budget_does_not_reach_have_not_passed() -> None:
+    class Endless(Check):
+        name, about = "endless", "it never ends"
+
+        async def look(self, exam: Exam) -> AsyncIterator[Suspicion]:
+            raise OutOfBudget
+            yield
+
+    first, *rest = CHECKS
+    report = await examine(Shop(), PLAN, [first, Endless(), *rest])
+    assert report.stopped == "endless"
+    assert report.score == 1.0, "of what was done"
+    assert [check.outcome for check in report.checks] == ["passed", *["not reached"] * (len(CHECKS))]
 
 
 async def test_every_finding_is_confirmed_by_playing_its_case() -> None:

@@ -171,6 +171,16 @@ async def test_what_the_source_has_noticed_is_told() -> None:
     assert report.score < 1.0
 
 
+async def test_where_plays_share_nothing_nothing_is_left_behind() -> None:
+    class Apart(Shop):
+        async def look(self) -> tuple[list[str], list[str]] | None:
+            return None
+
+    (check,) = (await report_on(Apart(), "undeclared_state")).checks
+    assert (check.outcome, check.findings) == ("skipped", 0)
+    assert "processes of their own" in check.reason
+
+
 @pytest.mark.parametrize("ignores", [True, False], ids=["ignored", "used"])
 async def test_a_parameter_that_makes_no_difference_is_noted(ignores: bool) -> None:
     def priced(play: Play, product_id: str, currency: str = "GBP") -> JsonObject:

@@ -7,10 +7,11 @@ SOURCE = """
 import itertools
 import threading
 from enum import Enum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from pydantic import BaseModel
 
 LIMIT = 3
+Choice = Annotated[int | str, "either"]
 NAMES = ["a"]
 _user = None
 lock = threading.Lock()
@@ -106,3 +107,10 @@ def test_methods_are_bound_to_the_plays_own_object():
 def test_what_cannot_be_copied_is_told():
     _, state = loaded()
     assert [note.partition(":")[0] for note in state.notes] == ["plays share lock, it cannot be copied"]
+
+
+def test_type_hints_are_no_state() -> None:
+    """Copying one looks at frames, which the sandbox does not allow."""
+    module = run_source(SOURCE, "desk.py", "environment_hints")
+    state = ModuleState(module, SOURCE)
+    assert all(value is not module.Choice and getattr(value, "__metadata__", None) is None for value in state.fresh())

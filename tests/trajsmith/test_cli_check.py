@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from envgen.doctor import Plan, exam
 from envgen.doctor.explore import Effort
+from envgen.doctor.lab import Lab, OutOfBudget
 from trajectory import InputError, RunError
 from trajsmith.cli_check import check
+from trajsmith.naming import named_entries
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(check)
@@ -63,6 +65,36 @@ def test_a_score_below_the_threshold_is_exit_code_1(monkeypatch: pytest.MonkeyPa
     gone = runner.invoke(app, ["smart_home", "--json", str(saved), "--replay", finding["id"]])
     assert isinstance(gone.exception, RunError)
     assert "does not show any more" in str(gone.exception)
+
+
+def test_an_examination_without_a_score_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def over(lab: Lab) -> None:
+        raise OutOfBudget
+
+    monkeypatch.setattr(Lab, "_spend", over)
+    saved = tmp_path / "report.json"
+    result = runner.invoke(app, ["smart_home", "--budget", "7", "--json", str(saved)])
+    assert "smart_home  no score" in result.output
+    assert isinstance(result.exception, RunError)
+    assert str(result.exception) == "smart_home: 7 s were over before any check was made; raise --budget"
+    (report,) = json.loads(saved.read_text())["reports"]
+    assert report["score"] is None
+
+
+def test_the_help_says_what_it_takes() -> None:
+    text = " ".join(runner.invoke(app, ["--help"], terminal_width=200).output.split())
+    for words in ("smallest calls that show it", "--budget was over", "--threshold", "FINDING", "2 for wrong input"):
+        assert words in text
+
+
+def test_one_environment_of_a_metadata_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "metadata.json"
+    entries = {name: {"env_id": name, "env_class_name": name.title(), "env_class_code": ""} for name in ("one", "two")}
+    file.write_text(json.dumps(entries))
+    assert [entry.envscaler and entry.envscaler.id for entry in named_entries(str(file))] == ["one", "two"]
+    (named,) = named_entries(f"{file}:Two")
+    assert named.envscaler is not None
+    assert named.envscaler.id == "two"
 
 
 @pytest.mark.parametrize(

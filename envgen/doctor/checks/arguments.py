@@ -27,6 +27,7 @@ COUNTING = frozenset(
     {"version", "revision", "count", "time", "attempt", "restart", "reconnect", "use", "view", "visit"}
 )
 """Words in the names of numbers that count how often something happened."""
+_AWAY = frozenset({"remove", "delete", "unassign", "revoke", "clear", "detach", "unsubscribe", "unlink", "untag"})
 DIFFERENT = 3
 """Different numbers that a relation between amounts needs."""
 
@@ -52,6 +53,8 @@ class Arrives(Check):
 
     async def look(self, exam: "Exam") -> AsyncIterator[Suspicion]:
         for tool in exam.spec.tools:
+            if _AWAY & set(words(tool.name)):
+                continue  # what it is given is gone afterwards
             tallies: dict[tuple[str, str, str], Tally] = defaultdict(Tally)
             for seen in exam.explored.succeeded(tool.name):
                 for name, relation, column, value, _, stored in _arrivals(exam, seen):

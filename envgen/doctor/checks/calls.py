@@ -24,6 +24,8 @@ _GENERIC = frozenset({
 })  # fmt: skip
 _FORBIDDEN = "the sandbox does not allow"
 """Says that the environment could not do something here; that is not its fault."""
+_NOTHING = ": None is not of type"
+"""A null where another type is declared: most callers stand that."""
 MANY_STATES = 8
 """Initial states among which one should let every tool succeed."""
 SLOW = 25.0
@@ -64,10 +66,11 @@ class Output(CallCheck):
             if seen.outcome.fault is None and form in known:
                 continue  # results of the same form are right or wrong together, but for their values
             known.add(form)
-            if self.see(exam, seen, {}) is not None:
-                yield Suspicion(
-                    seen.tool, "", f"{seen.tool} gives a result that its own output schema forbids", seen.case()
-                )
+            evidence = self.see(exam, seen, {})
+            if evidence is not None:
+                message = f"{seen.tool} gives a result that its own output schema forbids"
+                severity: Severity = "warning" if _NOTHING in evidence.seen else "error"
+                yield Suspicion(seen.tool, "", message, seen.case(), severity=severity)
 
     def see(self, exam: "Exam", seen: Seen, about: JsonObject) -> Evidence | None:
         fault = seen.outcome.fault

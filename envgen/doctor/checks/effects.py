@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from envgen.doctor.case import Evidence, Severity, Step
 from envgen.doctor.checks.base import Check, Suspicion
-from envgen.doctor.checks.calls import told_changes
+from envgen.doctor.checks.calls import MANY_STATES, told_changes
 from envgen.doctor.checks.watching import CallCheck, Seen
 from envgen.doctor.view import counts_only
 from grounding.names import is_identifier, words
@@ -73,8 +73,14 @@ class Writes(Check):
                     f"{tool.name} is a tool that writes, and none of its {len(made)} successful calls changed anything",
                     made[0].case(),
                     Evidence(seen="the state as it was", expected="a change"),
-                    "warning" if tool.annotations.read_only_hint is False or words(tool.name)[0] in MAKING else "note",
+                    self._severity(exam, tool),
                 )
+
+    def _severity(self, exam: "Exam", tool: ToolSpec) -> Severity:
+        """From few initial states it may just never have been possible; less so if it says that it makes something."""
+        views = len(exam.data.views)
+        declared = tool.annotations.read_only_hint is False and views >= MANY_STATES
+        return "warning" if declared or (words(tool.name)[0] in MAKING and views > 1) else "note"
 
 
 def says_write(tool: ToolSpec) -> bool:

@@ -116,13 +116,12 @@ def _changed_values(exam: "Exam", seen: Observation | Shot) -> list[tuple[str, A
         old = seen.before.state.get(name)
         if old is value or old == value or name not in properties:
             continue
-        schema = unwrap(properties[name], root)
-        entry = schema.get("additionalProperties")
+        entry = unwrap(properties[name], root).get("additionalProperties")
         if isinstance(value, dict) and isinstance(entry, dict) and isinstance(old, dict):
             rows = {key: row for key, row in value.items() if old.get(key) != row}
             found += [(row_name(name, (key,)), old.get(key), row, entry) for key, row in rows.items()]
         else:
-            found.append((name, old, value, schema))
+            found.append((name, old, value, properties[name]))
     return found
 
 

@@ -142,12 +142,15 @@ def _conditions(exam: "Exam", seen: Seen, relation: str) -> list[tuple[str, str,
     columns = {column.name for column in exam.data.of(relation)}
     found: list[tuple[str, str, Any]] = []
     tool = exam.tools[seen.outcome.step.tool]
-    for name, value in seen.outcome.step.arguments.items():
-        if value is None or name in EXACT or value == tool.parameters.get(name, {}).get("default", ...):
+    defaults = {name: schema["default"] for name, schema in tool.parameters.items() if "default" in schema}
+    for name, value in {**defaults, **seen.outcome.step.arguments}.items():
+        if value is None or value == "" or name in EXACT:
             continue
         bound = _BOUND.match(name)
         if name in columns:
             found.append((name, "is", value))
+        elif value == defaults.get(name, ...):
+            continue
         elif bound is not None and is_number(value):
             wanted = words(bound[2] or bound[3])
             column = next((c for c in sorted(columns) if words(c)[-len(wanted) :] == wanted), None)
@@ -176,11 +179,14 @@ def _contains(held: Any, value: Any) -> bool:
 
 
 def _wanted(exam: "Exam", seen: Seen, listed: Listing) -> dict[Key, Row]:
-    """Rows that the arguments ask for."""
+    """Rows that the arguments ask for; what they are about is not among its own likes."""
     conditions = _conditions(exam, seen, listed.relation) if listed.relation else None
     if conditions is None:
         return {}
-    return {key: row for key, row in seen.before.rows(listed.relation).items() if _meets(row, conditions)}
+    given = seen.outcome.step.arguments.items()
+    named = {str(v) for name, v in given if isinstance(v, str) or exam.places.entity(name) == listed.relation}
+    rows = seen.before.rows(listed.relation).items()
+    return {key: row for key, row in rows if key[-1] not in named and _meets(row, conditions)}
 
 
 def _predictable(exam: "Exam", found: list[tuple[Observation, Listing]]) -> bool:
@@ -234,6 +240,12 @@ class Filters(Check):
             held = [item[name] for item in listed.items if name in item]
             if not held:
                 held = [row[name] for row in listed.rows.values() if name in row]
+            only = name.removesuffix("_only")
+            if only != name and value is True:
+                held = [item[only] for item in listed.items if only in item]
+                held = held or [row[only] for row in listed.rows.values() if only in row]
+                yield name, [f"{only} {short(one)}" for one in held if not one], sum(map(bool, held))
+                continue
             single = [one for one in held if not isinstance(one, list | dict)]
             faults = [short(one) for one in single if not agree(one, value) and not _contains(one, value)]
             if single:

@@ -44,7 +44,7 @@ class Starts(Check):
             return Evidence(seen=str(fault)[:300], expected="a session at this state")
         finally:
             await session.close()
-        names = ", ".join(name for name in state if not _kept(state[name], after.get(name)))
+        names = ", ".join(name for name in state if not _is_there(name, state, after))
         if exam.spec.can_restore and names:
             return Evidence(seen=f"after the start, {names} differ from what was given", expected="the state as given")
         schema = exam.spec.state_schema
@@ -57,10 +57,18 @@ class Starts(Check):
 def _kept(given: Any, after: Any) -> bool:
     """True if what was given is there after the start; defaults may have been filled in, and forms made uniform."""
     if isinstance(given, dict) and isinstance(after, dict):
-        return all(value is None or _kept(value, after.get(name)) for name, value in given.items())
+        return all(_is_there(name, given, after) for name in given)
     if isinstance(given, list) and isinstance(after, list):
         return len(given) == len(after) and all(_kept(one, other) for one, other in zip(given, after, strict=True))
     return agree(given, after) or str(given) == str(after)
+
+
+def _is_there(name: str, given: JsonObject, after: JsonObject) -> bool:
+    """True if a field was kept, also under another name that is new: old forms of states are brought to the new one."""
+    value = given[name]
+    if value is None or name in after:
+        return value is None or _kept(value, after[name])
+    return any(other not in given and _kept(value, after[other]) for other in after)
 
 
 class Schemas(Check):
@@ -121,7 +129,7 @@ class Signature(Check):
                 case = probe.seen.case({"forbidden": True})
                 yield Suspicion(probe.seen.tool, f"{probe.aim}:{probe.parameter}", message, case, severity=severity)
         for seen in exam.explored.observations:
-            if seen.outcome.schema_refusal and _valid(exam, seen):
+            if seen.outcome.schema_refusal and _valid(exam, seen) and not _in_doubt(exam, seen):
                 message = f"{seen.tool} refuses arguments that its schema allows"
                 yield Suspicion(seen.tool, "refused", message, seen.case({"forbidden": False}))
 
@@ -134,7 +142,7 @@ class Signature(Check):
         if case.about["forbidden"] and not valid and shot.outcome.ok:
             fault = exam.argument_fault(shot.outcome.step)
             return Evidence(seen=f"success, although {fault}", expected="a refusal")
-        if not case.about["forbidden"] and valid and shot.outcome.schema_refusal:
+        if not case.about["forbidden"] and valid and shot.outcome.schema_refusal and not _in_doubt(exam, shot):
             return Evidence(seen=f"refused: {short(shot.outcome.refusal)}", expected="a call that is at least tried")
         return None
 
@@ -148,6 +156,15 @@ def _valid(exam: "Exam", seen: Seen) -> bool:
         texts.has_form(value, str(leaves[name].schema.get("format") or ""))
         for name, value in step.arguments.items()
         if name in leaves
+    )
+
+
+def _in_doubt(exam: "Exam", seen: Seen) -> bool:
+    """True if an argument is a time that some take and others refuse."""
+    step = seen.outcome.step
+    return any(
+        texts.without_offset(step.arguments.get(leaf.path), str(leaf.schema.get("format") or ""))
+        for leaf in exam.maker.leaves[step.tool]
     )
 
 

@@ -135,8 +135,11 @@ def test_the_real_server_library_is_left_alone():
             LIBRARY.replace("number: int", "*number: int"),
             "tool get_book: parameter *number: int cannot be given by name",
         ),
+        (LIBRARY + "\n\nmcp.add_tool(5)\n", "TypeError: a tool is a function, this one is of type int"),
+        (LIBRARY + "\n\nmcp.tool('sum')(sum)\n", "a tool is a function, this one is of type builtin"),
+        (LIBRARY + "\n\nmcp.tool(name=5)(print_it := lambda: 1)\n", "name and description of a tool are texts"),
     ],
-    ids=["syntax", "missing module", "raises", "exits", "no tools", "no save", "starred"],
+    ids=["syntax", "missing module", "raises", "exits", "no tools", "no save", "starred", "number", "builtin", "name"],
 )
 def test_files_that_cannot_be_loaded(source, reason):
     with pytest.raises(InputError) as caught:

@@ -7,6 +7,7 @@ from envscaler_files import CONFIG, MESSAGES
 
 from environments.envscaler.program import load
 from environments.envscaler.settings import EnvScalerSettings, discover, environment_name, payload
+from environments.sources import EnvironmentSettings, expand
 from trajectory import InputError
 
 ENTRY = {
@@ -88,7 +89,11 @@ def test_the_entrys_own_configurations_and_the_limit(tmp_path):
 
 
 def test_all_of_a_file(tmp_path):
-    assert [settings.id for settings in discover(written(tmp_path / "metadata.json", TWO))] == ["env_1", "env_2"]
+    file = written(tmp_path / "metadata.json", TWO)
+    assert [settings.id for settings in discover(file)] == ["env_1", "env_2"]
+    chosen = EnvironmentSettings(envscaler=EnvScalerSettings(file=file, max_states=2))
+    entries = [entry.envscaler for entry in expand(chosen)]
+    assert [(entry.id, entry.max_states) for entry in entries] == [("env_1", 2), ("env_2", 2)]
 
 
 @pytest.mark.parametrize(

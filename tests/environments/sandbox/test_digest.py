@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from environments.foreign import run_source
 from environments.sandbox import digest
-from environments.sandbox.digest import differences, module_digest, module_entries
+from environments.sandbox.digest import differences, module_entries
 
 NAME = "environment_code"
 NAMES = (NAME,)
@@ -25,14 +25,12 @@ def forget() -> Iterator[None]:
 
 
 def seen(module: ModuleType, *calls: str) -> list[str]:
-    """What statements in a module change, as told; checks that digest and entries agree."""
-    whole, entries = module_digest(NAMES), module_entries(NAMES)
-    assert module_digest(NAMES) == whole, "looking changed it"
+    """What statements in a module change, as told."""
+    entries = module_entries(NAMES)
+    assert module_entries(NAMES) == entries, "looking changed it"
     for call in calls:
         exec(call, dict(vars(module)), {"m": module})
-    told = differences(entries, module_entries(NAMES))
-    assert (module_digest(NAMES) != whole) == bool(told)
-    return told
+    return differences(entries, module_entries(NAMES))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -156,16 +154,6 @@ def test_only_the_top_of_what_is_new_is_told() -> None:
     assert seen(module, "m.TABLE['x'] = {'rows': [{'y': [1, 2]}]}") == [f"{NAME}.TABLE['x']"]
 
 
-def test_what_belongs_to_a_play_is_left_out() -> None:
-    module = run_source("class Api:\n    pass\napi = Api()\napi.rows = []\n", "desk.py")
-    before = module_digest(NAMES, ignore={id(module.api)})
-    module.api.rows.append(1)
-    assert module_digest(NAMES, ignore={id(module.api)}) == before
-    module.api = other = module.Api()
-    assert module_digest(NAMES, ignore={id(other)}) == before, "another play's object stands in the same place"
-    assert module_digest(NAMES) != before
-
-
 def test_what_libraries_fill_when_they_need_it_is_no_change() -> None:
     source = """
 import datetime, json, logging, re, typing, uuid, warnings
@@ -243,7 +231,6 @@ def test_no_foreign_code_runs() -> None:
     module = run_source(HOSTILE, "desk.py")
     module.ARMED[0] = True
     try:
-        module_digest(NAMES)
         differences(module_entries(NAMES), module_entries(NAMES))
     finally:
         module.ARMED[0] = False
@@ -269,7 +256,7 @@ LARGE, LONG = 10 ** 10_000, "x" * 10 ** 6
 
 
 def test_a_module_that_is_not_there_is_no_error() -> None:
-    assert module_digest(["no_such_module"]) != module_digest([])
+    assert module_entries(["no_such_module"]) != module_entries([])
     assert differences(module_entries(["no_such_module"]), module_entries(["no_such_module"])) == []
 
 
@@ -282,11 +269,10 @@ VALUES = st.recursive(
 
 @given(VALUES, VALUES)
 @settings(max_examples=150, deadline=None)
-def test_two_values_have_one_digest_exactly_if_they_are_the_same(one: object, other: object) -> None:
+def test_values_differ_exactly_if_they_are_not_the_same(one: object, other: object) -> None:
     module = sys.modules[NAME] = ModuleType(NAME)
     module.VALUE = one
-    whole, entries = module_digest(NAMES), module_entries(NAMES)
+    entries = module_entries(NAMES)
     module.VALUE = other
     same = json.dumps(one) == json.dumps(other)
-    assert (module_digest(NAMES) == whole) == same
     assert (differences(entries, module_entries(NAMES)) == []) == same

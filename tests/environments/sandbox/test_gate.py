@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import environments.library
-from environments.sandbox.gate import EVERYTHING, LARGEST, gate, may_share, singletons
+from environments.sandbox.gate import EVERYTHING, LARGEST, gate, may_share
 
 REACHES = {
     "a module's module": "import dataclasses\ndef f():\n    return dataclasses.sys.modules",
@@ -121,9 +121,8 @@ def test_what_an_adapter_sets_for_every_play_is_not_shared() -> None:
     source = (
         "class Api:\n    def add(self, row):\n        self.row = row\napi = Api()\ndef add(row):\n    api.add(row)\n"
     )
-    assert singletons(source) == {"api"}
     assert not may_share(gate(source, "desk.py"))
-    assert may_share(gate(source, "desk.py", singletons(source)))
+    assert may_share(gate(source, "desk.py", {"api"}))
 
 
 NOT_COPIED = {
@@ -205,7 +204,6 @@ SOURCES = [case.source for case in CASES] + [leak_source(name) for name in LEAKS
 @settings(max_examples=150, deadline=None)
 def test_no_text_makes_it_fail(source: str) -> None:
     assert all(finding.line >= 1 for finding in gate(source, "desk.py"))
-    assert isinstance(singletons(source), frozenset)
 
 
 @given(st.sampled_from(SOURCES), st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 60), WORDS), max_size=3))

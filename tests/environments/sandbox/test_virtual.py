@@ -194,6 +194,27 @@ def test_a_state_or_seed_that_a_call_sets_counts_until_the_next_call(world: Virt
     assert random.random() != drawn
 
 
+def test_a_seed_that_a_play_gives_while_it_is_loaded_is_kept(world: VirtualWorld) -> None:
+    def draws(seed: int | None, key: bytes, shift: int) -> list[float]:
+        world.set(key, 0, shift)
+        random.seed(seed)
+        own = world.own_seed()
+        assert (own is None) == (seed is None)
+        drawn = []
+        for number in (1, 2):
+            world.set(key, number, shift, own)
+            drawn += [random.random(), random.gauss(0, 1)]
+            assert ("random" in world.used()) == (seed is None)
+        return drawn
+
+    assert draws(7, b"play", 0) == draws(7, b"other", 3), "it goes by the seed and the number of the call alone"
+    assert draws(7, b"play", 0) != draws(8, b"play", 0)
+    assert len(set(draws(7, b"play", 0))) == 4
+    assert draws(None, b"play", 0) != draws(None, b"other", 0)
+    world.set(b"play", 1)
+    assert world.own_seed() is None
+
+
 def test_copies_of_the_shared_generator_are_plain_ones(world: VirtualWorld) -> None:
     world.set(b"play", 1)
     own = copy.deepcopy(random._inst), pickle.loads(pickle.dumps(random._inst))
