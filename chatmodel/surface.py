@@ -90,7 +90,8 @@ def forms(value: Any) -> list[str]:
     if moment is not None:
         return _date_forms(moment, str(value))
     text = str(value).strip().lower()
-    return list(dict.fromkeys(form for form in (text, human(text), " ".join(text.split())) if form))
+    spelled = [f"{int(text):,}"] if text.isdecimal() and not text.startswith("0") else []
+    return list(dict.fromkeys(form for form in (text, human(text), " ".join(text.split()), *spelled) if form))
 
 
 def _number_forms(value: int | float) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import orjson
+from pydantic import ValidationError
 
 from environments.foreign import run_source
 from environments.hosted import LocalLink, RestorableSession, Starts
@@ -26,6 +27,7 @@ from trajectory import (
     TrajsmithError,
     derive_seed,
     environment_boundary,
+    first_fault,
     hash_bytes,
 )
 
@@ -106,25 +108,48 @@ class NativeProgram:
     """A class of this process as a program."""
 
     def __init__(
-        self, cls: type[Environment[Any]], sizes: dict[str, int] | None = None, spec: EnvironmentSpec | None = None
+        self,
+        cls: type[Environment[Any]],
+        sizes: dict[str, int] | None = None,
+        spec: EnvironmentSpec | None = None,
+        given: dict[str, JsonObject] | None = None,
     ) -> None:
-        """`sizes` says how many initial states of each size there are; the spec is the class's own if left out."""
+        """`sizes` says how many initial states of each size there are; the spec is the class's own if left out.
+
+        States that are `given`, by the file that they come from, stand in place of made ones.
+        """
         self.spec = spec or cls.describe()
         self.notes: list[str] = []
         self.cls = cast(Any, cls)  # mypy does not see that classes can be hashed
         self.sizes = sizes or {}
+        self.given = given or {}
         self.shape: StateShape = shape_of(self.cls.state_type())
         self._tools = native_tools(self.cls)
         self._initial: dict[bytes, InitialState] = {}
 
     def states(self, seed: int) -> list[JsonObject]:
-        """The initial states that a run uses, as `sizes` says."""
+        """The initial states that a run uses: those that are given, or as many as `sizes` says.
+
+        Raises:
+            InputError: A given one is no state of the class.
+        """
+        if self.given:
+            return [self._read(file, state) for file, state in self.given.items()]
         name, found = self.cls.environment_name(), []
         for size, count in self.sizes.items():
             for number in range(count):
                 with environment_boundary(name):
                     state = self.cls.seed_state(size, derive_seed(seed, name, size, number) % 2**31)
                     found.append(orjson.loads(state.model_dump_json()))
+        return found
+
+    def _read(self, file: str, state: JsonObject) -> JsonObject:
+        """A given state with what it leaves to defaults."""
+        try:
+            read = self.cls.state_type().model_validate_json(orjson.dumps(state))
+        except ValidationError as error:
+            raise InputError(f"{file}: no state of {self.spec.name}: {first_fault(error)}") from error
+        found: JsonObject = orjson.loads(read.model_dump_json())
         return found
 
     def start(self, state: bytes, changes: Sequence[Change] = ()) -> NativePlay:
@@ -164,7 +189,7 @@ def load(payload: JsonObject) -> NativeProgram:
 
     Args:
         payload: {"source": text, "file": name for error texts, "cls": name of the class or "" if there is only one,
-            "sizes": how many initial states of each size}.
+            "sizes": how many initial states of each size, "given": states by file name, in place of made ones}.
 
     Raises:
         InputError: The file does not run, or has no such class; the text names file and line.
@@ -178,7 +203,7 @@ def load(payload: JsonObject) -> NativeProgram:
             raise InputError(f"{file}: there is no Environment class named {wanted!r}")
     else:
         cls = only_environment(module)
-    return NativeProgram(cls, payload["sizes"], described(cls, f"native:{file}", code))
+    return NativeProgram(cls, payload["sizes"], described(cls, f"native:{file}", code), payload.get("given"))
 
 
 @functools.cache

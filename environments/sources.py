@@ -17,7 +17,7 @@ from environments.library import library_names
 from environments.mcp import McpSettings, McpSource
 from environments.native_source import library_source
 from environments.openapi.settings import OpenApiSettings
-from environments.reading import read_text
+from environments.reading import read_json, read_text
 from environments.sandbox.gate import EVERYTHING, gate, may_share
 from environments.sandbox.settings import MODES, SandboxSettings
 from environments.sandbox.source import SandboxSource
@@ -66,6 +66,8 @@ class EnvironmentSettings(Frozen):
     """How foreign code is run; the name of a mode will do."""
     states: dict[Size, PositiveInt] = Field(default={"small": 2, "medium": 1})
     """How many initial states of each size are made, for `library` and `python`."""
+    state_files: tuple[Path, ...] = ()
+    """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: Path | None = None
     """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
 
@@ -94,6 +96,8 @@ class EnvironmentSettings(Frozen):
         kinds = [kind for kind in KINDS if getattr(self, kind, None) is not None]
         if len(kinds) != 1:
             raise ValueError(f"give exactly one of {', '.join(KINDS)}; there is {' and '.join(kinds) or 'none'}")
+        if self.state_files and self.python is None:
+            raise ValueError("state_files go with python environments only")
         return self
 
     @property
@@ -143,6 +147,7 @@ def _python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
         raise InputError(f"environment file not found: {file}")
     payload: JsonObject = {
         "source": read_text(file), "file": file.name, "cls": wanted, "sizes": sizes_of(settings),
+        "given": {path.name: read_json(path) for path in settings.state_files},
     }  # fmt: skip
     phrases = settings.phrases or file.parent / "phrases.yaml"
     return _sandboxed("native", file.stem, payload, settings, (), phrases)

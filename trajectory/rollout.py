@@ -25,6 +25,8 @@ class CallEvent(Frozen):
     """Index of the message that made the call, or after which the user made it."""
     effect: JsonValue = None
     """State diff of this call (RFC 6902), or None if it changed nothing."""
+    agrees: bool | None = None
+    """Of an imported trajectory: whether the recording shows the same result; None if it shows none."""
 
 
 class TurnSpan(Frozen):
@@ -57,3 +59,5 @@ class Trajectory(Record):
     models: dict[str, str]
     """Role to model name, "scripted" where no model spoke."""
     stop_reason: StopReason
+    recorded: JsonObject | None = None
+    """Of an imported trajectory: its file, its id there, and the verdicts that the file holds."""

@@ -12,7 +12,7 @@ class CheckOutcome(Frozen):
 
     says: str
     kind: str
-    passed: bool | None
+    passed: bool | None = None
     detail: str = ""
 
 
@@ -26,9 +26,9 @@ class Verdict(Record):
     environment: str
     outcome: Outcome
     checks: tuple[CheckOutcome, ...]
-    state_match: bool | None
+    state_match: bool | None = None
     """Final state equals the gold state; None if it could not be observed."""
-    replay_match: bool | None
+    replay_match: bool | None = None
     """Replay from the initial state gave the same state hashes; None if replay was not possible."""
     trajectory_match: float
     """Share of gold calls found among the calls made, in order."""

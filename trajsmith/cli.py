@@ -13,7 +13,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
-from trajsmith import cli_env, cli_graph
+from trajsmith import cli_env, cli_graph, cli_import
 
 if TYPE_CHECKING:
     from trajsmith.rundir import RunDirectory
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_env.app, name="env")
 app.add_typer(cli_graph.app, name="graph")
+app.command(name="import")(cli_import.import_files)
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")

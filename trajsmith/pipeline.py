@@ -9,6 +9,7 @@ from export import DatasetWriter, build_card, build_report, to_row
 from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Trajectory, Verdict
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
+from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
 from trajsmith.joined import Played, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
@@ -16,6 +17,7 @@ from trajsmith.rundir import RunDirectory, storage_boundary
 from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, make_stages
 from trajsmith.world import World
 
+IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 FILES = {"sampled": CHAINS, "grounded": GROUNDED, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 
 
@@ -26,10 +28,28 @@ async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summa
         InputError: The configuration cannot be used as it is.
         RunError: The run cannot go on; what was committed stays.
     """
+    if imported_files(run):
+        return await import_line(run, progress)
     with run.lock():
         world = await World.open(load_config(run.config_path), run)
         await _run_stages(run, world, ORDER, progress)
         return export_run(run, world, progress or NullProgress())
+
+
+async def import_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
+    """Make the calls of imported dialogues again and judge them; what was done is not done twice. Exports nothing.
+
+    Raises:
+        InputError: The configuration cannot be used as it is.
+        RunError: The run cannot go on; what was committed stays.
+    """
+    with run.lock():
+        world = await World.open(load_config(run.config_path), run)
+        await run_imports(run, world, progress)
+        await _run_stages(run, world, ("verify",), progress)
+        summary = _tallied(run, world)
+        run.write_json("summary.json", summary.model_dump(mode="json"))
+        return summary
 
 
 async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None = None) -> Summary:
@@ -42,6 +62,10 @@ async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None 
     with run.lock():
         world = await World.open(load_config(run.config_path), run)
         await _run_stages(run, world, (name,), progress)
+    return _tallied(run, world)
+
+
+def _tallied(run: RunDirectory, world: World) -> Summary:
     tally = Tally(run, world.config, world)
     for _, trajectory, verdict in judged(run):
         tally.add(trajectory, verdict)
@@ -127,11 +151,13 @@ class Tally:
 
     def summary(self, export_seconds: float | None = None) -> Summary:
         """What was counted; with a line for the export only where there was one."""
+        imported = bool(imported_files(self.run))
+        files = IMPORT_FILES if imported else FILES
         funnel = {
-            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0 for name, file in FILES.items()
+            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0 for name, file in files.items()
         }
         funnel |= {"accepted": self.accepted, "exported": self.exported}
-        stages = [stage_summary(self.run, name) for name in ORDER]
+        stages = [stage_summary(self.run, name) for name in ((*IMPORT_ORDER, "verify") if imported else ORDER)]
         if export_seconds is not None:
             stages.append(
                 StageSummary(
@@ -145,7 +171,7 @@ class Tally:
         return Summary(
             name=self.config.name,
             seed=self.config.seed,
-            language="scripted",
+            language="imported" if imported else "scripted",
             stages=tuple(stages),
             funnel=funnel,
             rejected=dict(self.rejected.most_common()),

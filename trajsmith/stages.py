@@ -10,6 +10,7 @@ from trajsmith.engine import Stage
 from trajsmith.world import World
 from usersim import Dialogue, ScriptedAgent, ScriptedUser
 from verify import verify_trajectory
+from verify.outside.playing import IMPORTED, verify_outside
 
 CHAINS, GROUNDED, TASKS = "chains.jsonl", "grounded.jsonl", "tasks.jsonl"
 TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
@@ -67,7 +68,8 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
         task, trajectory = pair
         state = world.state(task.initial_state)
         async with world.places[trajectory.environment].session() as session:
-            return (await verify_trajectory(task, trajectory, state, session),)
+            judge = verify_outside if task.variant == IMPORTED else verify_trajectory
+            return (await judge(task, trajectory, state, session),)
 
     return {
         "sample": Stage("sample", sample, CHAINS, Chain, title="sample chains"),

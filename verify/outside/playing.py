@@ -1,0 +1,246 @@
+"""A recorded dialogue made again on an environment: its task with a gold state, and a trajectory like our own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from environments import Session, ToolResult, diff
+from trajectory import (
+    CallEvent,
+    CheckOutcome,
+    Dropped,
+    EnvironmentSpec,
+    GoldCall,
+    JsonObject,
+    Message,
+    Persona,
+    Task,
+    Trajectory,
+    Turn,
+    TurnSpan,
+    Verdict,
+    content_hash,
+)
+from trajectory.outside import Outside, OutsideCall
+from verify.checks import derive_checks
+from verify.verdicts import verify_trajectory
+
+IMPORTED = "imported"
+"""Variant of tasks that come from outside."""
+
+
+def plain_name(spec: EnvironmentSpec, name: str) -> str:
+    """The environment's own name of a recorded tool: prefixes of servers are left out where that gives a tool."""
+    known = {tool.name for tool in spec.tools}
+    for candidate in (name, name.rsplit(".", 1)[-1], name.rsplit("__", 1)[-1]):
+        if candidate in known:
+            return candidate
+    return name
+
+
+async def initial_state(outside: Outside, state: JsonObject, session: Session) -> JsonObject:
+    """The state before the dialogue: the environment's, after what the task does first."""
+    await session.reset(state)
+    for call in outside.task.start if outside.task else ():
+        result = await session.call(plain_name(session.spec, call.tool), call.arguments, call.actor)
+        if not result.ok:
+            raise Dropped("start_refused", f"{call.tool}: {result.text}"[:200])
+    return await session.snapshot()
+
+
+async def make_task(outside: Outside, state: JsonObject, session: Session) -> Task:
+    """The task of a recorded dialogue. Its gold calls are made; those that are refused change nothing and are left out.
+
+    Args:
+        state: State before the dialogue, from `initial_state`.
+
+    Raises:
+        EnvironmentFault: The environment broke.
+    """
+    spec, told = session.spec, outside.task
+    gold, after = await _gold(told.gold if told else None, state, session)
+    asked = next(message.content for message in outside.messages if message.role == "user")
+    facts = told.facts if told else ()
+    policy = next((message.content for message in outside.messages if message.role == "system"), spec.policy)
+    turn = Turn(
+        intent=(told.scenario if told else asked)[:400],
+        query=asked,
+        known=(),
+        gold_calls=tuple(gold),
+        checks=() if after is None else derive_checks(state, state, after, facts, 0),
+        state_hash="" if after is None else await session.state_hash(),
+        answer_facts=facts,
+    )
+    return Task(
+        grounded_id=outside.id,
+        environments=(spec.name,),
+        initial_state=content_hash(state),
+        persona=Persona(name="", role="user", style=""),
+        scenario=told.scenario if told else "",
+        policy=policy,
+        exposed_tools=tuple(tool.name for tool in spec.tools if tool.actor == "assistant"),
+        user_tools=tuple(tool.name for tool in spec.tools if tool.actor == "user"),
+        mode="conversation",
+        variant=IMPORTED,
+        difficulty=0.0,
+        language=outside.models.get("user", IMPORTED),
+        turns=(turn,),
+        seed=0,
+    )
+
+
+async def _gold(
+    calls: Sequence[OutsideCall] | None, state: JsonObject, session: Session
+) -> tuple[list[GoldCall], JsonObject | None]:
+    """The gold calls that succeed, and the state after them; None if nobody said what is right."""
+    if calls is None:
+        return [], None
+    await session.reset(state)
+    made, before = [], await session.state_hash()
+    for call in calls:
+        name = plain_name(session.spec, call.tool)
+        result = await session.call(name, call.arguments, call.actor)
+        if not result.ok:
+            continue
+        after = await session.state_hash()
+        made.append(
+            GoldCall(
+                tool=name,
+                actor=call.actor,
+                arguments=call.arguments,
+                provenance={},
+                effect="read" if after == before else "write",
+                result=result.content,
+            )
+        )
+        before = after
+    return made, await session.snapshot()
+
+
+async def play_outside(outside: Outside, task: Task, state: JsonObject, session: Session) -> Trajectory:
+    """The dialogue with its calls made for real; what the tools say is what they say here.
+
+    Raises:
+        EnvironmentFault: The environment broke.
+    """
+    await session.reset(state)
+    play = _Play(session, await session.snapshot())
+    initial = await session.state_hash()
+    waiting = list(outside.calls)
+    for number, message in enumerate(outside.messages):
+        play.messages.append(message)
+        while waiting and waiting[0].message == number:
+            await play.call(waiting.pop(0))
+    final = await session.state_hash()
+    start = next(at for at, message in enumerate(play.messages) if message.role == "user")
+    return Trajectory(
+        task_id=task.id,
+        environment=session.spec.name,
+        candidate=0,
+        messages=tuple(play.messages),
+        tools=task.exposed_tools,
+        events=tuple(play.events),
+        turns=(TurnSpan(start=start, stop=len(play.messages), state_hash=final),),
+        initial_state=initial,
+        final_state=final,
+        diff=tuple(diff(state, play.before)),
+        models=outside.models or {"agent": IMPORTED, "user": IMPORTED},
+        stop_reason="user_stop",
+        recorded={"file": outside.file, "dialogue": outside.dialogue, **outside.recorded},
+    )
+
+
+class _Play:
+    """What has been said and done so far."""
+
+    def __init__(self, session: Session, state: JsonObject) -> None:
+        self.session = session
+        self.before = state
+        self.messages: list[Message] = []
+        self.events: list[CallEvent] = []
+
+    async def call(self, call: OutsideCall) -> None:
+        tool = plain_name(self.session.spec, call.tool)
+        where = max(at for at, message in enumerate(self.messages) if message.role != "tool")
+        hashed = await self.session.state_hash()
+        result = await self.session.call(tool, call.arguments, call.actor)
+        effect: Any = None
+        if await self.session.state_hash() != hashed:
+            after = await self.session.snapshot()
+            effect, self.before = diff(self.before, after), after
+        if call.actor == "assistant":
+            self.messages.append(Message(role="tool", content=result.text, tool_call_id=call.id, name=call.tool))
+        self.events.append(
+            CallEvent(
+                actor=call.actor,
+                tool=tool,
+                arguments=call.arguments,
+                ok=result.ok,
+                error=result.error,
+                result_hash=result.hash,
+                message=where,
+                effect=effect,
+                agrees=agrees(call, result),
+            )
+        )
+
+
+def agrees(call: OutsideCall, result: ToolResult) -> bool | None:
+    """Whether a recording shows what a call gives here: both refused, or the same data but for nulls and spelling."""
+    if call.output is None:
+        return None
+    if call.failed or not result.ok:
+        return call.failed and not result.ok
+    shown = _data(call.output)
+    content = result.content
+    alone = content["result"] if isinstance(content, dict) and set(content) == {"result"} else content
+    return shown in (_tidy(content), _tidy(alone), _data(result.text)) or (
+        isinstance(alone, str) and _data(alone) == shown
+    )
+
+
+def _data(text: str) -> Any:
+    try:
+        return _tidy(orjson.loads(text))
+    except orjson.JSONDecodeError:
+        return text.strip()
+
+
+def _tidy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tidy(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_tidy(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+async def verify_outside(task: Task, trajectory: Trajectory, state: JsonObject, session: Session) -> Verdict:
+    """The verdict on an imported trajectory.
+
+    Without gold calls nothing can be decided but whether it replays. Where the recording shows other results than the
+    environment gives, the agent spoke about something else: such a trajectory is judged, and never accepted.
+    """
+    if not task.turns[-1].state_hash:
+        return await _undecided(task, trajectory, state, session)
+    verdict = await verify_trajectory(task, trajectory, state, session)
+    differing = sorted({event.tool for event in trajectory.events if event.agrees is False})
+    says = "the tools give what the recording shows"
+    check = CheckOutcome(says=says, kind="recorded", passed=not differing, detail=", ".join(differing))
+    reasons = (*verdict.reasons, *(["recorded results differ"] if differing else []))
+    return _changed(verdict, (*verdict.checks, check), verdict.accepted and not differing, reasons)
+
+
+async def _undecided(task: Task, trajectory: Trajectory, state: JsonObject, session: Session) -> Verdict:
+    closed = task.turns[-1].model_copy(update={"state_hash": trajectory.final_state})
+    whole = task.model_copy(update={"turns": (closed,)})
+    verdict = await verify_trajectory(whole, trajectory, state, session)
+    if verdict.outcome == "environment_error":
+        return verdict
+    told = verdict.model_copy(update={"outcome": "undecided", "state_match": None})
+    return _changed(told, verdict.checks, False, ("nobody said what is right",))
+
+
+def _changed(verdict: Verdict, checks: tuple[CheckOutcome, ...], accepted: bool, reasons: tuple[str, ...]) -> Verdict:
+    content = verdict.model_dump(exclude={"id"})
+    return Verdict(**{**content, "checks": checks, "accepted": accepted, "reasons": reasons})
