@@ -149,8 +149,9 @@ def _free_after(text: str, end: int) -> bool:
 
 
 def clock_of(state: dict[str, Any]) -> date:
-    """The clock of a state; far away where it has none, so that dates keep their year."""
-    return as_moment(state.get("now")) or date.min
+    """The clock of a state, or of the first of several in one; far away where it has none: dates keep their year."""
+    inner = (part.get("now") for part in state.values() if isinstance(part, dict))
+    return next((moment for moment in map(as_moment, (state.get("now"), *inner)) if moment), date.min)
 
 
 def drop_near_years(text: str, now: date) -> str:

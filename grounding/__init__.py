@@ -1,7 +1,30 @@
 """Finding arguments that make calls succeed, by execution; provenance of every argument."""
 
+from grounding.grounder import Grounder
 from grounding.known import leaves, needed, selector_key
+from grounding.lessons import Lessons
+from grounding.programming import ProgramSettings, make_programs
+from grounding.programs import Program, ProgramFailed, ProgramRun, run_program
 from grounding.references import Unresolved, resolve
-from grounding.search import Grounder, GroundSettings, is_empty
+from grounding.repair import Givers
+from grounding.search import is_empty
+from grounding.settings import GroundSettings
 
-__all__ = ["GroundSettings", "Grounder", "Unresolved", "is_empty", "leaves", "needed", "resolve", "selector_key"]
+__all__ = [
+    "Givers",
+    "GroundSettings",
+    "Grounder",
+    "Lessons",
+    "Program",
+    "ProgramFailed",
+    "ProgramRun",
+    "ProgramSettings",
+    "Unresolved",
+    "is_empty",
+    "leaves",
+    "make_programs",
+    "needed",
+    "resolve",
+    "run_program",
+    "selector_key",
+]

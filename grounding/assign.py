@@ -7,36 +7,18 @@ from typing import Any
 
 from chatmodel import Phrasebook
 from grounding.fields import SchemaField, input_fields
+from grounding.lessons import Lessons
 from grounding.names import is_identifier, takes_away
+from grounding.plan import Assignment, Option, Plan
 from grounding.references import ONLY, pick
 from grounding.values import ValuePool, array_item, candidate_values
-from trajectory import Composite, FromOutput, FromUser, GoldCall, JsonObject, Provenance, ToolSpec
+from grounding.widening import SecondLook, Sources
+from trajectory import Constant, FromOutput, FromUser, GoldCall, JsonObject, ToolSpec
 
 FOCUS, NEW = 5.0, 1.0
 ROWS = 24
 LOOKUP = 0.2
 """Factor on the probability of an optional argument of a call that only prepares others."""
-BLAME = 0.15
-"""Factor on the weight of a value after a refusal."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """One way to fill a leaf."""
-
-    value: Any
-    source: FromUser | FromOutput
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """Arguments of a call, and where each of them comes from."""
-
-    arguments: JsonObject
-    provenance: dict[str, Provenance]
-    leaves: dict[str, Any]
-    """Leaf path to value."""
 
 
 @dataclass
@@ -48,54 +30,26 @@ class Context:
     """Known key to value, of everything that the user has been given to say."""
 
 
-class Plan:
-    """All ways to fill the leaves of one call at one point of the search; `draw` combines them at random."""
-
-    def __init__(
-        self,
-        required: Mapping[str, list[Option]],
-        optional: Mapping[str, list[Option]],
-        rows: list[dict[str, Option]],
-        share: float,
-    ) -> None:
-        self.required = required
-        self.optional = optional
-        self.rows = rows
-        self.share = share
-        self.possible = all(required.values())
-        """False if a required leaf has no value at all."""
-        self.refused: dict[tuple[str, str], float] = {}
-        """(leaf, value) to the factor that its weight has lost by refusals."""
-
-    def draw(self, rng: random.Random) -> Assignment:
-        """One random assignment; at least one optional leaf where nothing is required."""
-        extra = [path for path in self.optional if rng.random() < self.share]
-        if not self.required and not extra and self.optional and rng.random() < 0.9:
-            extra = [rng.choice(list(self.optional))]
-        leaves = {**self.required, **{path: self.optional[path] for path in extra}}
-        row = rng.choice(self.rows) if self.rows else {}
-        return _assemble({path: row.get(path) or self._choose(path, options, rng) for path, options in leaves.items()})
-
-    def _choose(self, path: str, options: list[Option], rng: random.Random) -> Option:
-        weights = [option.weight * self.refused.get((path, repr(option.value)), 1.0) for option in options]
-        return rng.choices(options, weights)[0]
-
-    def blame(self, assignment: Assignment) -> None:
-        """A call with these arguments was refused: its values become less likely, the guilty one most."""
-        for path, value in assignment.leaves.items():
-            key = (path, repr(value))
-            self.refused[key] = self.refused.get(key, 1.0) * BLAME
-
-
 class Assigner:
     """Plans the arguments for the tools of one environment on one initial state."""
 
-    def __init__(self, tools: Mapping[str, ToolSpec], pool: ValuePool, phrasebook: Phrasebook, optional: float) -> None:
+    def __init__(
+        self,
+        tools: Mapping[str, ToolSpec],
+        pool: ValuePool,
+        phrasebook: Phrasebook,
+        optional: float,
+        state: JsonObject | None = None,
+        most_rows: int = 1,
+    ) -> None:
+        """`most_rows` bounds the rows of an argument that is a list of objects."""
         self.tools = tools
+        self.most_rows = most_rows
         self.pool = pool
         self.phrasebook = phrasebook
         self.optional = optional
         self.fields = {name: input_fields(tool) for name, tool in tools.items()}
+        self.second = SecondLook(tools, self.fields, pool, state or {})
 
     def plan(
         self,
@@ -104,6 +58,7 @@ class Assigner:
         context: Context,
         rng: random.Random,
         lookup: bool = False,
+        lessons: Lessons | None = None,
     ) -> Plan:
         """Everything that the call's leaves could be filled with.
 
@@ -111,6 +66,7 @@ class Assigner:
             lookup: Other steps need what this call gives; then filters that nobody has to say are mostly left out.
             sources: Leaf path to (index of an earlier call, path in its result), for every leaf that only earlier calls
                 may fill; empty where none of them was made.
+            lessons: What calls have taught so far.
         """
         required: dict[str, list[Option]] = {}
         optional: dict[str, list[Option]] = {}
@@ -131,7 +87,22 @@ class Assigner:
                 if options:
                     optional[leaf.path] = options
         share = self.optional * LOOKUP if lookup else self.optional
-        return Plan(required, optional, self._joint_rows(tool, sources, context, rng), share)
+        rows = self._joint_rows(tool, sources, context, rng)
+        known = lessons or Lessons()
+        return Plan(tool, required, optional, rows, share, known, self._containers(tool), self.most_rows)
+
+    def widen(self, plan: Plan, sources: Sources, context: Context, rng: random.Random, guess: bool) -> None:
+        """Give a plan its second look; see `grounding.widening`."""
+
+        def says(leaf: SchemaField, value: Any, weight: float) -> Option:
+            return self._said(plan.tool, leaf, value, context, weight=weight)
+
+        self.second.widen(plan, sources, context.calls, says, rng, guess)
+
+    def _containers(self, tool: str) -> list[str]:
+        """Required objects and lists of whose leaves none is required."""
+        needed = {leaf.path.split(".")[0].removesuffix("[*]") for leaf in self.fields[tool] if leaf.required}
+        return [name for name in self.tools[tool].required if name not in needed]
 
     def _destroys(self, tool: str) -> bool:
         """True if the tool declares, or its name says, that something is gone afterwards."""
@@ -151,17 +122,21 @@ class Assigner:
         values = candidate_values(item, self.pool, rng)
         return [values[:size] for size in (1, 2) if len(values) >= size]
 
-    def _said(self, tool: str, leaf: SchemaField, value: Any, context: Context, sole: bool = False) -> Option:
+    def _said(
+        self, tool: str, leaf: SchemaField, value: Any, context: Context, sole: bool = False, weight: float = 1.0
+    ) -> Option:
         """The option that the user says a value; an identity, or the only value there is, is not said twice."""
+        if "const" in leaf.schema:
+            return Option(value, Constant())
         for said, before in context.said.items():
             same = said.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
             if same and (sole or self.pool.entries(leaf)):
-                return Option(value, FromUser(known=said), FOCUS)
+                return Option(value, FromUser(known=said), FOCUS * weight)
         number, key = 1, f"{tool}.{leaf.path}"
         while key in context.said and context.said[key] != value:
             number += 1
             key = f"{tool}.{leaf.path}#{number}"
-        return Option(value, FromUser(known=key))
+        return Option(value, FromUser(known=key), weight)
 
     def _from_outputs(
         self, tool: str, leaf: SchemaField, sources: Sequence[tuple[int, str]], context: Context, rng: random.Random
@@ -192,21 +167,20 @@ class Assigner:
     ) -> list[dict[str, Option]]:
         """Values of several leaves that stand in one row of the state, so that a name goes with its own postcode."""
         tables: dict[str, dict[tuple[str, Any], Any]] = {}
-        leaves: dict[str, SchemaField] = {}
+        named: dict[str, SchemaField] = {}
         for leaf in self.fields[tool]:
             if leaf.path in sources or leaf.is_choice or leaf.schema.get("examples"):
                 continue
             entries = self.pool.entries(leaf)
             if entries:
-                leaves[leaf.path] = leaf
+                named[leaf.path] = leaf
                 tables[leaf.path] = {(entity, key): value for entity, key, value in entries}
         if len(tables) < 2:
             return []
         shared = sorted(set.intersection(*(set(rows) for rows in tables.values())), key=repr)
         chosen = rng.sample(shared, min(len(shared), ROWS))
         return [
-            {path: self._said(tool, leaves[path], rows[row], context) for path, rows in tables.items()}
-            for row in chosen
+            {path: self._said(tool, named[path], rows[row], context) for path, rows in tables.items()} for row in chosen
         ]
 
 
@@ -233,34 +207,4 @@ def _references_used(parameter: str, calls: Sequence[GoldCall]) -> list[tuple[An
     ]
 
 
-def _assemble(chosen: Mapping[str, Option]) -> Assignment:
-    """Build nested arguments from leaf paths; a nested argument gets a composite provenance."""
-    arguments: JsonObject = {}
-    provenance: dict[str, Provenance] = {}
-    leaves: dict[str, dict[str, Any]] = {}
-    for path, option in chosen.items():
-        top = path.split(".")[0].removesuffix("[*]")
-        if top == path:
-            arguments[top] = option.value
-            provenance[top] = option.source
-        else:
-            _place(arguments, path, option.value)
-            leaves.setdefault(top, {})[path.replace("[*]", "[0]")] = option.source
-    for top, found in leaves.items():
-        provenance[top] = Composite(leaves=found)
-    return Assignment(arguments, provenance, {path: option.value for path, option in chosen.items()})
-
-
-def _place(arguments: JsonObject, path: str, value: Any) -> None:
-    """Put a value at `items[*].sku`: one row per list."""
-    node: Any = arguments
-    parts = path.split(".")
-    for part in parts[:-1]:
-        name = part.removesuffix("[*]")
-        node = node.setdefault(name, [{}] if part.endswith("[*]") else {})
-        node = node[0] if isinstance(node, list) else node
-    name = parts[-1].removesuffix("[*]")
-    node[name] = [value] if parts[-1].endswith("[*]") else value
-
-
-__all__ = ["Assigner", "Assignment", "Context"]
+__all__ = ["Assigner", "Assignment", "Context", "Plan"]

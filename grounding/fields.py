@@ -61,7 +61,9 @@ def unwrap(schema: Any, root: JsonObject) -> JsonObject:
             return {}
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):
-            schema = {**_pointer(root, reference), **{key: value for key, value in schema.items() if key != "$ref"}}
+            target = resolve(root, reference)
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            schema = {**(target if isinstance(target, dict) else {}), **beside}
             continue
         branches = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
         if not isinstance(branches, list):
@@ -72,11 +74,15 @@ def unwrap(schema: Any, root: JsonObject) -> JsonObject:
     return schema if isinstance(schema, dict) else {}
 
 
-def _pointer(root: JsonObject, reference: str) -> JsonObject:
+def resolve(root: JsonObject, reference: str) -> Any:
+    """What a local reference ("#/$defs/Order", "#/anyOf/0") names in a schema; None if nothing is there."""
     node: Any = root
-    for part in reference[2:].split("/"):
-        node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
-    return node if isinstance(node, dict) else {}
+    for part in reference.removeprefix("#").split("/")[1:]:
+        if isinstance(node, list):
+            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
+        else:
+            node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
+    return node
 
 
 def types_of(schema: JsonObject) -> frozenset[str]:

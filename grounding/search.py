@@ -10,33 +10,28 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from pydantic import Field, NonNegativeInt, PositiveInt
-
-from chatmodel import Phrasebook
-from environments import Session, ToolResult
-from grounding.assign import Assigner, Assignment, Context
-from grounding.known import collect_known, said_in
-from grounding.rewind import rewindable
-from grounding.values import ValuePool
-from trajectory import Chain, Dropped, EnvironmentSpec, Frozen, GoldCall, GroundedChain, JsonObject, derive_seed
+from environments import ToolResult
+from grounding.assign import Assigner, Assignment, Context, Plan
+from grounding.known import said_in
+from grounding.lessons import Lessons
+from grounding.rewind import Rewindable
+from grounding.settings import GroundSettings
+from trajectory import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
 
 
-class GroundSettings(Frozen):
-    """How hard the search tries."""
+class Ground(Protocol):
+    """What a search needs of the place where it happens."""
 
-    tries: PositiveInt = 10
-    """Argument sets per step before it counts as hopeless."""
-    jumps: NonNegativeInt = 24
-    """Jumps back per chain."""
-    jumps_per_step: NonNegativeInt = 6
-    budget: PositiveInt = 120
-    """Calls per chain."""
-    optional: float = Field(0.35, ge=0, le=1)
-    """Probability that an optional argument is given."""
-    min_calls: PositiveInt = 3
-    """A chain with fewer calls left is dropped."""
+    @property
+    def state(self) -> JsonObject: ...
+    @property
+    def settings(self) -> GroundSettings: ...
+    @property
+    def tools(self) -> dict[str, ToolSpec]: ...
+    @property
+    def assigner(self) -> Assigner: ...
 
 
 @dataclass
@@ -53,57 +48,71 @@ class Frame:
     blamed_by: int | None = None
     """Step for whose sake this one is tried again; if nothing new is found here, that step is hopeless."""
     call: GoldCall | None = None
+    leaves: dict[str, Any] = field(default_factory=dict)
     state: str = ""
 
 
-class Grounder:
-    """Grounds chains of one environment on one initial state."""
+@dataclass
+class Failure:
+    """Why a step was left out."""
+
+    step: int
+    tool: str
+    unmet: list[str] = field(default_factory=list)
+    """Required leaves that had no value."""
+    refusals: list[str] = field(default_factory=list)
+    """What the refusals of its calls said, each once, the latest last."""
+    fruitless: int = 0
+    """Calls that succeeded, but returned or changed nothing."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A chain as it is searched: as asked for, or with tools that were put before steps that failed."""
+
+    chain: Chain
+    helps: tuple[tuple[int, int], ...] = ()
+    """(step, step that was put before it for its sake)."""
+
+
+class Search:
+    """One search: the steps of one chain on one session."""
 
     def __init__(
-        self, spec: EnvironmentSpec, state: JsonObject, phrasebook: Phrasebook, settings: GroundSettings
+        self, ground: Ground, draft: Draft, session: Rewindable, lessons: Lessons, budget: int, rng: random.Random
     ) -> None:
-        self.spec = spec
-        self.state = state
-        self.settings = settings
-        self.tools = {tool.name: tool for tool in spec.tools}
-        self.assigner = Assigner(self.tools, ValuePool(state), phrasebook, settings.optional)
-        self.phrasebook = phrasebook
-
-    async def ground(self, chain: Chain, session: Session) -> GroundedChain:
-        """Run a chain; the session is reset first.
-
-        Raises:
-            Dropped: Too few steps of the chain could be called.
-            EnvironmentFault: The environment broke.
-        """
-        return await _Search(self, chain, session).run()
-
-
-class _Search:
-    def __init__(self, grounder: Grounder, chain: Chain, session: Session) -> None:
-        self.grounder = grounder
-        self.settings = grounder.settings
-        self.chain = chain
-        self.session = rewindable(session)
-        self.rng = random.Random(derive_seed(chain.seed, "ground"))
+        self.ground = ground
+        self.settings = ground.settings
+        self.draft, self.chain = draft, draft.chain
+        self.session = session
+        self.lessons = lessons
+        self.budget = budget
+        self.rng = rng
         self.frames: list[Frame] = []
         self.skipped: list[int] = []
+        self.failures: dict[int, Failure] = {}
         self.hopeless: set[int] = set()
-        self.attempts = 0
+        self.attempts = self.faults = 0
+        self.initial = ""
         self.jumps: dict[int, int] = defaultdict(int)
         self.sources: dict[int, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
-        self.producers = {dependency.producer for dependency in chain.dependencies}
-        for dependency in chain.dependencies:
+        self.producers = {dependency.producer for dependency in self.chain.dependencies}
+        for dependency in self.chain.dependencies:
             self.sources[dependency.consumer][dependency.parameter].append((dependency.producer, dependency.output))
 
-    async def run(self) -> GroundedChain:
-        await self.session.reset(self.grounder.state)
-        initial = before = await self.session.state_hash()
+    async def run(self) -> None:
+        """Make the calls; `frames` holds them, `failures` why others could not be made.
+
+        Raises:
+            EnvironmentFault: The environment broke more often than the settings allow.
+        """
+        await self.session.reset(self.ground.state)
+        self.initial = before = await self.session.state_hash()
         step = 0
         frame: Frame | None = None
-        while step < len(self.chain.tools) and self.attempts < self.settings.budget:
+        while step < len(self.chain.tools) and self.attempts < self.budget:
             frame = frame or Frame(step, await self.session.checkpoint())
-            before = self.frames[-1].state if self.frames else initial
+            before = self.frames[-1].state if self.frames else self.initial
             if step not in self.hopeless and await self._advance(frame, before):
                 self.frames.append(frame)
                 step, frame = step + 1, None
@@ -117,7 +126,9 @@ class _Search:
             else:
                 self.skipped.append(step)
                 step, frame = step + 1, None
-        return self._result(initial)
+        made = {frame.step for frame in self.frames}
+        self.skipped = [step for step in range(len(self.chain.tools)) if step not in made]
+        self._learn()
 
     def _may_jump(self, frame: Frame) -> bool:
         """A jump must be able to help, and leave enough of the budget to make the calls again."""
@@ -126,7 +137,7 @@ class _Search:
             and frame.step not in self.hopeless
             and self.jumps[frame.step] < self.settings.jumps_per_step
             and sum(self.jumps.values()) < self.settings.jumps
-            and self.attempts < self.settings.budget * 0.6
+            and self.attempts < self.budget * 0.6
         )
 
     async def _jump(self, failed: Frame) -> Frame:
@@ -151,34 +162,67 @@ class _Search:
             for leaf, found in self.sources[frame.step].items()
         }
         frame.conflict |= {self.frames[number].step for found in sources.values() for number, _ in found}
-        calls = [made.call for made in self.frames if made.call is not None]
+        frame.conflict |= {helper for step, helper in self.draft.helps if step == frame.step and helper in index}
+        calls = self.calls()
         context = Context(calls, said_in(calls))
-        plan = self.grounder.assigner.plan(tool, sources, context, self.rng, frame.step in self.producers)
-        while plan.possible and frame.tries < self.settings.tries and self.attempts < self.settings.budget:
+        looks_up = frame.step in self.producers
+        plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons)
+        failure = self.failures.setdefault(frame.step, Failure(frame.step, tool))
+        tries, wide = (
+            number // 2 if self.draft.helps else number for number in (self.settings.tries, self.settings.wide)
+        )
+        again = self.settings.guess and frame.blamed_by is not None
+        if not again and await self._draws(frame, plan, before, failure, max(tries, 1)):
+            return True
+        if wide and self._worth_a_second_look(plan, failure):
+            self.ground.assigner.widen(plan, sources, context, self.rng, self.settings.guess)
+            if await self._draws(frame, plan, before, failure, frame.tries + wide):
+                return True
+        failure.unmet = plan.unmet
+        return False
+
+    def _worth_a_second_look(self, plan: Plan, failure: Failure) -> bool:
+        return self.settings.guess or not plan.possible or self.lessons.taught(plan.tool)
+
+    async def _draws(self, frame: Frame, plan: Plan, before: str, failure: Failure, tries: int) -> bool:
+        """Draw argument sets until a call is good, or as often as allowed; the same set is called once."""
+        while plan.possible and frame.tries < tries and self.attempts < self.budget:
             frame.tries += 1
             assignment = plan.draw(self.rng)
             signature = repr(sorted(assignment.arguments.items()))
             if signature in frame.tried:
                 continue
             frame.tried.add(signature)
-            if await self._try(frame, tool, assignment, before):
+            if await self._try(frame, plan.tool, assignment, before, failure):
                 return True
             plan.blame(assignment)
         return False
 
-    async def _try(self, frame: Frame, tool: str, assignment: Assignment, before: str) -> bool:
-        spec = self.grounder.tools[tool]
+    async def _try(self, frame: Frame, tool: str, assignment: Assignment, before: str, failure: Failure) -> bool:
+        spec = self.ground.tools[tool]
         self.attempts += 1
-        result = await self.session.call(tool, assignment.arguments, spec.actor)
+        try:
+            result = await self.session.call(tool, assignment.arguments, spec.actor)
+        except EnvironmentFault:
+            self.faults += 1
+            if self.faults > self.settings.faults:
+                raise
+            await self.session.rollback(frame.mark)
+            return False
         if not result.ok:
+            self._refused(tool, assignment, result, failure)
+            if result.error == "refused" and await self.session.state_hash() != before:
+                await self.session.rollback(frame.mark)  # foreign tools may have begun before they refused
             return False
         after = await self.session.state_hash()
         changed = after != before
         if not _is_good(spec.annotations.read_only_hint, changed, result):
+            failure.fruitless += 1
+            self.lessons.failed(tool, assignment.leaves)
             if changed:
                 await self.session.rollback(frame.mark)
             return False
-        frame.state = after
+        frame.state, frame.leaves = after, assignment.leaves
         frame.call = GoldCall(
             tool=tool,
             actor=spec.actor,
@@ -189,24 +233,23 @@ class _Search:
         )
         return True
 
-    def _result(self, initial: str) -> GroundedChain:
-        calls = tuple(frame.call for frame in self.frames if frame.call is not None)
-        if len(calls) < self.settings.min_calls:
-            missing = ", ".join(self.chain.tools[step] for step in self.skipped[:4])
-            raise Dropped(
-                "too_few_calls", f"{len(calls)} of {len(self.chain.tools)} tools could be called; not: {missing}"
-            )
-        return GroundedChain(
-            chain_id=self.chain.id,
-            environment=self.chain.environment,
-            initial_state=self.chain.state,
-            calls=calls,
-            states=tuple(frame.state for frame in self.frames),
-            known=collect_known(calls, self.grounder.tools, self.grounder.phrasebook),
-            skipped=tuple(self.chain.tools[step] for step in self.skipped),
-            attempts=self.attempts,
-            seed=self.chain.seed,
-        )
+    def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: Failure) -> None:
+        text = refusal_text(result)
+        if text not in failure.refusals:
+            if failure.refusals and self.draft.helps:
+                self._learn()  # it was refused for another reason: what was done before it has helped
+            failure.refusals.append(text)
+        self.lessons.refused(tool, text, self.ground.assigner.fields[tool], assignment.leaves)
+        self.lessons.failed(tool, assignment.leaves)
+
+    def calls(self) -> list[GoldCall]:
+        """The calls that were made, in order."""
+        return [frame.call for frame in self.frames if frame.call is not None]
+
+    def _learn(self) -> None:
+        """What worked in the end is worth trying first in a later search."""
+        for frame in self.frames:
+            self.lessons.worked(self.chain.tools[frame.step], frame.leaves)
 
 
 def _is_good(reads: bool | None, changed: bool, result: ToolResult) -> bool:
@@ -219,6 +262,15 @@ def _is_good(reads: bool | None, changed: bool, result: ToolResult) -> bool:
 def is_empty(result: ToolResult) -> bool:
     """True if a result holds nothing: an empty text or list, null, or an object of only such."""
     return _holds_nothing(result.content)
+
+
+def refusal_text(result: ToolResult) -> str:
+    """What a refusal says, without what wraps it."""
+    content = result.content
+    said = (
+        [content.get(key) for key in ("error", "message", "reason", "detail")] if isinstance(content, Mapping) else ()
+    )
+    return next((text for text in said if isinstance(text, str) and text), result.text)
 
 
 def _holds_nothing(content: Any) -> bool:

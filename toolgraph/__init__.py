@@ -1,11 +1,14 @@
 """The tool graph: matching, parameter kinds, weighted edges, and sampling of chains that can be called."""
 
 from toolgraph.build import GraphSettings, build_graph, check_schema
-from toolgraph.graph import Edge, GraphIndex, Link, ParameterNode, ToolGraph
-from toolgraph.sample import Sampler, SampleSettings, closure_depths, sample_chains
+from toolgraph.graph import Edge, Link, ParameterNode, ToolGraph
+from toolgraph.index import GraphIndex, closure_depths
+from toolgraph.sample import Sampler, sample_across, sample_chains
+from toolgraph.settings import ExecutionSettings, SampleSettings
 
 __all__ = [
     "Edge",
+    "ExecutionSettings",
     "GraphIndex",
     "GraphSettings",
     "Link",
@@ -16,5 +19,6 @@ __all__ = [
     "build_graph",
     "check_schema",
     "closure_depths",
+    "sample_across",
     "sample_chains",
 ]

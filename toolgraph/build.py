@@ -1,64 +1,78 @@
-"""From tool specs to the graph: candidate pairs by shared words, scores, parameter kinds, edges."""
+"""From tool specs to the graph: candidates, scores, parameter kinds, weighted edges, and what was odd on the way."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import jsonschema
+import numpy as np
 from pydantic import Field
 
-from grounding.fields import SchemaField, input_fields, output_fields
-from grounding.names import GENERIC, ID_WORDS, is_identifier
-from toolgraph.graph import STRONG, WEAK, Edge, Link, ParameterKind, ParameterNode, ToolGraph
-from toolgraph.match import Similarity, concept, score
+from toolgraph.endpoints import MAX_FIELDS
+from toolgraph.findings import unique
+from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ParameterKind, ParameterNode, ToolGraph
+from toolgraph.links import Links, score_links
+from toolgraph.match import Similarity, by_server
+from toolgraph.params import kind_model, kinds
+from toolgraph.score import LinkModel, link_model
+from toolgraph.settings import ExecutionSettings
+from toolgraph.table import Table, build_table
 from trajectory import Frozen, InputError, ToolSpec
+
+LAST_RESORT = 0.05
+"""Score from which a link is kept as an edge of weight 1 where a required identifier has nothing better."""
+LAST_RESORTS = 2
+"""Such links per parameter."""
+ONE_NAME = 0.9
+"""Fit from which a value of the same row goes along with the one that makes the edge."""
 
 
 class GraphSettings(Frozen):
     """How the tool graph is built."""
 
-    strong: float = Field(0.7, ge=0, le=1)
-    """Score from which a link can make an internal parameter."""
-    weak: float = Field(0.55, ge=0, le=1)
-    """Score from which a link makes an edge."""
+    threshold: float | None = Field(None, ge=0, le=1)
+    """Score from which a link makes an edge of weight 2 or 3; the shipped model's own if not given."""
     embedding: str = ""
-    """Model name or path for sentence-transformers (extra `embed`); empty for names only."""
+    """Model name or path for sentence-transformers (extra `embed`); empty for words only."""
     cross_server: bool = True
     """Also look for edges between servers."""
+    execution: ExecutionSettings = ExecutionSettings()
+    """How a run tries the links of its environments by calls; building from tools alone makes none."""
 
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    source: ToolSpec
-    target: ToolSpec
-    link: Link
-    parameter: SchemaField
+    @property
+    def model(self) -> LinkModel:
+        """The shipped model with this threshold."""
+        shipped = link_model()
+        return shipped if self.threshold is None else LinkModel(shipped.weights, self.threshold)
 
 
 def build_graph(
-    tools: Sequence[ToolSpec], settings: GraphSettings | None = None, similarity: Similarity | None = None
+    tools: Sequence[ToolSpec],
+    settings: GraphSettings | None = None,
+    similarity: Similarity | None = None,
 ) -> ToolGraph:
-    """Build the graph of any number of tools.
+    """Build the graph of any number of tools. Odd tools are findings; the build goes on.
 
-    Raises:
-        InputError: A tool's input schema is no JSON Schema of an object.
+    Args:
+        tools: The tools, of one server or of thousands.
+        settings: The threshold, and whether servers may feed each other.
+        similarity: Encoder of texts, for meaning beyond the shipped words.
     """
     settings = settings or GraphSettings()
-    unique, findings = _unique(tools)
-    for tool in unique:
-        check_schema(tool)
-    inputs = {tool.full_name: input_fields(tool) for tool in unique}
-    candidates = _candidates(unique, inputs, settings, similarity)
-    by_parameter: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        by_parameter[candidate.target.full_name, candidate.link.input].append(candidate)
-    parameters = tuple(
-        _classify(tool, field, by_parameter.get((tool.full_name, field.path), []), settings)
-        for tool in unique
-        for field in inputs[tool.full_name]
-    )
+    distinct, findings = unique(tools)
+    model = settings.model
+    table = build_table(by_server(distinct), similarity)
+    links = score_links(table, model, settings.cross_server)
+    main = links.score >= model.threshold
+    usable = main | _companions(links, main) | _last_resorts(links, main)
+    found = kinds(links, kind_model(), usable)
+    order = {tool.full_name: place for place, tool in enumerate(distinct)}
+    nodes = _nodes(table, found)
     return ToolGraph(
-        tools=tuple(unique), parameters=parameters, edges=_edges(candidates, parameters, similarity), findings=findings
+        tools=tuple(distinct),
+        parameters=tuple(sorted(nodes, key=lambda node: order[node.tool])),
+        edges=_edges(links, main, usable, found, ("schema",) if similarity is None else ("schema", "embedding")),
+        findings=(*findings, *_oversized(table)),
     )
 
 
@@ -76,94 +90,91 @@ def check_schema(tool: ToolSpec) -> None:
         raise InputError(f"tool {tool.full_name}: its input schema must be of type object")
 
 
-def _unique(tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[str, ...]]:
-    found: dict[str, ToolSpec] = {}
-    findings = []
-    for tool in tools:
-        if tool.full_name in found:
-            findings.append(f"tool {tool.full_name} is there twice; the first one counts")
-        found.setdefault(tool.full_name, tool)
-    return list(found.values()), tuple(findings)
+def _oversized(table: Table) -> list[str]:
+    return [
+        f"tool {table.tools[row].full_name} has more than {MAX_FIELDS} {what}; the first {MAX_FIELDS} are looked at"
+        for what, side in (("parameters", table.parameters), ("outputs", table.outputs))
+        for row in np.flatnonzero(np.bincount(side.tool, minlength=len(table.tools)) >= MAX_FIELDS).tolist()
+    ]
 
 
-def _candidates(
-    tools: Sequence[ToolSpec],
-    inputs: dict[str, list[SchemaField]],
-    settings: GraphSettings,
-    similarity: Similarity | None,
-) -> list[Candidate]:
-    """All links above the weak threshold; only pairs that share a telling word, or a server, are looked at."""
-    by_word: dict[str, list[tuple[ToolSpec, SchemaField]]] = defaultdict(list)
-    by_server: dict[str, list[tuple[ToolSpec, SchemaField]]] = defaultdict(list)
-    for tool in tools:
-        echoed = {concept(field) for field in inputs[tool.full_name]}
-        for field in output_fields(tool):
-            if concept(field) in echoed and is_identifier("_".join(concept(field))):
-                continue  # it only says again what it was asked with
-            by_server[tool.server].append((tool, field))
-            for word in set(concept(field)) - GENERIC - ID_WORDS:
-                by_word[word].append((tool, field))
-    found = []
-    for target in tools:
-        for parameter in inputs[target.full_name]:
-            near = list(by_server[target.server])
-            if settings.cross_server:
-                telling = set(concept(parameter)) - GENERIC - ID_WORDS
-                near += [pair for word in telling for pair in by_word[word] if pair[0].server != target.server]
-            best: dict[tuple[str, str], tuple[float, ToolSpec, SchemaField]] = {}
-            for source, field in near:
-                if source.full_name == target.full_name:
-                    continue
-                value = score(field, parameter, similarity)
-                if value >= settings.weak:
-                    best[source.full_name, field.path] = (value, source, field)
-            for value, source, field in best.values():
-                link = Link(output=field.path, input=parameter.path, score=round(value, 4))
-                found.append(Candidate(source, target, link, parameter))
-    return found
+def _companions(links: Links, main: Any) -> Any:
+    """Values of the row that an edge is about: who found a bus by its time takes its date from there as well."""
+    x = links.features
+    pair = _pairs(links)
+    same = np.maximum(x["named"], x["identifier"]) >= ONE_NAME
+    return np.isin(pair, pair[main]) & same & (x["same_server"] > 0) & (x["source_read"] > 0) & (x["circular"] == 0)
 
 
-def _classify(tool: ToolSpec, field: SchemaField, links: Sequence[Candidate], settings: GraphSettings) -> ParameterNode:
-    kind, why = _kind(field, [link for link in links if link.source.server == tool.server], settings)
-    return ParameterNode(tool=tool.full_name, parameter=field.path, kind=kind, required=field.required, evidence=(why,))
+def _last_resorts(links: Links, main: Any) -> Any:
+    """The best that there is for required identifiers that nothing better gives."""
+    side, x = links.table.parameters, links.features
+    needy = side.flags["identifies"] & side.flags["required"]
+    needy[links.parameter[main]] = False
+    fit = (links.score >= LAST_RESORT) & needy[links.parameter] & (x["circular"] == 0) & (x["same_server"] > 0)
+    rows = np.flatnonzero(fit)
+    rows = rows[np.lexsort((rows, -links.score[rows], links.parameter[rows]))]
+    first = np.flatnonzero(np.r_[True, np.diff(links.parameter[rows]) != 0]) if len(rows) else rows
+    place = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)]))
+    chosen = np.zeros(len(links.score), bool)
+    chosen[rows[place < LAST_RESORTS]] = True
+    return chosen
 
 
-def _kind(field: SchemaField, links: Sequence[Candidate], settings: GraphSettings) -> tuple[ParameterKind, str]:
-    if field.is_choice:
-        return "other", "schema: a choice"
-    if is_identifier("_".join(concept(field))):
-        strong = [link for link in links if link.link.score >= settings.strong]
-        if strong:
-            return "internal", f"schema: an identifier that {strong[0].source.name} gives"
-        return "external", "schema: an identifier that no tool gives"
-    if field.schema.get("default") is not None:
-        return "other", "schema: has a default"
-    return "external", "schema: no identifier"
+def _pairs(links: Links) -> Any:
+    return links.source.astype(np.int64) * len(links.table.tools) + links.target
+
+
+def _nodes(table: Table, found: Sequence[tuple[ParameterKind, str]]) -> list[ParameterNode]:
+    return [
+        ParameterNode(
+            tool=table.tools[end.tool].full_name,
+            parameter=end.field.path,
+            kind=kind,
+            required=end.field.required,
+            evidence=(why,),
+        )
+        for end, (kind, why) in zip(table.parameters.endpoints, found, strict=True)
+    ]
 
 
 def _edges(
-    candidates: Sequence[Candidate], parameters: Sequence[ParameterNode], similarity: Similarity | None
+    links: Links,
+    main: Any,
+    usable: Any,
+    found: Sequence[tuple[ParameterKind, str]],
+    evidence: tuple[str, ...],
 ) -> tuple[Edge, ...]:
-    kinds = {(node.tool, node.parameter): node for node in parameters}
-    links: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        links[candidate.source.full_name, candidate.target.full_name].append(candidate)
-    evidence = ("schema",) if similarity is None else ("schema", "embedding")
+    table = links.table
+    names = [tool.full_name for tool in table.tools]
+    outputs = [end.field.path for end in table.outputs.endpoints]
+    inputs = [end.field.path for end in table.parameters.endpoints]
+    internal = np.array([kind == "internal" for kind, _ in found], bool) & table.parameters.flags["required"]
+    home = links.features["same_server"] > 0
+    given_at_home = np.zeros(len(internal), bool)
+    given_at_home[links.parameter[home & (links.features["identifier"] > 0)]] = True
+    relies = internal[links.parameter] & (home | ~given_at_home[links.parameter])
+    rows: dict[tuple[str, str], list[int]] = defaultdict(list)
+    chosen = np.flatnonzero(usable)
+    for row, source, target in zip(
+        chosen.tolist(), links.source[chosen].tolist(), links.target[chosen].tolist(), strict=True
+    ):
+        rows[names[source], names[target]].append(row)
+    scores = np.round(links.score.astype(float), 4).tolist()
     edges = []
-    for (source, target), found in sorted(links.items()):
-        nodes = [kinds[target, candidate.link.input] for candidate in found]
-        strong = any(node.kind == "internal" and node.required for node in nodes)
+    for (source_name, target_name), own in sorted(rows.items()):
+        ways = [
+            Link(output=outputs[links.output[row]], input=inputs[links.parameter[row]], score=scores[row])
+            for row in own
+        ]
+        relied = any(relies[row] for row in own)
         edges.append(
             Edge(
-                source=source,
-                target=target,
-                weight=STRONG if strong else WEAK,
-                score=max(candidate.link.score for candidate in found),
-                links=tuple(
-                    sorted(
-                        (candidate.link for candidate in found), key=lambda link: (link.input, -link.score, link.output)
-                    )
-                ),
+                source=source_name,
+                target=target_name,
+                weight=(STRONG if relied else WEAK) if main[own].any() else INDEPENDENT,
+                score=max(way.score for way in ways),
+                links=tuple(sorted(ways, key=lambda way: (way.input, -way.score, way.output))),
                 evidence=evidence,
             )
         )

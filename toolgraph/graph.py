@@ -1,20 +1,27 @@
 """The tool graph: tools and parameters, typed weighted edges with evidence, and its file."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import orjson
-from pydantic import ValidationError
+from pydantic import GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
-from trajectory import Frozen, InputError, ToolSpec, first_fault
+from toolgraph import storage
+from toolgraph.found import LinkEvidence
+from trajectory import Frozen, InputError, JsonObject, ToolSpec, first_fault
 
 ParameterKind = Literal["internal", "external", "other"]
-STRONG, WEAK = 3, 2
+STRONG, WEAK, INDEPENDENT = 3, 2, 1
+MAKE = "build it again with `trajsmith graph build`; in a run, delete it and go on with `trajsmith resume`"
+"""What to do about a file that is no graph."""
 
 
-class Link(Frozen):
+class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """One way in which a value flows: an output path of the source, a parameter path of the target."""
 
     output: str
@@ -22,7 +29,7 @@ class Link(Frozen):
     score: float
 
 
-class Edge(Frozen):
+class Edge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """A value made by `source` can be used by `target`. Weights as in Agent-World 3.1.1."""
 
     source: str
@@ -33,7 +40,7 @@ class Edge(Frozen):
     score: float
     links: tuple[Link, ...]
     evidence: tuple[str, ...]
-    """"schema", "embedding", "model", "execution"."""
+    """"schema", "embedding", "model", "execution", "recorded"."""
 
     def as_line(self) -> dict[str, Any]:
         """The edge as `graph edges` prints it."""
@@ -47,7 +54,7 @@ class Edge(Frozen):
         }
 
 
-class ParameterNode(Frozen):
+class ParameterNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """One input parameter and where its values come from."""
 
     tool: str
@@ -60,66 +67,112 @@ class ParameterNode(Frozen):
     evidence: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Lets a pydantic model hold rows of a struct, which take a fraction of the memory of models."""
+
+    kind: type[msgspec.Struct]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        writer = core_schema.plain_serializer_function_ser_schema(msgspec.to_builtins)
+        return core_schema.no_info_plain_validator_function(self._read, serialization=writer)
+
+    def _read(self, rows: Sequence[Any]) -> tuple[Any, ...]:
+        if isinstance(rows, (list, tuple)) and all(isinstance(row, self.kind) for row in rows):
+            return tuple(rows)
+        try:
+            return msgspec.convert(rows, tuple[self.kind, ...])  # type: ignore[name-defined]
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from error
+
+
+@dataclass
+class Inside:
+    """What a graph says within one server."""
+
+    tools: list[ToolSpec] = field(default_factory=list)
+    parameters: list[ParameterNode] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+
 class ToolGraph(Frozen):
     """Tools, parameters and edges. Immutable; look-ups are built on demand by `GraphIndex`."""
 
     tools: tuple[ToolSpec, ...]
-    parameters: tuple[ParameterNode, ...]
-    edges: tuple[Edge, ...]
+    parameters: Annotated[tuple[ParameterNode, ...], Rows(ParameterNode)]
+    edges: Annotated[tuple[Edge, ...], Rows(Edge)]
     findings: tuple[str, ...] = ()
     """What was odd about the tools, one sentence each."""
+    evidence: Annotated[tuple[LinkEvidence, ...], Rows(LinkEvidence)] = ()
+    """What execution and recordings say of links, also of those that they refuted."""
+    parts: dict[str, str] | None = None
+    """Server to the digest of what its part was built from (tools, settings, builder); None if nobody asked."""
+
+    @cached_property
+    def by_name(self) -> dict[str, ToolSpec]:
+        """Full name to tool."""
+        return {tool.full_name: tool for tool in self.tools}
+
+    @cached_property
+    def inside(self) -> dict[str, Inside]:
+        """Server to what belongs to it alone; edges between servers are nowhere in it."""
+        found: dict[str, Inside] = {tool.server: Inside() for tool in self.tools}
+        home = {name: tool.server for name, tool in self.by_name.items()}
+        for tool in self.tools:
+            found[tool.server].tools.append(tool)
+        for node in self.parameters:
+            found[home[node.tool]].parameters.append(node)
+        for edge in self.edges:
+            if home[edge.source] == home[edge.target]:
+                found[home[edge.source]].edges.append(edge)
+        return found
+
+    def _checked(self) -> "ToolGraph":
+        """Itself, if it names only tools that it has.
+
+        Raises:
+            ValueError: It names others.
+        """
+        names = {node.tool for node in self.parameters}
+        names |= {name for edge in self.edges for name in (edge.source, edge.target)}
+        unknown = names - self.by_name.keys()
+        if unknown:
+            raise ValueError(f"it has no tool {min(unknown)!r}, but an edge or a parameter of it")
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The graph as its file holds it: one JSON object, rows as columns."""
+        tools = [tool.model_dump(mode="json", exclude_none=True) for tool in self.tools]
+        head: JsonObject = {"tools": tools, "findings": list(self.findings)}
+        if self.parts is not None:
+            head["parts"] = self.parts
+        tables: dict[str, Sequence[msgspec.Struct]] = {"parameters": self.parameters, "edges": self.edges}
+        if self.evidence:
+            tables["evidence"] = self.evidence
+        return orjson.dumps({**head, **storage.pack(tables)})
 
     def save(self, path: Path) -> None:
-        path.write_bytes(orjson.dumps(self.model_dump(mode="json", exclude_none=True)))
+        """Write the file; a name that ends in .gz is packed."""
+        storage.write(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: Path) -> "ToolGraph":
-        """Read a graph file.
+        """Read a graph file: columns, or rows as `model_dump` gives them; packed or not.
 
         Raises:
             InputError: The file is missing or no graph.
         """
         try:
-            return cls.model_validate_json(path.read_bytes())
+            data = storage.read(path)
+            if storage.is_packed(data):
+                kinds: dict[str, type[msgspec.Struct]] = {"parameters": ParameterNode, "edges": Edge}
+                if "evidence" in data:
+                    kinds["evidence"] = LinkEvidence
+                data |= storage.unpack(data, kinds)
+            return cls.model_validate(data)._checked()
         except OSError as error:
-            raise InputError(f"graph {path}: {error.strerror}") from error
+            raise InputError(f"graph {path}: {error.strerror or error}; {MAKE}") from error
         except ValidationError as error:
-            raise InputError(f"graph {path}: {first_fault(error)}") from error
-
-
-class GraphIndex:
-    """Look-ups over the part of a graph that belongs to one environment, as the sampler needs them."""
-
-    def __init__(self, graph: ToolGraph, server: str) -> None:
-        self.tools = [tool.name for tool in graph.tools if tool.server == server]
-        self.reads = {tool.name for tool in graph.tools if tool.server == server and not tool.declares_write}
-        prefix = f"{server}."
-        self.needs: dict[str, list[str]] = defaultdict(list)
-        """Tool to the required internal parameters that make it depend on others."""
-        self.wants: dict[str, list[str]] = defaultdict(list)
-        """Tool to its optional internal parameters."""
-        self.producers: dict[tuple[str, str], list[tuple[str, Link]]] = defaultdict(list)
-        """(tool, parameter) to tools that give it, with the link."""
-        self.successors: dict[str, list[tuple[str, int]]] = defaultdict(list)
-        """Tool to (next tool, weight)."""
-        kinds = {(node.tool, node.parameter): node for node in graph.parameters}
-        for node in _of_server(graph.parameters, prefix):
-            if node.kind == "internal":
-                (self.needs if node.required else self.wants)[node.tool.removeprefix(prefix)].append(node.parameter)
-        for edge in graph.edges:
-            if not (edge.source.startswith(prefix) and edge.target.startswith(prefix)):
-                continue
-            source, target = edge.source.removeprefix(prefix), edge.target.removeprefix(prefix)
-            self.successors[source].append((target, edge.weight))
-            for link in edge.links:
-                known = kinds.get((edge.target, link.input))
-                if known is not None and known.kind == "internal":
-                    self.producers[target, link.input].append((source, link))
-
-    def sources(self, tool: str, parameter: str) -> list[str]:
-        """Tools that give a parameter, each once."""
-        return list(dict.fromkeys(source for source, _ in self.producers[tool, parameter]))
-
-
-def _of_server(nodes: Iterable[ParameterNode], prefix: str) -> Iterator[ParameterNode]:
-    return (node for node in nodes if node.tool.startswith(prefix))
+            raise InputError(f"graph {path}: {first_fault(error)}; {MAKE}") from error
+        except ValueError as error:
+            raise InputError(f"graph {path}: {' '.join(str(error).split())[:200]}; {MAKE}") from error

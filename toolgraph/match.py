@@ -1,86 +1,148 @@
-"""How well an output field fits an input parameter: by type, name, entity, and meaning where embeddings are at hand.
+"""How well what one tool gives fits what another takes: the interface of matching.
 
-EnvFactory (3.3.1, step 1) compares embeddings of all pairs against one threshold. Names say more than that: an id of an
-order fits an order id, whatever the sentence around it; and two generic names ("status", "name") fit only if they
-belong to the same entity.
+EnvFactory (3.3.1, step 1) compares embeddings of all pairs against one threshold. Here every pair that could be is
+measured (`toolgraph.fit`, `toolgraph.flow`) and scored by a small model (`toolgraph.score`); embeddings, where a model
+is configured, are one more voice in the likeness of texts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from grounding.fields import SchemaField
-from grounding.names import GENERIC, ID_WORDS, is_identifier, words
+import numpy as np
 
-Similarity = Callable[[SchemaField, SchemaField], float]
-"""Similarity of meaning of an output field and a parameter, 0 to 1."""
+from toolgraph.candidates import home_pairs
+from toolgraph.features import CHUNK, link_features
+from toolgraph.fit import fits
+from toolgraph.pairs import Pairs
+from toolgraph.score import PRIOR, LinkModel, terms
+from toolgraph.table import Table, build_table
+from trajectory import ToolSpec
 
-FOREIGN = 0.85
-"""Score of an id that stands in a result about something else: a return's order id against an order's."""
-NUMERIC = frozenset({"integer", "number"})
+Similarity = Callable[[Sequence[str]], Any]
+"""Encoder of texts: n texts to float32 [n, dimensions], of length one, so that a product is the likeness of meaning."""
 
-
-def types_fit(output: SchemaField, parameter: SchemaField) -> bool:
-    """True unless both say their types and these exclude one another."""
-    if not output.types or not parameter.types:
-        return True
-    if output.types & parameter.types:
-        return True
-    if "array" in parameter.types:
-        return True
-    return bool(output.types & NUMERIC and parameter.types & NUMERIC)
-
-
-def score(output: SchemaField, parameter: SchemaField, similarity: Similarity | None = None) -> float:
-    """0 to 1: how likely a value of `output` is what `parameter` wants. Flags and enumerations are never passed on."""
-    if parameter.is_choice or output.types == frozenset({"boolean"}) or not types_fit(output, parameter):
-        return 0.0
-    lexical = _lexical(output, parameter)
-    if similarity is None or lexical >= 0.9:
-        return lexical
-    return max(lexical, 0.5 * lexical + 0.5 * similarity(output, parameter))
-
-
-def concept(field: SchemaField) -> tuple[str, ...]:
-    """A field's name with its entity in front where the name alone says too little: id in orders -> (order, id)."""
-    own = words(field.name)
-    generic = all(word in GENERIC or word in ID_WORDS for word in own)
-    return (*(word for word in field.context if word not in own), *own) if generic else own
-
-
-def _lexical(output: SchemaField, parameter: SchemaField) -> float:
-    own, wanted = words(output.name), words(parameter.name)
-    if not own or not wanted:
-        return 0.0
-    full_own, full_wanted = concept(output), concept(parameter)
-    identifies = is_identifier("_".join(full_wanted))
-    if identifies != is_identifier("_".join(full_own)):
-        return 0.2 if set(own) & set(wanted) else 0.0
-    if own == wanted:
-        if not all(word in GENERIC for word in own):
-            return 1.0 if not identifies or _own_entity(output, parameter) else FOREIGN
-        return 0.9 if set(output.context) & set(parameter.context) else 0.45
-    if full_own == full_wanted:
-        return 0.95
-    shared = set(full_own) & set(full_wanted)
-    entity = shared - ID_WORDS - GENERIC
-    if identifies:
-        return (
-            0.8
-            if entity and set(full_wanted) <= set(full_own)
-            else 0.7
-            if entity and full_own[-1] == full_wanted[-1]
-            else 0.1
-        )
-    overlap = len(shared) / len(set(full_own) | set(full_wanted))
-    return round(0.75 * overlap, 4) if entity else round(0.4 * overlap, 4)
+REASONS: dict[str, tuple[str, str]] = {
+    "identifier": ("it identifies the thing that is asked for", ""),
+    "named": ("names and descriptions say the same", ""),
+    "carried": ("the tool works on whatever it is given, and this is such a result", ""),
+    "resource": ("by their descriptions the one gives what the other takes", ""),
+    "pipe": ("many tools of the server pass this on", ""),
+    "told": ("the description of the parameter names the source", ""),
+    "circular": ("", "the source asks for the same thing itself"),
+    "echo": ("", "the result only says again what the call was asked with"),
+    "gap": ("", "another tool gives it better"),
+    "read_gap": ("", "it can be looked up instead"),
+    "home_gap": ("", "a tool of its own server gives it"),
+    "abroad_named": ("", "the tools are of different servers"),
+    "abroad_identifier": ("", "the tools are of different servers"),
+    "abroad_virtual": ("", "no schema says that the source gives it, and it is of another server"),
+    "source_searches": ("the source is a search", ""),
+    "source_creates_id": ("", "the source makes a new one"),
+    "source_creates": ("", "the source makes something else"),
+    "source_changes": ("", "the source changes something; its result is a receipt"),
+    "target_authenticates": ("", "the target asks for what a person knows of themselves"),
+    "target_reads": ("", "the target is itself a look-up"),
+    "named_for": ("the source is named for giving it", ""),
+    "oneself": ("", "it is about the person who asks"),
+    "new": ("", "the parameter names something that is not there yet"),
+    "optional": ("", "the parameter may be left out"),
+    "choice": ("", "the parameter is a choice: everybody can see what may stand there"),
+    "default": ("", "the parameter has a default"),
+    "control": ("", "the parameter says how to answer, not about what"),
+    "kinds_clash": ("", "the values are of different kinds"),
+    "types_differ": ("", "the types exclude one another"),
+    "receipt": ("", "the output only says how the call went"),
+    "cover": ("the source gives much of what the target requires", ""),
+    "back_cover": ("", "the target gives what the source requires"),
+    "backwards": ("", "the target gives the id that the source asks for: it comes first"),
+}
+"""Term to the half sentence that is said if it speaks for, or against, a link."""
+TOLD = 0.25
+"""Logarithm of odds that a term must bring to be told."""
 
 
-def _own_entity(output: SchemaField, parameter: SchemaField) -> bool:
-    """True if an identifier names the thing that the result is about.
+@dataclass(frozen=True)
+class Judged:
+    """One output of a tool against one parameter of another."""
 
-    A name without an entity (sku) says nothing of that; then the parameter's description is asked for the entity.
+    output: str
+    input: str
+    score: float
+    reasons: tuple[str, ...]
+    """Plain words, half sentences, the weightiest first."""
+
+
+def judge(
+    tools: Sequence[ToolSpec], source: str, target: str, model: LinkModel, similarity: Similarity | None = None
+) -> list[Judged]:
+    """Every output of a tool against every parameter of another, best first.
+
+    Args:
+        tools: The tools of both servers: a link is also judged by what else there is.
+        source: Full name of the giving tool.
+        target: Full name of the taking tool.
+        model: The score.
+        similarity: As in the build.
     """
-    entity = set(words(output.name)) - ID_WORDS - GENERIC
-    if not entity:
-        described = set(words(parameter.description))
-        return not described or bool(described & set(output.context))
-    return bool(entity & set(output.context))
+    ordered = by_server(tools)
+    table = build_table(ordered, similarity)
+    names = [tool.full_name for tool in ordered]
+    giver, taker = names.index(source), names.index(target)
+    o, p, features = link_features(table, *_with_context(table, giver, taker))
+    chosen = (table.outputs.tool[o] == giver) & (table.parameters.tool[p] == taker)
+    o, p, features = o[chosen], p[chosen], {name: values[chosen] for name, values in features.items()}
+    scores, parts = model.score(features), terms(features) * np.array([model.weights[name] for name in PRIOR])
+    found = [
+        Judged(
+            table.outputs.endpoints[o[row]].field.path,
+            table.parameters.endpoints[p[row]].field.path,
+            float(scores[row]),
+            _reasons(parts[row]),
+        )
+        for row in range(len(o))
+    ]
+    return sorted(
+        [*found, *_hopeless(table, giver, taker, found)], key=lambda pair: (-pair.score, pair.input, pair.output)
+    )
+
+
+def by_server(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The same tools, those of a server together, by name: the order in which they are given decides nothing."""
+    return sorted(tools, key=lambda tool: (tool.server, tool.name))
+
+
+def _with_context(table: Table, giver: int, taker: int) -> tuple[Any, Any]:
+    """All pairs of the two tools, among all candidates."""
+    o, p = home_pairs(table)
+    given, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
+    all_o = np.concatenate([o, np.repeat(given, len(taken))])
+    all_p = np.concatenate([p, np.tile(taken, len(given))])
+    both = np.unique(np.stack([all_p, all_o], 1), axis=0)
+    return both[:, 1], both[:, 0]
+
+
+def _reasons(parts: Any) -> tuple[str, ...]:
+    order = np.argsort(-np.abs(parts))
+    names = list(PRIOR)
+    told = [
+        REASONS[names[row]][int(parts[row] < 0)] for row in order if names[row] in REASONS and abs(parts[row]) >= TOLD
+    ]
+    return tuple(reason for reason in told if reason)
+
+
+def _hopeless(table: Table, giver: int, taker: int, found: Sequence[Judged]) -> list[Judged]:
+    """Pairs that were dropped before they were scored."""
+    known = {(pair.output, pair.input) for pair in found}
+    given, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
+    o, p = np.repeat(given, len(taken))[:CHUNK], np.tile(taken, len(given))[:CHUNK]
+    differ = fits(Pairs(table, o, p))["types_differ"]
+    return [
+        Judged(output, parameter, 0.0, ("the types exclude one another" if differ[row] else "nothing about them fits",))
+        for row in range(len(o))
+        if (
+            (output := table.outputs.endpoints[o[row]].field.path),
+            (parameter := table.parameters.endpoints[p[row]].field.path),
+        )
+        not in known
+    ]

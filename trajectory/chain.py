@@ -18,7 +18,8 @@ class Dependency(Frozen):
 
 
 class Chain(Record):
-    """Ordered tools of one environment in which every required internal parameter has an earlier producer."""
+    """Ordered tools, of one environment or of several, in which every required internal parameter has an earlier
+    producer. In a run, a chain across several is one of all of them joined, "bank+travel"."""
 
     PREFIX: ClassVar[str] = "chain"
 
@@ -33,3 +34,5 @@ class Chain(Record):
     sampler: JsonObject
     """The sampler's settings."""
     seed: int
+    servers: tuple[str, ...] | None = None
+    """The server of every step, if they are several; None if all are of `environment`."""

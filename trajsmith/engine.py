@@ -195,7 +195,7 @@ def _remaining(
         if source != journal.last_input:
             raise RunError(
                 f"stage {stage.name}: the run was changed by hand: input {journal.rows} was {journal.last_input} "
-                f"and is {source or 'missing'} now; start anew with --fresh"
+                f"and is {source or 'missing'} now, or trajsmith is another version; start anew with --fresh"
             )
     return pairs
 

@@ -77,6 +77,7 @@ async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], pro
     for name in names:
         inputs: Iterable[tuple[str, Any]] | None = None
         if name == "sample":
+            await world.prepare_graph()
             inputs = ChainPlan(world)
         elif name == "verify":
             inputs = Played(run)
@@ -99,7 +100,7 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
                 accepted = verdict.accepted
                 if accepted:
                     try:
-                        dataset.write(to_row(task, trajectory, verdict, world.places[trajectory.environment].spec))
+                        dataset.write(to_row(task, trajectory, verdict, world.place(trajectory.environment).spec))
                         tally.exported += 1
                     except Dropped as drop:
                         tally.refused[drop.reason] += 1
@@ -128,6 +129,7 @@ class Tally:
     def __init__(self, run: RunDirectory, config: RunConfig, world: World) -> None:
         self.run = run
         self.config = config
+        self.home = world.home
         self.isolation = {name: place.source.isolation for name, place in sorted(world.places.items())}
         self.exported = 0
         self.refused: Counter[str] = Counter()
@@ -147,7 +149,8 @@ class Tally:
         self.turns += len(trajectory.turns)
         for event in trajectory.events:
             self.calls += 1
-            self.coverage[trajectory.environment][event.tool] += 1
+            environment, tool = self.home(trajectory.environment, event.tool)
+            self.coverage[environment][tool] += 1
 
     def summary(self, export_seconds: float | None = None) -> Summary:
         """What was counted; with a line for the export only where there was one."""

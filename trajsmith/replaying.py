@@ -55,7 +55,7 @@ def _differs(run: RunDirectory, name: str, place: Place) -> bool:
 
 
 async def _one(world: World, task: Task, trajectory: Trajectory, report: ReplayReport) -> None:
-    async with world.places[trajectory.environment].session() as session:
+    async with world.place(trajectory.environment).session() as session:
         try:
             found = await replay(trajectory, world.state(task.initial_state), session)
         except EnvironmentFault as fault:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chatmodel.surface import clock_of
-from toolgraph import sample_chains
+from toolgraph import sample_across, sample_chains
 from trajectory import Chain, GroundedChain, Task, Trajectory, Verdict
 from trajsmith.engine import Stage
 from trajsmith.world import World
@@ -29,8 +29,12 @@ class ChainPlan:
 
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
         world = self.world
+        settings, seed = world.config.sample, world.config.seed
         states = {name: list(place.states) for name, place in world.places.items()}
-        chains = sample_chains(world.samplers(), states, world.config.sample, world.config.seed)
+        if settings.servers == 1:
+            chains = sample_chains(world.samplers(), states, settings, seed)
+        else:
+            chains = map(world.joined, sample_across(world.graph, settings, seed, states))
         return ((chain.id, chain) for chain in chains)
 
 
@@ -42,16 +46,16 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
         return (chain,)
 
     async def ground(chain: Chain) -> tuple[GroundedChain]:
-        async with world.places[chain.environment].session() as session:
+        async with world.place(chain.environment).session() as session:
             return (await world.grounder(chain.environment, chain.state).ground(chain, session),)
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
         state = world.state(grounded.initial_state)
-        async with world.places[grounded.environment].session() as session:
+        async with world.place(grounded.environment).session() as session:
             return (await world.writer(grounded.environment).write(grounded, state, session),)
 
     async def play(task: Task) -> tuple[Trajectory, ...]:
-        place = world.places[task.environments[0]]
+        place = world.place(task.environments[0])
         state = world.state(task.initial_state)
         played = []
         for candidate in range(config.play.candidates):
@@ -67,7 +71,7 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
     async def verify(pair: tuple[Task, Trajectory]) -> tuple[Verdict]:
         task, trajectory = pair
         state = world.state(task.initial_state)
-        async with world.places[trajectory.environment].session() as session:
+        async with world.place(trajectory.environment).session() as session:
             judge = verify_outside if task.variant == IMPORTED else verify_trajectory
             return (await judge(task, trajectory, state, session),)
 

@@ -3,16 +3,18 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from chatmodel import Wording
 from environments import EnvironmentSource, Session
 from environments.sources import open_source
-from grounding import Grounder
+from environments.together import PLUS, JoinedSource, Part, joined_name
+from grounding import Givers, Grounder
 from querygen import TaskWriter
-from toolgraph import GraphIndex, Sampler, ToolGraph, build_graph
+from toolgraph import GraphIndex, Link, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
-from trajectory import EnvironmentSpec, InputError, JsonObject, content_hash
+from toolgraph.evidence import Evidence, execute_all, schema_scores, with_evidence
+from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
 
@@ -47,6 +49,8 @@ class World:
         self.run = run
         self.places = places
         self.grounder = lru_cache(maxsize=256)(self._grounder)
+        self.givers = lru_cache(maxsize=64)(self._givers)
+        """Environment to what its part of the graph says of who gives which parameter."""
         self.state = lru_cache(maxsize=64)(run.get_state)
         """Initial state by hash; shared, so it must not be changed."""
 
@@ -81,28 +85,73 @@ class World:
             places[spec.name] = Place(source, spec, Wording(source.phrasebook, spec.tools), states)
         return cls(config, run, places)
 
+    async def prepare_graph(self) -> None:
+        """Build the tool graph, try its links by execution, and save it; one that the run has already stays.
+
+        An environment whose links cannot be tried is a finding of the graph.
+        """
+        if self.run.file(GRAPH).is_file():
+            return
+        settings, seed = self.config.graph, self.config.seed
+        similarity = embedding_similarity(settings.embedding) if settings.embedding else None
+        places = [self.places[name] for name in sorted(self.places)]
+        tools = [tool for place in places for tool in place.spec.tools]
+        graph = build_graph(tools, settings, similarity)
+        if settings.execution.calls:
+            scores = schema_scores(tools, settings, similarity)
+            executed = await execute_all([place.source for place in places], scores, settings.execution, seed)
+            graph = with_evidence(graph, Evidence(executed=executed), scores, settings)
+        graph.save(self.run.file(GRAPH))
+
     @cached_property
     def graph(self) -> ToolGraph:
-        """The tool graph; read from the run if it is there, built and saved if not."""
-        path = self.run.file(GRAPH)
-        if path.is_file():
-            return ToolGraph.load(path)
-        settings = self.config.graph
-        similarity = embedding_similarity(settings.embedding) if settings.embedding else None
-        tools = [tool for name in sorted(self.places) for tool in self.places[name].spec.tools]
-        graph = build_graph(tools, settings, similarity)
-        self.run.write_json(GRAPH, graph.model_dump(mode="json", exclude_none=True))
-        return graph
+        """The tool graph of the run, after `prepare_graph`."""
+        return ToolGraph.load(self.run.file(GRAPH))
+
+    @cache  # noqa: B019 - one World lives as long as its run
+    def place(self, name: str) -> Place:
+        """An environment of the run, or several of them played as one: "bank+travel"."""
+        if name in self.places:
+            return self.places[name]
+        source = JoinedSource([Part(self.places[one].source, self.places[one].spec) for one in name.split(PLUS)])
+        return Place(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
+
+    def home(self, environment: str, tool: str) -> tuple[str, str]:
+        """The environment that a call goes to, and the tool's name there."""
+        if environment in self.places:
+            return environment, tool
+        source = self.place(environment).source
+        return source.homes[tool] if isinstance(source, JoinedSource) else (environment, tool)
+
+    def joined(self, chain: Chain) -> Chain:
+        """A chain across servers as one on all its environments at once; others as they are. Stores its state."""
+        if chain.servers is None:
+            return chain
+        names = sorted(set(chain.servers))
+        states = {name: self.places[name].states for name in names}
+        state = {name: self.state(hashes[chain.index % len(hashes)]) for name, hashes in states.items()}
+        steps = zip(chain.servers, chain.tools, strict=True)
+        update = {
+            "environment": PLUS.join(names),
+            "tools": tuple(joined_name(server, tool) for server, tool in steps),
+            "state": self.run.put_state(state),
+            "servers": None,
+        }
+        return Chain(**{**dict(chain), **update})
 
     def samplers(self) -> dict[str, Sampler]:
         return {name: Sampler(GraphIndex(self.graph, name), self.config.sample) for name in self.places}
 
     def _grounder(self, environment: str, state: str) -> Grounder:
-        place = self.places[environment]
-        return Grounder(place.spec, self.state(state), place.wording.phrasebook, self.config.ground)
+        place = self.place(environment)
+        book, givers = place.wording.phrasebook, self.givers(environment)
+        return Grounder(place.spec, self.state(state), book, self.config.ground, givers)
+
+    def _givers(self, environment: str) -> Givers:
+        return givers_of(GraphIndex(self.graph, environment))
 
     def writer(self, environment: str) -> TaskWriter:
-        place = self.places[environment]
+        place = self.place(environment)
         return TaskWriter(place.spec, place.wording, self.config.write)
 
 
@@ -117,3 +166,15 @@ def _keep(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:
     elif run.read_json(file) != value:
         what = "words" if file.endswith(".phrases.json") else "code or schemas"
         raise InputError(f"environment {name}: its {what} changed since this run was started: start anew with --fresh")
+
+
+def givers_of(index: GraphIndex) -> Givers:
+    """Who gives each parameter: tools that only read first, then by how well the names fit."""
+    return {
+        key: [(source, link.output) for source, link in sorted(found, key=lambda pair: _first(index, *pair))]
+        for key, found in index.producers.items()
+    }
+
+
+def _first(index: GraphIndex, source: str, link: Link) -> tuple[bool, float, str]:
+    return source not in index.reads, -link.score, source

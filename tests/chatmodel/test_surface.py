@@ -130,3 +130,16 @@ def test_say(value: Any, said: str) -> None:
 )
 def test_filters(filtered: str, text: str) -> None:
     assert filtered == text
+
+
+@pytest.mark.parametrize(
+    ("state", "clock"),
+    [
+        ({"now": "2026-03-04T10:00:00", "bank": {"now": "2025-01-01"}}, datetime(2026, 3, 4, 10)),
+        ({"bank": {"cards": {}}, "travel": {"now": "2026-03-04"}, "shop": {"now": "2025-01-01"}}, date(2026, 3, 4)),
+        ({"cards": {"now": {}}, "notes": ["now"]}, date.min),
+    ],
+    ids=["its own", "the first part that has one", "none"],
+)
+def test_the_clock_of_a_state(state: dict[str, Any], clock: date) -> None:
+    assert surface.clock_of(state) == clock

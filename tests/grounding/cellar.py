@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, ToolResult, tool
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
-from trajectory import Actor, Chain, EnvironmentSpec, JsonObject, derive_seed
+from grounding.fields import input_fields, output_fields
+from grounding.names import is_identifier
+from trajectory import Actor, Chain, Dependency, EnvironmentSpec, JsonObject, derive_seed
 
 COLOURS = ("red", "green", "blue", "white", "black")
 
@@ -160,15 +161,24 @@ def cellar_state(boxes: int = 5) -> JsonObject:
     return CellarState(now=datetime(2026, 3, 2, 9), boxes=rows).model_dump(mode="json")
 
 
-def chain_of(*tools: str, seed: int = 0, sampler_of: Any = Cellar) -> Chain:
-    """A chain of these tools, with every dependency that the graph knows."""
-    spec = sampler_of.describe()
-    sampler = Sampler(GraphIndex(build_graph(spec.tools), spec.name), SampleSettings())
+def chain_of(*tools: str, seed: int = 0, environment: Any = Cellar) -> Chain:
+    """A chain of these tools; every id comes from each earlier tool that gives a field of its name."""
+    spec = environment.describe()
+    fields = {name: output_fields(spec.tool(name)) for name in tools}
+    dependencies = tuple(
+        Dependency(consumer=consumer, parameter=leaf.path, producer=producer, output=field.path)
+        for consumer, tool in enumerate(tools)
+        for leaf in input_fields(spec.tool(tool))
+        if is_identifier(leaf.name)
+        for producer in range(consumer - 1, -1, -1)
+        for field in fields[tools[producer]]
+        if field.name == leaf.name
+    )
     return Chain(
         index=seed,
         environment=spec.name,
         tools=tools,
-        dependencies=tuple(sampler.dependencies(list(tools))),
+        dependencies=dependencies,
         state="state",
         sampler={},
         seed=derive_seed("cellar", seed),

@@ -4,20 +4,19 @@ import random
 
 import pytest
 from cellar import Cellar, Restarting, cellar_state, chain_of
+from upheld import assert_provenance_is_right, assert_runs_again
 
 from chatmodel import Phrasebook
 from environments import NativeSession, Session, ToolResult
 from environments.library import library_environment, phrases_path
 from environments.native_source import library_source
-from grounding import Grounder, GroundSettings, is_empty, leaves, needed, resolve, selector_key
+from grounding import Grounder, GroundSettings, is_empty
 from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
 from trajectory import (
+    Actor,
     Chain,
     Dropped,
     EnvironmentFault,
-    EnvironmentSpec,
-    FromOutput,
-    FromUser,
     GroundedChain,
     JsonObject,
     state_digest,
@@ -45,36 +44,6 @@ async def ground(
 
 def called(grounded: GroundedChain) -> list[str]:
     return [call.tool for call in grounded.calls]
-
-
-async def assert_runs_again(grounded: GroundedChain, state: JsonObject, session: Session) -> None:
-    """The gold calls give the same results and state hashes from a fresh start."""
-    await session.reset(state)
-    for call, expected in zip(grounded.calls, grounded.states, strict=True):
-        before = await session.state_hash()
-        result = await session.call(call.tool, call.arguments, call.actor)
-        assert result == ToolResult(call.result)
-        assert await session.state_hash() == expected
-        assert call.effect == ("write" if expected != before else "read")
-
-
-def assert_provenance_is_right(grounded: GroundedChain, spec: EnvironmentSpec) -> None:
-    """Every value is what its provenance says, and the user knows what the user must say."""
-    known = {entry.key: entry.value for entry in grounded.known}
-    for number, call in enumerate(grounded.calls):
-        assert set(call.provenance) == set(call.arguments)
-        assert set(spec.tool(call.tool).required) <= set(call.arguments)
-        assert set(needed(call)) <= set(known)
-        for _, source, value in leaves(call):
-            if isinstance(source, FromUser):
-                assert known[source.known] == value
-            else:
-                assert isinstance(source, FromOutput)
-                assert source.call < number
-                assert resolve(source, grounded.calls[source.call].result) == value
-                for selector in source.selectors:
-                    if selector.how != "only":
-                        assert known[selector_key(source.call, selector)] == selector.value
 
 
 # Going back
@@ -107,6 +76,25 @@ async def test_a_session_without_checkpoints_starts_anew(seed: int) -> None:
     grounded = await ground("list_boxes", "get_key", "ring_bell", "open_door", seed=seed, session=session)
     assert called(grounded) == ["list_boxes", "get_key", "ring_bell", "open_door"]
     assert session.resets >= 2
+    await assert_runs_again(grounded, cellar_state(), open_cellar())
+
+
+class Clumsy(NativeSession):
+    """Foreign tools may begin before they refuse: here every refusal rings the bell."""
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        result = await super().call(tool, arguments, actor)
+        if not result.ok:
+            await super().call("ring_bell", {"song": "ding"})
+        return result
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_what_a_refused_call_left_behind_is_undone(seed: int) -> None:
+    session = Clumsy(Cellar, Cellar.describe())
+    grounded = await ground("list_boxes", "get_key", "open_door", seed=seed, session=session)
+    assert called(grounded) == ["list_boxes", "get_key", "open_door"]
+    assert grounded.calls[2].result["rings"] == 0
     await assert_runs_again(grounded, cellar_state(), open_cellar())
 
 

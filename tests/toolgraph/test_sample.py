@@ -1,45 +1,68 @@
 """Sampling: every required internal parameter has an earlier producer, whatever the graph looks like."""
 
 import random
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_graphs import tool
 
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, closure_depths, sample_chains
+from toolgraph import (
+    Edge,
+    GraphIndex,
+    Link,
+    ParameterNode,
+    Sampler,
+    SampleSettings,
+    ToolGraph,
+    closure_depths,
+    sample_chains,
+)
 from toolgraph.sample import Method
-from trajectory import Chain, InputError, ToolSpec
+from trajectory import Chain, InputError
 
 steady = settings(deadline=None, derandomize=True, max_examples=50)
 
-STRING = {"type": "string"}
 ENTITIES = ("order", "customer", "parcel", "invoice", "ticket", "coupon")
 METHODS = get_args(Method)
 
 
-def spec(name: str, needs: list[str], wants: list[str], gives: list[str], reads: bool) -> ToolSpec:
-    """A tool that needs and gives ids of entities."""
-    inputs = {f"{entity}_id": STRING for entity in (*needs, *wants)}
-    schema = {"type": "object", "properties": inputs, "required": [f"{entity}_id" for entity in needs]}
-    row = {f"{entity}_id": STRING for entity in gives}
-    output = {
-        "type": "object",
-        "properties": {"rows": {"type": "array", "items": {"type": "object", "properties": row}}},
-    }
-    return ToolSpec.model_validate(
-        {
-            "server": "s",
-            "name": name,
-            "inputSchema": schema,
-            "outputSchema": output,
-            "annotations": {"readOnlyHint": reads},
-        }
-    )
+@dataclass(frozen=True)
+class Told:
+    """A tool that needs and gives ids of entities: required, optional, and in its result."""
+
+    name: str
+    needs: list[str]
+    wants: list[str]
+    gives: list[str]
+    reads: bool
 
 
-def index_of(*tools: ToolSpec) -> GraphIndex:
-    return GraphIndex(build_graph(tools), "s")
+def spec(name: str, needs: list[str], wants: list[str], gives: list[str], reads: bool) -> Told:
+    return Told(name, needs, wants, gives, reads)
+
+
+def index_of(*tools: Told) -> GraphIndex:
+    """The graph in which an id goes from everybody who gives it to everybody who takes it; no matcher has a say."""
+    nodes = [
+        ParameterNode(tool=f"s.{one.name}", parameter=f"{what}_id", kind="internal", required=need, evidence=("told",))
+        for one in tools
+        for need, found in ((True, one.needs), (False, one.wants))
+        for what in found
+    ]
+    edges = []
+    for source in tools:
+        for target in tools:
+            both = sorted(set(source.gives) & {*target.needs, *target.wants} - {*source.needs, *source.wants})
+            if both and source is not target:
+                links = tuple(Link(output=f"$.rows[*].{what}_id", input=f"{what}_id", score=1.0) for what in both)
+                weight = 3 if set(both) & set(target.needs) else 2
+                ends = {"source": f"s.{source.name}", "target": f"s.{target.name}"}
+                edges.append(Edge(**ends, weight=weight, score=1.0, links=links, evidence=("told",)))
+    specs = tuple(tool("s", one.name, one.reads) for one in tools)
+    return GraphIndex(ToolGraph(tools=specs, parameters=tuple(nodes), edges=tuple(edges)), "s")
 
 
 def entities(most: int) -> st.SearchStrategy[list[str]]:
@@ -171,7 +194,7 @@ def test_weighted_walks_prefer_strong_edges() -> None:
 # Depths
 
 
-def ladder(rungs: int) -> list[ToolSpec]:
+def ladder(rungs: int) -> list[Told]:
     """Each tool needs what the one before gives."""
     first = spec("rung_0", [], [], [ENTITIES[0]], True)
     return [first, *(spec(f"rung_{n}", [ENTITIES[n - 1]], [], [ENTITIES[n]], True) for n in range(1, rungs))]
@@ -197,6 +220,17 @@ def test_an_environment_in_which_nothing_can_be_called() -> None:
     circle = (spec("a", ["order"], [], ["parcel"], True), spec("b", ["parcel"], [], ["order"], True))
     with pytest.raises(InputError, match="every one needs an id that no tool gives"):
         Sampler(index_of(*circle), SampleSettings())
+
+
+def test_a_guess_is_no_producer() -> None:
+    """An edge of weight 1 says that nothing better was found; a chain must not rely on it."""
+    index = index_of(spec("find", [], [], ["order"], True), spec("pay", ["order"], [], [], False))
+    nodes = (ParameterNode(tool="s.pay", parameter="order_id", kind="internal", required=True, evidence=("told",)),)
+    link = Link(output="$.text", input="order_id", score=0.1)
+    edge = Edge(source="s.find", target="s.pay", weight=1, score=0.1, links=(link,), evidence=("schema",))
+    graph = ToolGraph(tools=tuple(index.specs.values()), parameters=nodes, edges=(edge,))
+    assert Sampler(GraphIndex(graph, "s"), SampleSettings()).usable == ["find"]
+    assert Sampler(index, SampleSettings()).usable == ["find", "pay"]
 
 
 def test_tools_that_were_used_least_come_first() -> None:

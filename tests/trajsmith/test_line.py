@@ -52,6 +52,29 @@ def records(path):
     return {str(file.relative_to(path)): file.read_bytes() for file in [*files, path / "graph.json"]}
 
 
+# Chains across environments
+
+
+def test_chains_across_environments_are_played_and_replayed_as_any_other(trajsmith, tmp_path):
+    (tmp_path / "across.yaml").write_text(SMALL.replace("length: [4, 7]", "length: [4, 7], servers: 2"))
+    for name in ("one", "two"):
+        assert trajsmith("run", tmp_path / "across.yaml", "--run", tmp_path / name).code == 0
+    assert records(tmp_path / "one") == records(tmp_path / "two")
+    tasks = list(read_records(tmp_path / "one" / "tasks.jsonl", Task))
+    across = [task for task in tasks if task.environments == ("helpdesk+mobile_care",)]
+    assert 2 <= len(across) < len(tasks)
+    for task in across:
+        names = {call.tool.split("__")[0] for turn in task.turns for call in turn.gold_calls}
+        assert names == {"helpdesk", "mobile_care"}
+        assert "## helpdesk" in task.policy and "## mobile_care" in task.policy
+    summary = Summary(**orjson.loads((tmp_path / "one" / "summary.json").read_bytes()))
+    assert summary.funnel["accepted"] >= 10
+    assert summary.environments["helpdesk+mobile_care"] >= len(across) - 2
+    assert summary.coverage.keys() == {"helpdesk", "mobile_care"}
+    assert all("__" not in tool for found in summary.coverage.values() for tool in found)
+    assert trajsmith("replay", tmp_path / "one").code == 0
+
+
 # One seed, one result
 
 

@@ -1,0 +1,105 @@
+"""BFCL's multi-turn environments as sessions, from a checkout that holds their classes; nothing of them ships here.
+
+They are plain Python objects, so a checkpoint is a copy of them. Only the benchmark runs them, in its own process.
+"""
+
+import copy
+import hashlib
+import importlib
+import json
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from environments import ToolResult
+from trajectory import Actor, EnvironmentSpec, JsonObject, ToolSpec
+
+MODULES = {
+    "GorillaFileSystem": "gorilla_file_system",
+    "MessageAPI": "message_api",
+    "TwitterAPI": "posting_api",
+    "TicketAPI": "ticket_api",
+    "TradingBot": "trading_bot",
+    "TravelAPI": "travel_booking",
+    "VehicleControlAPI": "vehicle_control",
+}
+"""MathAPI is left out: it holds no state and looks nothing up."""
+
+
+def classes(checkout: Path) -> dict[str, type]:
+    """The environments' classes, by server.
+
+    Args:
+        checkout: The folder that holds `bfcl_env/bfcl_envs`.
+    """
+    sys.path.insert(0, str(checkout))
+    package = types.ModuleType("bfcl_env")
+    package.__path__ = [str(checkout / "bfcl_env")]
+    sys.modules["bfcl_env"] = package
+    found = {}
+    for server, module in MODULES.items():
+        loaded = importlib.import_module(f"bfcl_env.bfcl_envs.{module}")
+        found[server] = vars(loaded)[server]
+    return found
+
+
+class BfclSession:
+    """All servers of a task in one session."""
+
+    def __init__(self, found: Mapping[str, type], tools: list[ToolSpec]) -> None:
+        self.classes = found
+        self.home = {tool.name: tool.server for tool in tools}
+        self.spec = EnvironmentSpec(
+            name="bfcl", version="", description="", tools=tuple(tools), source="python: BFCL multi-turn"
+        )
+        self.playing: dict[str, Any] = {}
+
+    async def reset(self, state: JsonObject) -> None:
+        self.playing = {}
+        for server, cls in self.classes.items():
+            self.playing[server] = cls()
+            self.playing[server]._load_scenario(copy.deepcopy(state.get(server, {})))
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        if self.home[tool] not in self.playing:
+            return ToolResult.refusal("unknown_tool", f"{tool} is not played here")
+        method = getattr(self.playing[self.home[tool]], tool)  # the name is one of the set's tools
+        try:
+            content = json.loads(json.dumps(method(**arguments), default=str))
+        except Exception as error:  # noqa: BLE001 - BFCL's tools raise anything on odd arguments, and it counts as refused
+            return ToolResult.refusal("refused", f"{type(error).__name__}: {error}")
+        if isinstance(content, dict) and "error" in content:
+            return ToolResult(content, "refused")
+        return ToolResult(content)
+
+    async def snapshot(self) -> JsonObject:
+        return {"digest": await self.state_hash()}
+
+    async def state_hash(self) -> str:
+        return hashlib.sha256(json.dumps(_plain(self.playing, set()), default=str).encode()).hexdigest()
+
+    async def checkpoint(self) -> Any:
+        return copy.deepcopy(self.playing)
+
+    async def rollback(self, checkpoint: Any) -> None:
+        self.playing = copy.deepcopy(checkpoint)
+
+    async def close(self) -> None:
+        self.playing = {}
+
+
+def _plain(node: Any, around: set[int]) -> Any:
+    """Objects as what they hold; files know the folder around them, which is not gone into again."""
+    if isinstance(node, str | int | float | bool | None):
+        return node
+    if id(node) in around:
+        return "around"
+    around = around | {id(node)}
+    if isinstance(node, dict):
+        return {str(key): _plain(value, around) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [_plain(value, around) for value in node]
+    held = getattr(node, "__dict__", None)  # anything else that BFCL keeps: a generator of random numbers, a date
+    return str(type(node)) if held is None else _plain(held, around)

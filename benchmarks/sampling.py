@@ -1,0 +1,230 @@
+"""Chains of eight tools: can they be called, does a tool stand twice, and what does one cost?
+
+    .venv/bin/python benchmarks/sampling.py                          # 842, 5,376 and 35,000 tools, some minutes
+    .venv/bin/python benchmarks/sampling.py --sizes 842 --chains 500
+    .venv/bin/python benchmarks/sampling.py --envfactory ../EnvFactory    # its tools, and its own samplers, too
+    .venv/bin/python benchmarks/sampling.py --dials                  # what each setting does to chains, by the library
+
+The tools are real ones, from the lists in the shared data (`TRAJSMITH_DATA`, or ../shared/data); beyond these come
+copies under other server names. With a checkout of EnvFactory, its published samplers draw from the same graph as ours.
+Every list is a process of its own. CPU is user plus system time; a chain's cost holds its random generator and the list
+of its dependencies, and not the building of graph and index, which are told apart.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from typing import Any, get_args
+
+from _toolgraph_sets import data_folder, read_tools
+from _toolgraph_theirs import Draw, published_samplers, published_tools
+from rich.console import Console
+from rich.table import Table
+
+from environments.library import library_environment, library_names
+from toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
+from toolgraph.settings import Method
+from toolgraph.shape import ChainShape, chain_shape
+from trajectory import ToolSpec
+
+SIZES = (842, 5376, 35000)
+LENGTH = 8
+EXTRAS: dict[str, dict[str, Any]] = {
+    "topology, 3 servers": {"servers": 3},
+    "topology, difficulty 0.5": {"difficulty": 0.5},
+    "topology, 20 % repeats": {"repeats": 0.2},
+}
+SHARES = ("servers", "strong", "weak", "independent", "writes", "branches", "joins", "repeats")
+WAYS: dict[str, dict[str, Any]] = {**{method: {"method": method} for method in get_args(Method)}, **EXTRAS}
+
+Measured = dict[str, Any]
+
+
+def real_tools() -> Iterator[ToolSpec]:
+    """Environments with outputs first, then servers as they are found, then long lists of single functions."""
+    data = data_folder()
+    sets, lists = sorted(data.glob("sets/*/tools.jsonl")), sorted(data.glob("scale/*.tools.jsonl"))
+    for path in (*sets, *sorted(lists, key=lambda path: "_functions" in path.name)):
+        yield from read_tools(path)
+
+
+def some_tools(count: int) -> list[ToolSpec]:
+    """The first `count` tools with different names; copies under other server names beyond the last."""
+    found = {tool.full_name: tool for tool in real_tools()}
+    if not found:
+        raise SystemExit(f"no tools under {data_folder()}: set TRAJSMITH_DATA")
+    tools = list(found.values())
+    for copy in range(1, -(-count // len(tools))):
+        tools += [tool.model_copy(update={"server": f"{tool.server} {copy}"}) for tool in found.values()]
+    return tools[:count]
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def clocked(work: Any) -> tuple[Any, float]:
+    """The result, and CPU seconds."""
+    before = cpu()
+    return work(), cpu() - before
+
+
+def measure(tools: list[ToolSpec], chains: int, checkout: Path | None) -> Measured:
+    """Build, store, load, index, draw; with a checkout, by EnvFactory's code too."""
+    graph, build = clocked(lambda: build_graph(tools))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.json.gz"
+        _, save = clocked(lambda: graph.save(path))
+        packed = path.stat().st_size
+        del graph
+        graph, load = clocked(lambda: ToolGraph.load(path))
+    index, indexing = clocked(lambda: GraphIndex(graph))
+    ways = {name: draws(index, wanted, chains) for name, wanted in WAYS.items()}
+    if checkout is not None:
+        for name, draw in published_samplers(checkout, graph, LENGTH).items():
+            ways[name] = published(index, draw, chains)
+    found = {
+        "tools": len(graph.tools),
+        "edges": len(graph.edges),
+        "links": sum(len(edge.links) for edge in graph.edges),
+        "build": build,
+        "save": save,
+        "load": load,
+        "index": indexing,
+        "packed": packed,
+        "ways": ways,
+        "records": records(graph, chains),
+    }
+    return {**found, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def draws(index: GraphIndex, wanted: dict[str, Any], chains: int) -> Measured:
+    """Draw by one method and look at the chains."""
+    sampler, start = clocked(
+        lambda: Sampler(index, SampleSettings.model_validate({"length": (LENGTH, LENGTH), **wanted}))
+    )
+    for seed in range(200):
+        sampler.draw(random.Random(-seed))
+    drawn, seconds = clocked(lambda: [sampler.draw(random.Random(seed)) for seed in range(chains)])
+    shapes = [chain_shape(index, *chain) for chain in drawn]
+    return {**looks(shapes), "start": start, "microseconds": 1e6 * seconds / chains, "used": len(sampler.used)}
+
+
+def published(index: GraphIndex, draw: Draw, chains: int) -> Measured:
+    """The same by code of others; its chains may touch several servers."""
+    reader = Sampler(index, SampleSettings(servers=2))
+    drawn, seconds = clocked(lambda: [draw(seed) for seed in range(chains)])
+    shapes = [chain_shape(index, chain, reader.dependencies(chain)) for chain in drawn]
+    used = len({tool for chain in drawn for tool in chain})
+    return {**looks(shapes), "microseconds": 1e6 * seconds / chains, "used": used}
+
+
+def looks(shapes: list[ChainShape]) -> Measured:
+    """What chains look like, on average."""
+    return {
+        "closed": mean(shape.open_needs == 0 for shape in shapes),
+        "doubled": mean(shape.repeats > 0 for shape in shapes),
+        "exact": mean(shape.length == LENGTH for shape in shapes),
+        **{name: mean(getattr(shape, name) for shape in shapes) for name in ChainShape.__dataclass_fields__},
+    }
+
+
+def records(graph: ToolGraph, chains: int) -> Measured:
+    """The same as finished records, ids included."""
+    wanted = SampleSettings(count=chains + 200, length=(LENGTH, LENGTH))
+    stream = sample_across(graph, wanted, 0)
+    for _ in range(200):
+        next(stream)
+    _, seconds = clocked(lambda: deque(stream, maxlen=0))
+    return {"microseconds": 1e6 * seconds / chains}
+
+
+DIALS: tuple[dict[str, Any], ...] = (
+    {},
+    *({"difficulty": level} for level in (0.0, 0.5, 1.0)),
+    *(
+        {name: share}
+        for name in ("weak", "independent", "writes", "branching", "joins", "repeats")
+        for share in (0, 0.8)
+    ),
+)
+
+
+def dials(chains: int) -> Table:
+    """What every setting does to chains of the bundled environments."""
+    tools = [tool for name in library_names() for tool in library_environment(name).describe().tools]
+    index = GraphIndex(build_graph(tools))
+    table = Table(
+        "setting", "tools", *SHARES, title=f"{len(tools)} tools of {len(library_names())} bundled environments"
+    )
+    for wanted in DIALS:
+        settings = SampleSettings.model_validate({"length": (4, 12), "servers": 3, **wanted})
+        sampler = Sampler(index, settings)
+        shapes = [chain_shape(index, *sampler.draw(random.Random(seed))) for seed in range(chains)]
+        cells = (f"{mean(getattr(shape, name) for shape in shapes):.1f}" for name in ("length", *SHARES))
+        table.add_row(", ".join(f"{name} {value}" for name, value in wanted.items()) or "none", *cells)
+    return table
+
+
+def show(found: dict[str, Measured], out: Console) -> None:
+    cost = Table(
+        "tools", "edges", "links", "build s", "save s", "load s", "index s", "file MB", "peak MiB", title="Once"
+    )
+    for one in found.values():
+        seconds = (f"{one[name]:.1f}" for name in ("build", "save", "load", "index"))
+        sizes = (f"{one['packed'] / 1e6:.1f}", f"{one['memory']:.0f}")
+        cost.add_row(f"{one['tools']:,}", f"{one['edges']:,}", f"{one['links']:,}", *seconds, *sizes)
+    out.print(cost)
+    for name, one in found.items():
+        table = Table(
+            *("sampler", "closed", "with a tool twice", "8 tools long", "tools used", "servers", "strong", "weak"),
+            *("independent", "branches", "joins", "CPU us per chain"),
+            title=f"Chains of {LENGTH}, {name}",
+        )
+        for kind, way in one["ways"].items():
+            shares = (f"{100 * way[key]:.1f} %" for key in ("closed", "doubled", "exact"))
+            shape = (f"{way[key]:.1f}" for key in ("servers", "strong", "weak", "independent", "branches", "joins"))
+            table.add_row(kind, *shares, f"{way['used']:,}", *shape, f"{way['microseconds']:.0f}")
+        out.print(table)
+        out.print(f"topology as finished records: {one['records']['microseconds']:.0f} us per chain")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--chains", type=int, default=2000)
+    parser.add_argument("--envfactory", type=Path, help="a checkout of EnvFactory")
+    parser.add_argument("--dials", action="store_true", help="only what each setting does to chains")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.dials:
+        Console(width=140).print(dials(wanted.chains))
+        return
+    if wanted.one is not None:
+        theirs = published_tools(wanted.envfactory) if wanted.one == "theirs" else None
+        checkout = wanted.envfactory if theirs else None
+        sys.stdout.write(json.dumps(measure(theirs or some_tools(int(wanted.one)), wanted.chains, checkout)))
+        return
+    found = {}
+    more = [] if wanted.envfactory is None else ["--envfactory", str(wanted.envfactory)]
+    for one in (*(["theirs"] if more else []), *map(str, wanted.sizes)):
+        command = [sys.executable, __file__, "--one", one, "--chains", str(wanted.chains), *more]
+        measured = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        found[f"{measured['tools']:,} tools" + (" of EnvFactory" if one == "theirs" else "")] = measured
+    if wanted.json is not None:
+        wanted.json.write_text(json.dumps(found, indent=2))
+    show(found, Console(width=180))
+
+
+if __name__ == "__main__":
+    main()

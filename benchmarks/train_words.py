@@ -1,0 +1,91 @@
+"""Make toolgraph/data/words.npz: how common words are among tools, and a vector of each by the company it keeps.
+
+    python benchmarks/train_words.py
+
+Reads the public lists of tools in the folder `scale` of the shared data (no gold anywhere). Company: words of one
+field's name and description, and of one tool's. Needs scipy.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _toolgraph_sets import data_folder, read_tools
+from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.linalg import svds
+
+from grounding.fields import input_fields, output_fields
+from toolgraph.lexicon import telling
+from toolgraph.words import DIMENSIONS
+
+RAREST = 6
+"""Documents that a word must be in."""
+LONGEST = 24
+"""Words of a text that count."""
+FIELDS = 60
+"""Fields of a tool that count."""
+TARGET = Path(__file__).parents[1] / "toolgraph" / "data" / "words.npz"
+
+Document = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def documents() -> list[Document]:
+    """Each distinct tool once: its words, and those of each of its fields."""
+    found: dict[tuple[str, str], Document] = {}
+    for path in sorted((data_folder() / "scale").glob("*.tools.jsonl")):
+        for tool in read_tools(path):
+            fields = [*input_fields(tool), *output_fields(tool)][:FIELDS]
+            texts = [telling(f"{field.name} {field.description}") for field in fields]
+            found[tool.name, tool.description] = (telling(f"{tool.name} {tool.description}"), texts)
+    return list(found.values())
+
+
+def company(found: Iterable[Document], index: dict[str, int]) -> Any:
+    """Sparse symmetric counts; a field's words are nearer company than a tool's."""
+    rows: list[int] = []
+    columns: list[int] = []
+    counts: list[float] = []
+    for whole, fields in found:
+        for text, weight in ((whole, 1.0), *((field, 2.0) for field in fields)):
+            ids = list(dict.fromkeys(index[word] for word in text[:LONGEST] if word in index))
+            for one in ids:
+                others = [other for other in ids if other != one]
+                rows += [one] * len(others)
+                columns += others
+                counts += [weight / len(text) ** 0.5] * len(others)
+    return coo_matrix((counts, (rows, columns)), shape=(len(index), len(index))).tocsr()
+
+
+def vectors(counts: Any) -> Any:
+    """Truncated SVD of positive pointwise mutual information (context smoothed by 0.75), rows of length one."""
+    total, sums = counts.sum(), np.asarray(counts.sum(1)).ravel()
+    cells = counts.tocoo()
+    expected = sums[cells.row] * sums[cells.col] ** 0.75 * total**0.25
+    information = np.log(np.maximum(cells.data * total / expected, 1e-9))
+    positive = information > 0
+    matrix = csr_matrix((information[positive], (cells.row[positive], cells.col[positive])), shape=counts.shape)
+    left, strength, _ = svds(matrix, k=DIMENSIONS, random_state=0)
+    found = left * np.sqrt(strength)
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+
+
+def main() -> None:
+    found = documents()
+    frequency = Counter(word for whole, fields in found for word in {*whole, *(w for field in fields for w in field)})
+    vocabulary = sorted((w for w, count in frequency.items() if count >= RAREST), key=lambda w: (-frequency[w], w))
+    counts = company(found, {word: row for row, word in enumerate(vocabulary)})
+    stored = np.clip(np.round(vectors(counts) * 127), -127, 127).astype(np.int8)
+    np.savez_compressed(
+        TARGET,
+        vectors=stored,
+        df=np.array([frequency[word] for word in vocabulary], np.int32),
+        words=np.array("\n".join(vocabulary)),
+        docs=len(found),
+    )
+    print(f"{len(found)} tools, {len(vocabulary)} words, {TARGET.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

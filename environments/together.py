@@ -1,0 +1,194 @@
+"""Several environments played as one: an agent with the tools of all of them, a user with errands in each.
+
+The state is `{environment: its state}`, a tool is `environment__tool`, and the policy has a section for each. Every
+call goes to the session of its environment; sessions do not know of each other.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from chatmodel import Phrasebook
+from chatmodel.phrasebook import EntityPhrases, ParameterPhrases, ToolPhrases
+from environments.replaying import Replaying
+from environments.session import Checkpointed, EnvironmentSource, Session, ToolResult
+from trajectory import Actor, EnvironmentSpec, InputError, JsonObject, content_hash
+
+PLUS = "+"
+"""Between the names of environments, in the name of all together."""
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST = 64
+"""Characters of a tool's name that endpoints take."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the environments."""
+
+    source: EnvironmentSource
+    spec: EnvironmentSpec
+
+
+def joined_name(environment: str, tool: str) -> str:
+    """What a tool is called among those of several environments: letters, digits, _ and - only."""
+    return f"{_ODD.sub('_', environment)}__{tool}"
+
+
+class JoinedSource:
+    """Sessions of several environments at once."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Parts are taken in the order of their names, so that the same ones are the same environment.
+
+        Raises:
+            InputError: Two tools would get one name, or one too long for endpoints.
+        """
+        self.parts = sorted(parts, key=lambda part: part.spec.name)
+        self.homes: dict[str, tuple[str, str]] = {}
+        """Tool to its environment and its name there."""
+        for part in self.parts:
+            for tool in part.spec.tools:
+                name = joined_name(part.spec.name, tool.name)
+                if name in self.homes or len(name) > _LONGEST:
+                    why = "is there twice" if name in self.homes else f"is longer than {_LONGEST} characters"
+                    raise InputError(
+                        f"chains across {self.name}: the tool {name} {why}: shorten the environments' names, or set "
+                        "sample.servers to 1"
+                    )
+                self.homes[name] = part.spec.name, tool.name
+        self.joined = self._joined_spec()
+        """The spec of all together."""
+
+    @property
+    def name(self) -> str:
+        return PLUS.join(part.spec.name for part in self.parts)
+
+    @property
+    def isolation(self) -> str:
+        return ", ".join(dict.fromkeys(part.source.isolation for part in self.parts))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(note for part in self.parts for note in part.source.notes)
+
+    @property
+    def phrasebook(self) -> Phrasebook:
+        return _joined_words(self.parts)
+
+    async def spec(self) -> EnvironmentSpec:
+        return self.joined
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        found = {part.spec.name: await part.source.states(seed) for part in self.parts}
+        most = max(map(len, found.values()))
+        return [{name: states[number % len(states)] for name, states in found.items()} for number in range(most)]
+
+    async def open(self) -> Session:
+        async with AsyncExitStack() as stack:
+            sessions = {}
+            for part in self.parts:
+                session = sessions[part.spec.name] = await part.source.open()
+                stack.push_async_callback(session.close)
+            return JoinedSession(self.joined, sessions, self.homes, stack.pop_all())
+
+    def _joined_spec(self) -> EnvironmentSpec:
+        tools = tuple(
+            tool.model_copy(update={"name": joined_name(part.spec.name, tool.name), "server": self.name})
+            for part in self.parts
+            for tool in part.spec.tools
+        )
+        policies = (f"## {part.spec.name}\n\n{part.spec.policy}" for part in self.parts if part.spec.policy)
+        schemas = {part.spec.name: part.spec.state_schema for part in self.parts}
+        return EnvironmentSpec(
+            name=self.name,
+            version=content_hash({part.spec.name: part.spec.version for part in self.parts}),
+            description=" ".join(part.spec.description for part in self.parts if part.spec.description),
+            policy="\n\n".join(policies),
+            tools=tools,
+            state_schema={"type": "object", "properties": schemas, "required": list(schemas)},
+            source=f"joined:{self.name}",
+            can_restore=all(part.spec.can_restore for part in self.parts),
+        )
+
+
+class JoinedSession:
+    """One play of several environments; it can go back if each of them can, and also if one cannot."""
+
+    def __init__(
+        self,
+        spec: EnvironmentSpec,
+        sessions: dict[str, Session],
+        homes: dict[str, tuple[str, str]],
+        stack: AsyncExitStack,
+    ) -> None:
+        self.spec = spec
+        self._homes = homes
+        self._sessions: dict[str, Any] = {
+            name: session if isinstance(session, Checkpointed) else Replaying(session)
+            for name, session in sessions.items()
+        }
+        self._stack = stack
+
+    async def reset(self, state: JsonObject) -> None:
+        for name, session in self._sessions.items():
+            await session.reset(state[name])
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        if tool not in self._homes:
+            return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
+        environment, name = self._homes[tool]
+        result: ToolResult = await self._sessions[environment].call(name, arguments, actor)
+        return result
+
+    async def snapshot(self) -> JsonObject:
+        return {name: await session.snapshot() for name, session in self._sessions.items()}
+
+    async def state_hash(self) -> str:
+        return content_hash(await self.snapshot())
+
+    async def checkpoint(self) -> dict[str, Any]:
+        return {name: await session.checkpoint() for name, session in self._sessions.items()}
+
+    async def rollback(self, checkpoint: dict[str, Any]) -> None:
+        for name, session in self._sessions.items():
+            await session.rollback(checkpoint[name])
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+
+def _joined_words(parts: Sequence[Part]) -> Phrasebook:
+    """The words of all. Where two speak differently of one parameter or thing, each tool keeps its own words for its
+    parameters, and the thing is called by its name."""
+    books = [(part, part.source.phrasebook) for part in parts]
+    tools: dict[str, ToolPhrases] = {}
+    parameters: dict[str, ParameterPhrases] = {}
+    things: dict[str, EntityPhrases] = {}
+    clash: set[str] = set()
+    for part, book in books:
+        tools.update({joined_name(part.spec.name, name): words for name, words in book.tools.items()})
+        parameters.update(_parameters(part, book))
+        for name, words in book.entities.items():
+            if things.setdefault(name, words) != words:
+                clash.add(name)
+    return Phrasebook(
+        roles=tuple(dict.fromkeys(role for _, book in books for role in book.roles)),
+        scenarios=tuple(text for _, book in books for text in book.scenarios),
+        name_from=tuple(f"{part.spec.name}.{path}" for part, book in books for path in book.name_from),
+        tools=tools,
+        parameters=parameters,
+        entities={name: words for name, words in things.items() if name not in clash},
+    )
+
+
+def _parameters(part: Part, book: Phrasebook) -> dict[str, ParameterPhrases]:
+    """Words by "tool.parameter", so that environments keep theirs; those of fields of results by their plain name."""
+    found = {}
+    for tool in part.spec.tools:
+        for name in tool.parameters:
+            words = book.parameters.get(f"{tool.name}.{name}") or book.parameters.get(name)
+            if words is not None:
+                found[f"{joined_name(part.spec.name, tool.name)}.{name}"] = words
+    return found | {name: words for name, words in book.parameters.items() if "." not in name}

@@ -1,0 +1,123 @@
+"""Grounding of chains: search, and repair of chains that a state does not allow as they are."""
+
+import heapq
+import random
+from collections.abc import Sequence
+
+from chatmodel import Phrasebook
+from environments import Session
+from grounding.assign import Assigner
+from grounding.known import collect_known
+from grounding.lessons import Lessons
+from grounding.repair import Givers, helpers, repaired
+from grounding.rewind import Rewindable, rewindable
+from grounding.search import Draft, Search
+from grounding.settings import GroundSettings
+from grounding.values import ValuePool
+from trajectory import Chain, Dropped, EnvironmentSpec, GroundedChain, JsonObject, derive_seed
+
+DEEPEST = 4
+"""Tools that are put before the steps of one chain at most."""
+FEWER = 0.75
+"""Factor on the score of a repair for each tool that is in the chain already for its sake."""
+
+
+class Grounder:
+    """Grounds chains of one environment on one initial state."""
+
+    def __init__(
+        self,
+        spec: EnvironmentSpec,
+        state: JsonObject,
+        phrasebook: Phrasebook,
+        settings: GroundSettings,
+        givers: Givers | None = None,
+    ) -> None:
+        """`givers` is what the graph knows of who gives which parameter; repairs need it to find producers."""
+        self.spec = spec
+        self.state = state
+        self.settings = settings
+        self.tools = {tool.name: tool for tool in spec.tools}
+        pool = ValuePool(state)
+        self.assigner = Assigner(self.tools, pool, phrasebook, settings.optional, state, settings.rows)
+        self.phrasebook = phrasebook
+        self.givers: Givers = givers or {}
+
+    async def ground(self, chain: Chain, session: Session, lessons: Lessons | None = None) -> GroundedChain:
+        """Run a chain; the session is reset first.
+
+        Args:
+            lessons: What other searches in this environment have taught; this one adds to it. Left out, a chain is
+                grounded the same way whatever was grounded before.
+
+        Raises:
+            Dropped: Too few steps of the chain could be called.
+            EnvironmentFault: The environment broke.
+        """
+        lessons = lessons if lessons is not None else Lessons()
+        place, spent = rewindable(session), 0
+        best, spent = await self._search(Draft(chain), place, lessons, spent, 0)
+        waiting: list[tuple[float, int, Draft]] = []
+        number = tried = 0
+        latest = best
+        while len(best.calls()) < self._wanted(chain) and tried < self.settings.repairs:
+            for score, plan in self._repairs(chain, latest):
+                number += 1
+                heapq.heappush(waiting, (-score, number, plan))
+            if not waiting or spent >= self.settings.budget:
+                break
+            tried += 1
+            latest, spent = await self._search(heapq.heappop(waiting)[2], place, lessons, spent, tried)
+            if _worth(latest, chain) > _worth(best, chain):
+                best = latest
+        return self._result(chain, best, spent)
+
+    def _wanted(self, chain: Chain) -> int:
+        return min(self.settings.min_calls, len(chain.tools))
+
+    async def _search(
+        self, draft: Draft, session: Rewindable, lessons: Lessons, spent: int, number: int
+    ) -> tuple[Search, int]:
+        seed = draft.chain.seed
+        seed = derive_seed(seed, "ground") if not number else derive_seed(seed, "ground", number)
+        search = Search(self, draft, session, lessons, self.settings.budget - spent, random.Random(seed))
+        await search.run()
+        return search, spent + search.attempts
+
+    def _repairs(self, asked: Chain, search: Search) -> Sequence[tuple[float, Draft]]:
+        """Chains with one more tool before the first step that failed, with how promising each is."""
+        added = len(search.chain.tools) - len(asked.tools)
+        if not search.skipped or added >= DEEPEST:
+            return ()
+        failure = search.failures.get(search.skipped[0])
+        if failure is None:
+            return ()
+        empty = failure.fruitless > 0 or bool(failure.unmet)
+        return [
+            (score * FEWER**added, repaired(search.draft, failure.step, tool, self.givers))
+            for score, tool in helpers(search.chain, failure, self.tools, self.givers, empty)
+        ]
+
+    def _result(self, chain: Chain, search: Search, attempts: int) -> GroundedChain:
+        calls = tuple(search.calls())
+        left_out = [search.chain.tools[step] for step in search.skipped]
+        if len(calls) < self.settings.min_calls or not _worth(search, chain)[0]:
+            missing = ", ".join(left_out[:4])
+            raise Dropped("too_few_calls", f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}")
+        return GroundedChain(
+            chain_id=chain.id,
+            environment=chain.environment,
+            initial_state=chain.state,
+            calls=calls,
+            states=tuple(frame.state for frame in search.frames),
+            known=collect_known(calls, self.tools, self.phrasebook),
+            skipped=tuple(tool for tool in left_out if tool in chain.tools),
+            attempts=attempts,
+            seed=chain.seed,
+        )
+
+
+def _worth(search: Search, asked: Chain) -> tuple[int, int]:
+    """Steps of the chain that were made, and how few were added for their sake."""
+    made = [call.tool for call in search.calls()]
+    return sum(tool in made for tool in dict.fromkeys(asked.tools)), -len(made)

@@ -1,0 +1,207 @@
+"""All ways to fill the arguments of one call, and one of them drawn at random."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from grounding.lessons import Lessons
+from trajectory import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
+
+EVERY = "[*]"
+BLAME = 0.15
+"""Factor on the weight of a value after a refusal."""
+TOGETHER = 0.75
+"""Share of wide draws that take the values of one row of the state."""
+WIDE_SHARE = 0.3
+"""Probability of an optional argument in wide draws."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to fill a leaf."""
+
+    value: Any
+    source: FromUser | FromOutput | Constant
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Arguments of a call, and where each of them comes from."""
+
+    arguments: JsonObject
+    provenance: dict[str, Provenance]
+    leaves: dict[str, Any]
+    """Leaf path to value."""
+
+
+@dataclass
+class Wide:
+    """The second look: everything that leaves might take, and rows of the state that fit several of them."""
+
+    options: dict[str, list[Option]] = field(default_factory=dict)
+    rows: list[tuple[float, dict[str, Option]]] = field(default_factory=list)
+
+
+class Plan:
+    """All ways to fill the leaves of one call at one point of the search; `draw` combines them at random."""
+
+    def __init__(
+        self,
+        tool: str,
+        required: Mapping[str, list[Option]],
+        optional: Mapping[str, list[Option]],
+        rows: list[dict[str, Option]],
+        share: float,
+        lessons: Lessons,
+        containers: Sequence[str] = (),
+        most_rows: int = 1,
+    ) -> None:
+        """`containers` are required arguments of whose leaves none is required; `most_rows` is for lists of objects."""
+        self.tool = tool
+        self.required = required
+        self.optional = optional
+        self.rows = rows
+        self.share = share
+        self.lessons = lessons
+        self.containers = containers
+        self.most_rows = most_rows
+        self.wide: Wide | None = None
+        self.refused: dict[tuple[str, str], float] = {}
+        """(leaf, value) to the factor that its weight has lost by refusals."""
+
+    @property
+    def unmet(self) -> list[str]:
+        """Required leaves that have no value at all."""
+        return [path for path, options in self.required.items() if not options and not self._wide(path)]
+
+    @property
+    def possible(self) -> bool:
+        """False if a required leaf has no value at all."""
+        return not self.unmet
+
+    def near(self, path: str) -> list[Option]:
+        """The likely ways to fill a leaf."""
+        return self.required.get(path) or self.optional.get(path) or []
+
+    def _wide(self, path: str) -> list[Option]:
+        return self.wide.options.get(path, []) if self.wide is not None else []
+
+    def draw(self, rng: random.Random) -> Assignment:
+        """One random assignment; at least one optional leaf where nothing is required."""
+        return self._draw_wide(rng) if self.wide is not None else self._draw(rng)
+
+    def _draw(self, rng: random.Random) -> Assignment:
+        extra = [path for path in self.optional if rng.random() < self.share]
+        if not self.required and not extra and self.optional and rng.random() < 0.9:
+            extra = [rng.choice(list(self.optional))]
+        extra += self._inside(extra, self.optional, rng)
+        leaves = {**self.required, **{path: self.optional[path] for path in extra}}
+        row = rng.choice(self.rows) if self.rows else {}
+        chosen = {path: row.get(path) or self._choose(path, options, rng) for path, options in leaves.items()}
+        return assemble(self._more_rows(chosen, rng))
+
+    def _inside(self, extra: list[str], optional: Mapping[str, list[Option]], rng: random.Random) -> list[str]:
+        """Leaves for required objects and lists that would have none; all of them half of the time."""
+        found: list[str] = []
+        for name in self.containers:
+            inner = [path for path in optional if _top(path) == name and path != name]
+            if inner and not any(_top(path) == name for path in (*self.required, *extra)):
+                found += inner if rng.random() < 0.5 else rng.sample(inner, rng.randint(1, len(inner)))
+        return found
+
+    def _draw_wide(self, rng: random.Random) -> Assignment:
+        assert self.wide is not None
+        wanted = self.lessons.wanted[self.tool]
+        optional = {path: options for path, options in self.wide.options.items() if path not in self.required}
+        share = WIDE_SHARE if rng.random() < 0.5 else 0.0
+        extra = [path for path in optional if path in wanted or rng.random() < share]
+        extra += [path for path in self._inside(extra, optional, rng) if path not in extra]
+        together = self.wide.rows and rng.random() < TOGETHER
+        row = rng.choices([row for _, row in self.wide.rows], [w for w, _ in self.wide.rows])[0] if together else {}
+        chosen: dict[str, Option] = {}
+        for path in (*self.required, *extra):
+            near, wide = self.near(path), self._wide(path)
+            learnt = self.lessons.hints(self.tool, path) is not None
+            if near and (not wide or (not learnt and rng.random() < 0.4)):
+                chosen[path] = self._choose(path, near, rng)
+            elif path in row and not (learnt and rng.random() < 0.7):
+                chosen[path] = row[path]
+            elif wide:
+                chosen[path] = self._choose(path, wide, rng)
+        return assemble(self._more_rows(chosen, rng))
+
+    def _more_rows(self, chosen: dict[str, Option], rng: random.Random) -> dict[str, Option]:
+        """The leaves of the first rows of lists of objects, and of further rows that differ from those before."""
+        found = dict(chosen)
+        for prefix in dict.fromkeys(path.split(EVERY)[0] for path in chosen if f"{EVERY}." in path):
+            inside = [path for path in chosen if path.startswith(prefix + EVERY)]
+            seen = {repr([chosen[path].value for path in inside])}
+            for number in range(1, self.most_rows):
+                row = {path: self._choose(path, self.near(path) or self._wide(path), rng) for path in inside}
+                signature = repr([option.value for option in row.values()])
+                if signature in seen or rng.random() < 0.5:
+                    break
+                seen.add(signature)
+                for path, option in row.items():
+                    found[path.replace(EVERY, f"[{number}]", 1)] = _said_of_row(option, number)
+        return found
+
+    def _choose(self, path: str, options: list[Option], rng: random.Random) -> Option:
+        if not self.refused and self.tool not in self.lessons.weighed:
+            return rng.choices(options, [option.weight for option in options])[0]
+        return rng.choices(options, [option.weight * self._factor(path, option.value) for option in options])[0]
+
+    def _factor(self, path: str, value: Any) -> float:
+        return self.refused.get((path, repr(value)), 1.0) * self.lessons.weight(self.tool, path, value)
+
+    def blame(self, assignment: Assignment) -> None:
+        """A call with these arguments was refused: its values become less likely, the guilty one most."""
+        for path, value in assignment.leaves.items():
+            key = (path, repr(value))
+            self.refused[key] = self.refused.get(key, 1.0) * BLAME
+
+
+def _said_of_row(option: Option, number: int) -> Option:
+    """The option with a key of its own, if the user says it: two rows are two things to know."""
+    if not isinstance(option.source, FromUser):
+        return option
+    return replace(option, source=FromUser(known=f"{option.source.known}#row{number + 1}"))
+
+
+def _top(path: str) -> str:
+    return path.split(".")[0].split("[")[0]
+
+
+def assemble(chosen: Mapping[str, Option]) -> Assignment:
+    """Build nested arguments from leaf paths; a nested argument gets a composite provenance."""
+    arguments: JsonObject = {}
+    provenance: dict[str, Provenance] = {}
+    leaves: dict[str, dict[str, Any]] = {}
+    for path, option in chosen.items():
+        top = _top(path)
+        if top == path:
+            arguments[top] = option.value
+            provenance[top] = option.source
+        else:
+            _place(arguments, path, option.value)
+            leaves.setdefault(top, {})[path.replace("[*]", "[0]")] = option.source
+    for top, found in leaves.items():
+        provenance[top] = Composite(leaves=found)
+    return Assignment(arguments, provenance, {path: option.value for path, option in chosen.items()})
+
+
+def _place(arguments: JsonObject, path: str, value: Any) -> None:
+    """Put a value at `items[*].sku`, which is the first row, or at `items[1].sku`."""
+    node: Any = arguments
+    parts = path.split(".")
+    for part in parts[:-1]:
+        name, _, index = part.removesuffix("]").partition("[")
+        node = node.setdefault(name, [] if index else {})
+        if index:
+            number = 0 if index == "*" else int(index)
+            node.extend({} for _ in range(len(node), number + 1))
+            node = node[number]
+    name, _, index = parts[-1].removesuffix("]").partition("[")
+    node[name] = [value] if index else value

@@ -1,0 +1,145 @@
+"""The second look at the arguments of a call, once the likely values have failed or where there are none."""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from grounding.fields import SchemaField
+from grounding.guesses import fitted, guessed
+from grounding.known import leaves
+from grounding.names import is_identifier, tool_noun, words
+from grounding.observed import ALIKE, observed
+from grounding.paths import find
+from grounding.plan import Option, Plan, Wide
+from grounding.rows import RowIndex, joined_keys, likeness, weighted_rows
+from grounding.values import ValuePool
+from trajectory import FromOutput, GoldCall, JsonObject, ToolSpec
+
+SEEN = 4.0
+"""Weight of a value that an earlier result holds under a like name, beside those of the state."""
+MOST = 24
+"""Rows of the state, and values of one earlier result, that are looked at."""
+JOINED = 1.0
+"""Weight of a key that was taken apart, beside the cubed likenesses of other rows."""
+_WORD = re.compile(r"[A-Za-z]+")
+Says = Callable[[SchemaField, Any, float], Option]
+"""Makes the option that the user says a value for a parameter, with a weight."""
+Sources = Mapping[str, Sequence[tuple[int, str]]]
+"""Leaf path to (index of an earlier call, path in its result)."""
+
+
+class SecondLook:
+    """Widens plans of the tools of one environment on one initial state."""
+
+    def __init__(
+        self,
+        tools: Mapping[str, ToolSpec],
+        fields: Mapping[str, list[SchemaField]],
+        pool: ValuePool,
+        state: JsonObject,
+    ) -> None:
+        self.tools = tools
+        self.fields = fields
+        self.pool = pool
+        self.state = state
+
+    @cached_property
+    def index(self) -> RowIndex:
+        """The rows of the state; built when somebody looks for the first time."""
+        return RowIndex(self.state)
+
+    def widen(
+        self, plan: Plan, sources: Sources, calls: Sequence[GoldCall], says: Says, rng: random.Random, guess: bool
+    ) -> None:
+        """Give a plan everything that its leaves might take.
+
+        Args:
+            plan: What is known so far.
+            sources: Leaves that earlier calls should fill.
+            calls: The earlier calls.
+            says: How a value becomes something that the user says.
+            rng: Source of randomness.
+            guess: Whether the user may say ids, and what earlier calls should have given.
+        """
+        wide = Wide()
+        index = self._with_results(calls) if guess else self.index
+        asked = (leaf for leaf in self.fields[plan.tool] if guess or leaf.path not in sources)
+        open_leaves = {leaf.path: leaf for leaf in asked if guess or not is_identifier(leaf.name)}
+        for path, leaf in open_leaves.items():
+            learnt, root = plan.lessons.hints(plan.tool, path), self.tools[plan.tool].input_schema
+            options = [
+                says(leaf, value, weight) for weight, value in guessed(leaf, index, self.pool, learnt, rng, root)
+            ]
+            if guess:
+                options = [*self._of_calls(leaf, sources.get(path, ()), calls, says, rng), *options]
+            wide.options[path] = _referred(options, plan.near(path))
+        named = [(path, words(leaf.name), leaf.context) for path, leaf in open_leaves.items() if not leaf.is_choice]
+        if len(named) > 1 or guess:
+            for weight, values in weighted_rows(index, named, rng, MOST, _spoken(plan)):
+                row = {path: says(open_leaves[path], value, 1.0) for path, value in self._fitting(open_leaves, values)}
+                chosen = {path: _referred([option], wide.options[path])[0] for path, option in row.items()}
+                wide.rows.append((weight, chosen))
+            wide.rows += self._of_joined_keys(index, open_leaves, says, rng)
+        plan.wide = wide
+
+    def _of_joined_keys(
+        self, index: RowIndex, open_leaves: Mapping[str, SchemaField], says: Says, rng: random.Random
+    ) -> Iterator[tuple[float, dict[str, Option]]]:
+        """Rows of which the key names all that the call must be given, in the order of the parameters."""
+        asked = [path for path, leaf in open_leaves.items() if leaf.required and not leaf.is_choice]
+        for parts in joined_keys(index, len(asked), rng, MOST // 2):
+            values = dict(self._fitting(open_leaves, dict(zip(asked, parts, strict=True))))
+            if len(values) == len(asked):
+                yield JOINED, {path: says(open_leaves[path], value, 1.0) for path, value in values.items()}
+
+    def _fitting(self, open_leaves: Mapping[str, SchemaField], values: JsonObject) -> Iterator[tuple[str, Any]]:
+        for path, given in values.items():
+            value = fitted(given, open_leaves[path])
+            if value is not None:
+                yield path, value
+
+    def _with_results(self, calls: Sequence[GoldCall]) -> RowIndex:
+        """The rows of the state and of what was returned so far."""
+        index = self.index
+        for call in calls:
+            content = call.result if isinstance(call.result, dict) else {"_".join(tool_noun(call.tool)): call.result}
+            index = RowIndex(content, index)
+        return index
+
+    def _of_calls(
+        self,
+        leaf: SchemaField,
+        sources: Sequence[tuple[int, str]],
+        calls: Sequence[GoldCall],
+        says: Says,
+        rng: random.Random,
+    ) -> Iterator[Option]:
+        """What earlier calls gave, as references where that can be said; what they were given; and what nothing tells
+        apart from its neighbours, which the user has to name."""
+        for score, value, source in observed(leaf, calls, rng):
+            if fitted(value, leaf) == value:
+                yield Option(value, source, SEEN * score)
+        for call, path in sources:
+            for match in islice(find(calls[call].result, path), MOST):
+                if match.value not in (None, "") and (value := fitted(match.value, leaf)) is not None:
+                    yield says(leaf, value, SEEN)
+        for earlier in reversed(calls):
+            for path, _, given in leaves(earlier):
+                score = likeness(words(leaf.name), leaf.context, words(path.split(".")[-1].split("[")[0]))
+                if score >= ALIKE and (value := fitted(given, leaf)) is not None:
+                    yield says(leaf, value, SEEN * score)
+
+
+def _spoken(plan: Plan) -> set[str]:
+    """Words of a tool's name and of what it refused with."""
+    texts = [plan.tool, *plan.lessons.refusals.get(plan.tool, ())]
+    return {part.lower() for text in texts for part in _WORD.findall(text.replace("_", " "))}
+
+
+def _referred(options: Sequence[Option], known: Sequence[Option]) -> list[Option]:
+    """The options, with a reference to an earlier result instead of the user's words wherever there is one."""
+    references = {repr(option.value): option for option in (*options, *known) if isinstance(option.source, FromOutput)}
+    return [references.get(repr(option.value), option) for option in options]

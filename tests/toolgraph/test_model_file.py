@@ -1,0 +1,82 @@
+"""The shipped model: a file that says how it was made, a score that can be read, and damage that is told."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgraph.params import KIND_PRIOR, kind_model
+from toolgraph.score import PRIOR, link_model, logistic, read_model, shipped
+from trajectory import InputError
+
+STORED = (files("toolgraph") / "data" / "model.json").read_bytes()
+
+
+def test_it_says_how_it_was_made_and_how_good_it_is() -> None:
+    model = shipped()
+    assert "a link is a true one if gold states it" in model["recipe"]
+    assert len(model["trained_on"]) >= 5
+    for part, figure in (("links", "f1"), ("kinds", "macro_f1")):
+        assert model[part]["left_out"].keys() <= set(model["trained_on"])
+        assert all(0 <= row[figure] <= 1 and 0 < row["threshold"] < 1 for row in model[part]["left_out"].values())
+
+
+def test_it_has_a_weight_for_every_term_with_the_sign_of_its_meaning() -> None:
+    for weights, prior in ((link_model().weights, PRIOR), (kind_model().weights, KIND_PRIOR)):
+        assert weights.keys() == prior.keys()
+        assert all(weights[name] * meant >= 0 for name, meant in prior.items() if name != "bias")
+
+
+def test_a_score_is_a_probability_that_rises_with_the_fit() -> None:
+    names = {"fit", "identifier", "named", "carried", "resource", "pipe", "told", "circular", "echo", "gap", "read_gap"}
+    names |= {"home_gap", "same_server", "virtual", "source_searches", "source_creates_id", "source_creates"}
+    names |= {"source_changes", "target_authenticates", "target_reads", "named_for", "oneself", "new", "required"}
+    names |= {"choice", "default", "control", "kinds_clash", "types_differ", "number_to_text", "receipt", "cover"}
+    names |= {"back_cover", "backwards"}
+    features = {name: np.zeros(5) for name in names}
+    features |= {"same_server": np.ones(5), "required": np.ones(5), "identifier": np.linspace(0.2, 1, 5)}
+    scores = link_model().score(features)
+    assert np.all((scores > 0) & (scores < 1))
+    assert np.all(np.diff(scores) > 0)
+    assert scores[0] < link_model().threshold < scores[-1]
+
+
+def test_scores_are_calibrated_where_there_are_enough_edges() -> None:
+    """Left-out scores by bands: the share that is true rises from band to band."""
+    rows = [row for row in shipped()["calibration"]["rows"] if row[3] >= 50]
+    shares = [row[2] for row in rows]
+    assert shares == sorted(shares)
+    assert all(abs(row[1] - row[2]) < 0.2 for row in rows)
+
+
+def changed(**parts: Any) -> bytes:
+    model = json.loads(STORED)
+    for path, value in parts.items():
+        part, _, name = path.partition("__")
+        model[part][name] = value
+    return json.dumps(model).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(STORED[:-40], "JSONDecodeError", id="cut-off"),
+        pytest.param(b"[]", "KeyError 'links'", id="another-file"),
+        pytest.param(changed(links__weights={"bias": -6}), "KeyError 'identifier'", id="a-term-is-missing"),
+        pytest.param(
+            changed(links__weights={**PRIOR, "circular": 2.0}), "the sign of 'circular'", id="a-sign-is-turned"
+        ),
+        pytest.param(changed(links__weights={**PRIOR, "gap": float("nan")}), "the sign of 'gap'", id="no-number"),
+        pytest.param(changed(links__threshold=7), "a threshold is no probability", id="threshold"),
+        pytest.param(changed(kinds__threshold="high"), "ValueError", id="threshold-is-a-word"),
+    ],
+)
+def test_a_damaged_file_says_what_to_do(data: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=f"model.json is damaged, install trajsmith again: .*{reason}"):
+        read_model(data)
+
+
+def test_the_logistic_does_not_overflow() -> None:
+    assert logistic(np.array([-1e9, 0.0, 1e9])).tolist() == pytest.approx([0, 0.5, 1])

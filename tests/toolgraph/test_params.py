@@ -1,0 +1,104 @@
+"""Kinds of parameters: each term that speaks for or against, on a small example, and how kinds are printed."""
+
+from typing import Any
+
+import pytest
+
+from toolgraph import build_graph
+from toolgraph.graph import ParameterNode
+from toolgraph.params import parameter_lines
+from trajectory import ToolSpec
+
+STRING = {"type": "string"}
+
+
+def spec(name: str, inputs: dict[str, Any], output: Any = None, required: list[str] | None = None) -> ToolSpec:
+    schema = {"type": "object", "properties": inputs, "required": list(inputs) if required is None else required}
+    if isinstance(output, dict) and "type" not in output:
+        output = {"type": "object", "properties": output}
+    return ToolSpec(server="shop", name=name, input_schema=schema, output_schema=output)
+
+
+LIST = spec("list_orders", {}, {"orders": {"type": "array", "items": {"type": "object", "properties": {"id": STRING}}}})
+USER = spec("get_order", {"order_id": STRING}, {"user_id": STRING, "total": {"type": "number"}})
+LOGIN = spec("log_in", {"username": STRING, "password": STRING}, {"access_token": STRING})
+
+
+def kind(tool: ToolSpec, parameter: str, *others: ToolSpec) -> tuple[str, str]:
+    nodes = build_graph([LIST, *others, tool]).parameters
+    node = next(node for node in nodes if node.tool == tool.full_name and node.parameter == parameter)
+    return node.kind, node.evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "schema", "expected", "why"),
+    [
+        pytest.param("order_id", STRING, "internal", "an identifier that list_orders gives", id="identifier"),
+        pytest.param("coupon_id", STRING, "external", "an identifier that no tool gives", id="nobody-gives-it"),
+        pytest.param("gift", {"type": "boolean"}, "other", "a switch", id="switch"),
+        pytest.param("gift", {"enum": ["True", "False"]}, "other", "a switch", id="switch-of-words"),
+        pytest.param("insurance", {"enum": ["yes", "no"]}, "external", "a choice that a person makes", id="asked"),
+        pytest.param("guests", {"enum": ["1", "2", "3"]}, "external", "a choice that a person makes", id="how-many"),
+        pytest.param("page_limit", {"type": "integer"}, "other", "says how to answer", id="control"),
+        pytest.param("party_size", {"type": "integer"}, "external", "a value that a person can know", id="size"),
+        pytest.param("summary", STRING, "other", "a text that is written for the call", id="written"),
+        pytest.param("reason", STRING, "external", "a value that a person can know", id="known"),
+    ],
+)
+def test_a_required_parameter(parameter: str, schema: dict[str, Any], expected: str, why: str) -> None:
+    found, evidence = kind(spec("handle_order", {parameter: schema}), parameter)
+    assert (found, why in evidence) == (expected, True), evidence
+
+
+@pytest.mark.parametrize(
+    ("parameter", "schema", "expected"),
+    [
+        pytest.param("colour", {"enum": ["red", "blue"], "default": "red"}, "other", id="choice-with-default"),
+        pytest.param("guests", {"enum": ["1", "2"], "default": "1"}, "external", id="number-with-default"),
+        pytest.param("wifi", {"enum": ["yes", "no"]}, "other", id="yes-or-no"),
+        pytest.param("mode", {**STRING, "default": "fast"}, "other", id="manner-with-default"),
+        pytest.param("mode", STRING, "external", id="manner"),
+        pytest.param("title", {**STRING, "default": "Mr"}, "external", id="default"),
+    ],
+)
+def test_an_optional_parameter(parameter: str, schema: dict[str, Any], expected: str) -> None:
+    assert kind(spec("handle_order", {parameter: schema}, required=[]), parameter)[0] == expected
+
+
+def test_people_know_their_own_id_unless_it_is_looked_up() -> None:
+    profile = spec("get_user", {"user_id": STRING})
+    find = spec("find_user", {"email": STRING}, {"user_id": STRING})
+    assert kind(profile, "user_id", USER)[0] == "external"
+    assert kind(profile, "user_id", USER, find)[0] == "internal"
+
+
+def test_a_token_comes_from_who_gives_it_out_and_its_password_from_a_person() -> None:
+    buy = spec("buy", {"access_token": STRING})
+    assert kind(buy, "access_token", LOGIN)[0] == "internal"
+    assert kind(LOGIN, "password", buy)[0] == "external"
+
+
+def test_what_is_new_is_known_to_a_person() -> None:
+    users = spec("list_users", {}, {"users": {"type": "array", "items": STRING, "description": "user ids"}})
+    add = spec("add_user", {"user_id": {**STRING, "description": "The new id"}})
+    assert kind(add, "user_id", users)[0] == "external"
+
+
+def test_a_described_source_makes_a_parameter_internal() -> None:
+    docs = spec("get_docs", {"library_id": {**STRING, "description": "from `resolve-library`"}})
+    assert kind(docs, "library_id", spec("resolve-library", {"name": STRING}))[0] == "internal"
+
+
+def test_a_nested_argument_is_printed_leaf_by_leaf_and_whole() -> None:
+    nodes = [
+        ParameterNode(tool="a.b", parameter="items[*].note", kind="external", required=True, evidence=("said",)),
+        ParameterNode(tool="a.b", parameter="items[*].id", kind="internal", required=True, evidence=("given",)),
+        ParameterNode(tool="a.b", parameter="when", kind="external", required=True, evidence=("said",)),
+    ]
+    lines = [(line["parameter"], line["kind"], line["evidence"]) for line in parameter_lines(nodes)]
+    assert lines == [
+        ("items[*].note", "external", ["said"]),
+        ("items[*].id", "internal", ["given"]),
+        ("items", "internal", ["items[*].id: given"]),
+        ("when", "external", ["said"]),
+    ]

@@ -1,0 +1,197 @@
+"""One argument of one working call, changed alone: to values from elsewhere, and to values of candidate outputs."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from grounding.names import is_identifier
+from grounding.paths import split
+from toolgraph.evidence.leaves import Leaf, id_like, same, specific, walk
+from toolgraph.evidence.probing import Made, Probe, fruitful
+from toolgraph.found import LinkKey
+from toolgraph.settings import ExecutionSettings
+from trajectory import JsonObject, ToolSpec
+
+_DIGITS = re.compile(r"\d+")
+Place = tuple[str, str]
+"""(tool, path), plain names."""
+Outputs = dict[Place, dict[str, tuple[Any, Any]]]
+"""(tool, output path) to value's text to (value, checkpoint at which it holds)."""
+
+
+@dataclass
+class Tally:
+    """Counts of one link."""
+
+    worked: int = 0
+    failed: int = 0
+    elsewhere_worked: int = 0
+    elsewhere_failed: int = 0
+    states: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Tried:
+    """What execution says of one parameter."""
+
+    tried: int = 0
+    """Values from elsewhere that were put in."""
+    free: int = 0
+    """Those with which the call worked all the same."""
+    accepted: set[str] = field(default_factory=set)
+    """Values with which the call worked."""
+    held: set[str] = field(default_factory=set)
+    """Those of them that the initial state holds."""
+    given: set[str] = field(default_factory=set)
+    """Those of them that another tool's result gives."""
+
+
+@dataclass
+class Ledger:
+    """Where counts are kept, and what is tried."""
+
+    tools: Mapping[str, ToolSpec]
+    """By plain name."""
+    candidates: Mapping[Place, Sequence[Place]]
+    """(target, parameter) to (source, output), the likeliest first."""
+    settings: ExecutionSettings
+    tallies: dict[LinkKey, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    parameters: dict[tuple[str, str], Tried] = field(default_factory=lambda: defaultdict(Tried))
+    """(full tool name, parameter path)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a call with another value."""
+
+    good: bool
+    """It changed the state, or told something."""
+    refusal: str | None
+    """What it said when it refused, without the values; None if it did not refuse."""
+
+
+@dataclass
+class Contrast:
+    """One argument of one working call, changed alone."""
+
+    ledger: Ledger
+    probe: Probe
+    made: Made
+    leaf: Leaf
+    outputs: Outputs
+    state: int
+
+    def __post_init__(self) -> None:
+        self.tool = self.ledger.tools[self.made.call.tool]
+        self.baseline = same(self.leaf.value) or ""
+        self.known: dict[tuple[str, int], Outcome] = {(self.baseline, id(self.probe.base)): Outcome(True, None)}
+        """(value, checkpoint) to what became of the call."""
+        self.far: list[Outcome] = []
+        """What became of values from elsewhere."""
+
+    async def run(self) -> None:
+        places = self._places()
+        await self._elsewhere(places)
+        good = sum(one.good for one in self.far)
+        tried = self.ledger.parameters[self.tool.full_name, self.leaf.path]
+        tried.tried += len(self.far)
+        tried.free += good
+        if good < len(self.far):
+            found = {place: await self._values(place) for place in places}
+            alone = any(one.good and text != self.baseline for (text, _), one in self.known.items())
+            for place, outcomes in found.items():
+                self._count(place, outcomes, alone)
+        for text in sorted({text for (text, _), one in self.known.items() if one.good}):
+            tried.accepted.add(text)
+            if self.probe.pool.holds(text):
+                tried.held.add(text)
+            if any(text in values for (name, _), values in self.outputs.items() if name != self.tool.name):
+                tried.given.add(text)
+
+    def _count(self, place: Place, outcomes: Sequence[Outcome], alone: bool) -> None:
+        """Add to a link's tally; a refusal in other words than those for values from elsewhere counts for nothing."""
+        strange = {one.refusal for one in self.far if not one.good}
+        link = self.ledger.tools[place[0]].full_name, self.tool.full_name, place[1], self.leaf.path
+        tally = self.ledger.tallies[link]
+        worked = sum(one.good or (one.refusal is None and None not in strange) for one in outcomes)
+        tally.worked += worked
+        tally.failed += alone * sum(one.refusal is not None and one.refusal in strange for one in outcomes)
+        tally.elsewhere_worked += sum(one.good for one in self.far)
+        tally.elsewhere_failed += sum(not one.good for one in self.far)
+        if worked:
+            tally.states.add(self.state)
+
+    def _places(self) -> list[Place]:
+        """Outputs to try: those that matching sees, and those that hold the very value."""
+        name = self.tool.name
+        seen = [place for place in self.ledger.candidates.get((name, self.leaf.path), ()) if place in self.outputs]
+        if is_identifier(self.leaf.name) or id_like(self.baseline):
+            seen += [
+                (giver, path)
+                for (giver, path), values in self.outputs.items()
+                if self.baseline in values
+                and (split(path)[-1] == self.leaf.name or specific(self.baseline, split(path)[-1], self.leaf.name))
+            ]
+        return [place for place in dict.fromkeys(seen) if place[0] != name]
+
+    async def _elsewhere(self, places: Sequence[Place]) -> None:
+        """Try values of the same type that none of the places gives."""
+        near = {text for place in places for text in self.outputs[place]} | {self.baseline}
+        kind = type(self.leaf.value)
+        far = {
+            text: value
+            for values in self.outputs.values()
+            for text, (value, _) in values.items()
+            if type(value) is kind and text not in near
+        }
+        chosen = self.probe.rng.sample(sorted(far), min(len(far), self.ledger.settings.elsewhere))
+        found = [await self._try(text, far[text], self.probe.base) for text in chosen]
+        self.far = [one for one in found if one is not None]
+
+    async def _values(self, place: Place) -> list[Outcome]:
+        """Try values that a place gives; one that was tried already costs nothing."""
+        values = sorted(((text, *found) for text, found in self.outputs[place].items()), key=itemgetter(0))
+        first = [item for item in values if item[0] == self.baseline]
+        rest = [item for item in values if item[0] != self.baseline]
+        some = self.probe.rng.sample(rest, min(len(rest), self.ledger.settings.values))
+        found = [await self._try(*item) for item in (*first, *some)]
+        return [one for one in found if one is not None]
+
+    async def _try(self, text: str, value: Any, mark: Any) -> Outcome | None:
+        """The call with this value instead; None if that could not be told."""
+        key = (text, id(mark))
+        if key not in self.known:
+            arguments = replaced(self.made.call.arguments, self.leaf, value)
+            result, changed, _ = await self.probe.call(self.tool, arguments, mark)
+            if result is None:
+                return None
+            refusal = None if result.ok else _wording(result.text, arguments, self.tool)
+            self.known[key] = Outcome(result.ok and (changed or fruitful(result, arguments)), refusal)
+        return self.known[key]
+
+
+def _wording(refusal: str, arguments: JsonObject, tool: ToolSpec) -> str:
+    """A refusal without the values that it speaks of."""
+    for text in sorted(
+        {same(leaf.value) or "" for leaf in walk(arguments, tool.input_schema, "")}, key=len, reverse=True
+    ):
+        refusal = refusal.replace(text, "") if len(text) > 1 else refusal
+    return _DIGITS.sub("", refusal)
+
+
+def replaced(arguments: JsonObject, leaf: Leaf, value: Any) -> JsonObject:
+    """Arguments with another value at a leaf, wherever the old one stands at this path."""
+
+    def copy(node: Any, parts: tuple[str, ...]) -> Any:
+        if not parts:
+            return value if node == leaf.value else node
+        if isinstance(node, list) and parts[0] == "*":
+            return [copy(child, parts[1:]) for child in node]
+        if isinstance(node, dict):
+            return {key: copy(child, parts[1:]) if parts[0] in (key, "*") else child for key, child in node.items()}
+        return node
+
+    return dict(copy(arguments, split(leaf.path)))

@@ -1,0 +1,228 @@
+"""Edges that a model adds and prunes, per environment, bounded, and never against execution.
+
+EnvFactory (3.3.1, step 2) lets a model look over the edges that similarity proposed; Agent-World (3.1.1) has it say
+which are strong, weak or independent. Here it sees all tools of one environment and a batch of targets with what feeds
+them; what it says must name fields that exist, and what execution proved stays, what execution refuted stays out.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+
+from chatmodel.model import ChatModel
+from chatmodel.prompts import Prompts, PromptSpec
+from grounding.fields import input_fields, output_fields
+from toolgraph.build import GraphSettings
+from toolgraph.evidence.rule import proves, refutes
+from toolgraph.found import LinkEvidence, LinkKey
+from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ToolGraph
+from toolgraph.refine.asking import NoAnswer, ask
+from trajectory import Frozen, JsonObject, ToolSpec
+
+EDGES = PromptSpec(
+    "toolgraph/edges",
+    {
+        "server": "shop",
+        "tools": [{"name": "list_orders", "description": "Lists.", "takes": ["email"], "gives": ["$.orders[*].id"]}],
+        "targets": [
+            {"name": "get_order", "edges": [{"source": "list_orders", "output": "$.orders[*].id", "parameter": "id"}]}
+        ],
+    },
+)
+WEIGHTS = {"strong": STRONG, "weak": WEAK, "independent": INDEPENDENT}
+BELIEVED = 0.5
+"""Score of a link that only a model sees."""
+WORDS = 240
+"""Characters of a description that are shown."""
+
+
+class RefineSettings(Frozen):
+    """How much a model may be asked."""
+
+    targets: PositiveInt = 12
+    """Tools per request whose incoming edges are judged."""
+    parameters: PositiveInt = 40
+    """Parameters per request."""
+    requests: PositiveInt = 20
+    """Requests per environment and question; what is left over stays as it is and is reported."""
+
+
+class EdgeVerdict(Frozen):
+    """What the model says of one way in which a value could flow."""
+
+    action: Literal["add", "prune"]
+    source: str
+    output: str
+    target: str
+    parameter: str
+    kind: Literal["strong", "weak", "independent"] = "weak"
+    reason: str = Field(min_length=3, max_length=400)
+
+
+class EdgeReply(Frozen):
+    """The model's answer to one batch."""
+
+    edges: tuple[EdgeVerdict, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of one verdict."""
+
+    verdict: EdgeVerdict
+    server: str
+    done: bool
+    why: str
+    """The model's reason; why it was not followed if it was not."""
+
+
+async def refine_edges(
+    graph: ToolGraph,
+    model: ChatModel,
+    prompts: Prompts,
+    settings: RefineSettings | None = None,
+    built: GraphSettings | None = None,
+) -> tuple[ToolGraph, list[Decision]]:
+    """The graph after a model looked over the edges inside every environment, and all that it said.
+
+    Args:
+        graph: With the evidence that it has.
+        model: Any model.
+        prompts: Where prompt files are read.
+        settings: Bounds.
+        built: Settings of the build, for the threshold.
+    """
+    settings = settings or RefineSettings()
+    decisions: list[Decision] = []
+    findings: list[str] = []
+    links = {(edge.source, edge.target, link.output, link.input) for edge in graph.edges for link in edge.links}
+    evidence = {row.key: row for row in graph.evidence if row.by == "execution"}
+    for server in sorted(graph.inside):
+        part = graph.inside[server].tools
+        judge = _Judge(server, _fields(graph, server), links, evidence)
+        batches = list(_batches(part, settings.targets))
+        for batch in batches[: settings.requests]:
+            messages = prompts.get(EDGES).messages(**_question(graph, server, batch))
+            try:
+                reply = await ask(model, messages, EdgeReply, "graph.edges")
+            except NoAnswer as fault:
+                findings.append(
+                    f"environment {server}: model: no usable answer on edges to {batch[0].name} and others: {fault}"
+                )
+                continue
+            decisions += [judge.decide(verdict, {tool.name for tool in batch}) for verdict in reply.edges]
+        if len(batches) > settings.requests:
+            left = len(part) - settings.requests * settings.targets
+            findings.append(f"environment {server}: model: edges to {left} tools were not asked about")
+    refined = _applied(graph, decisions, max(BELIEVED, (built or GraphSettings()).model.threshold))
+    return refined.model_copy(update={"findings": (*graph.findings, *findings), "parts": None}), decisions
+
+
+def _batches(tools: Sequence[ToolSpec], size: int) -> Iterator[Sequence[ToolSpec]]:
+    for start in range(0, len(tools), size):
+        yield tools[start : start + size]
+
+
+def _question(graph: ToolGraph, server: str, batch: Sequence[ToolSpec]) -> JsonObject:
+    inside = graph.inside[server]
+    names = {tool.full_name: tool.name for tool in inside.tools}
+    fed: Mapping[str, list[JsonObject]] = defaultdict(list)
+    for edge in inside.edges:
+        fed[edge.target] += [
+            {"source": names[edge.source], "output": link.output, "parameter": link.input} for link in edge.links
+        ]
+    fields = _fields(graph, server)
+    return {
+        "server": server,
+        "tools": [
+            {
+                "name": tool.name,
+                "description": " ".join(tool.description.split())[:WORDS],
+                "takes": sorted(fields[tool.name][1]),
+                "gives": sorted(fields[tool.name][0]),
+            }
+            for tool in inside.tools
+        ],
+        "targets": [{"name": tool.name, "edges": fed[tool.full_name]} for tool in batch],
+    }
+
+
+def _fields(graph: ToolGraph, server: str) -> dict[str, tuple[set[str], set[str]]]:
+    """Plain tool name to its output paths and parameter paths."""
+    return {
+        tool.name: ({end.path for end in output_fields(tool)}, {end.path for end in input_fields(tool)})
+        for tool in graph.inside[server].tools
+    }
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What is known of one environment, against which verdicts are held."""
+
+    server: str
+    fields: Mapping[str, tuple[set[str], set[str]]]
+    links: set[LinkKey]
+    evidence: Mapping[LinkKey, LinkEvidence]
+
+    def decide(self, verdict: EdgeVerdict, asked: set[str]) -> Decision:
+        """Whether a verdict is followed."""
+        problem = _nonsense(verdict, self.fields, asked) or self._against(verdict)
+        return Decision(verdict, self.server, problem is None, problem or verdict.reason)
+
+    def _against(self, verdict: EdgeVerdict) -> str | None:
+        key = _key(self.server, verdict)
+        found = self.evidence.get(key)
+        if verdict.action == "add":
+            refuted = found is not None and refutes(found)
+            return f"execution refutes it: {found.failed} values failed, none worked" if found and refuted else None
+        if key not in self.links:
+            return "there is no such link"
+        if found is not None and proves(found):
+            return f"execution proves it: {found.worked} worked, {found.elsewhere_failed} from elsewhere failed"
+        return None
+
+
+def _nonsense(verdict: EdgeVerdict, fields: Mapping[str, tuple[set[str], set[str]]], asked: set[str]) -> str | None:
+    if verdict.target not in asked:
+        return "the target was not asked about"
+    if verdict.source not in fields:
+        return "there is no such source"
+    if verdict.source == verdict.target:
+        return "a tool gives itself nothing"
+    gives = fields[verdict.source][0] or {"$"}
+    if verdict.action == "add" and verdict.output not in gives:
+        return "the source has no such output"
+    if verdict.parameter not in fields[verdict.target][1]:
+        return "the target has no such parameter"
+    return None
+
+
+def _key(server: str, verdict: EdgeVerdict) -> LinkKey:
+    return f"{server}.{verdict.source}", f"{server}.{verdict.target}", verdict.output, verdict.parameter
+
+
+def _applied(graph: ToolGraph, decisions: Sequence[Decision], score: float) -> ToolGraph:
+    followed = {_key(one.server, one.verdict): one.verdict for one in decisions if one.done}
+    edges: dict[tuple[str, str], Edge] = {(edge.source, edge.target): edge for edge in graph.edges}
+    for (source, target, output, parameter), verdict in sorted(followed.items(), key=lambda item: item[0]):
+        old = edges.get((source, target))
+        links = tuple(link for link in (old.links if old else ()) if (link.output, link.input) != (output, parameter))
+        if verdict.action == "add":
+            links += (Link(output=output, input=parameter, score=score),)
+        if not links:
+            edges.pop((source, target), None)
+            continue
+        proved = old is not None and "execution" in old.evidence
+        weight = WEIGHTS[verdict.kind] if verdict.action == "add" and not proved else old.weight if old else WEAK
+        edges[source, target] = Edge(
+            source=source,
+            target=target,
+            weight=max(weight, old.weight) if old and verdict.action == "add" else weight,
+            score=max(link.score for link in links),
+            links=tuple(sorted(links, key=lambda link: (link.input, -link.score, link.output))),
+            evidence=tuple(dict.fromkeys((*(old.evidence if old else ()), "model"))),
+        )
+    return graph.model_copy(update={"edges": tuple(edges[pair] for pair in sorted(edges))})

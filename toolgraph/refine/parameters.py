@@ -1,0 +1,114 @@
+"""EnvFactory's question (3.3.2), asked once per parameter, in batches: who knows its value?
+
+The answer is followed where only schemas spoke before. Where recordings or execution have said something the answer is
+kept as evidence beside theirs, and a parameter that no tool gives is never made internal.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from pydantic import Field
+
+from chatmodel.model import ChatModel
+from chatmodel.prompts import Prompts, PromptSpec
+from grounding.fields import SchemaField, input_fields
+from toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
+from toolgraph.refine.asking import NoAnswer, ask
+from toolgraph.refine.edges import WORDS, RefineSettings
+from trajectory import Frozen
+
+PARAMETERS = PromptSpec(
+    "toolgraph/parameters",
+    {
+        "server": "shop",
+        "description": "Orders of a shop.",
+        "parameters": [
+            {"tool": "get_order", "parameter": "id", "type": "string", "required": True, "description": "Number."}
+        ],
+    },
+)
+STRONGER = ("recorded:", "execution:")
+"""Beginnings of evidence that a model's word does not overrule."""
+
+
+class KindVerdict(Frozen):
+    """What the model says of one parameter."""
+
+    tool: str
+    parameter: str
+    kind: Literal["internal", "external", "other"]
+    reason: str = Field(min_length=3, max_length=300)
+
+
+class KindReply(Frozen):
+    """The model's answer to one batch."""
+
+    parameters: tuple[KindVerdict, ...]
+
+
+async def classify_parameters(
+    graph: ToolGraph, model: ChatModel, prompts: Prompts, settings: RefineSettings | None = None
+) -> ToolGraph:
+    """The graph with the model's word on every parameter.
+
+    Args:
+        graph: Edges as they shall stay; what no edge gives is not made internal.
+        model: Any model.
+        prompts: Where prompt files are read.
+        settings: Bounds.
+    """
+    settings = settings or RefineSettings()
+    findings: list[str] = []
+    said: dict[tuple[str, str], KindVerdict] = {}
+    for server in sorted(graph.inside):
+        nodes = graph.inside[server].parameters
+        for number, start in enumerate(range(0, len(nodes), settings.parameters)):
+            batch = nodes[start : start + settings.parameters]
+            if number >= settings.requests:
+                findings.append(f"environment {server}: model: {len(nodes) - start} parameters not asked about")
+                break
+            try:
+                said |= await _ask(graph, server, batch, model, prompts)
+            except NoAnswer as fault:
+                findings.append(f"environment {server}: model: no usable answer on {len(batch)} parameters: {fault}")
+    given = {(edge.target, link.input) for edge in graph.edges for link in edge.links}
+    judged = tuple(_node(node, said.get((node.tool, node.parameter)), given) for node in graph.parameters)
+    return graph.model_copy(update={"parameters": judged, "findings": (*graph.findings, *findings), "parts": None})
+
+
+async def _ask(
+    graph: ToolGraph, server: str, batch: Sequence[ParameterNode], model: ChatModel, prompts: Prompts
+) -> dict[tuple[str, str], KindVerdict]:
+    fields = {
+        (name, end.path): end for name in {node.tool for node in batch} for end in input_fields(graph.by_name[name])
+    }
+    messages = prompts.get(PARAMETERS).messages(
+        server=server,
+        description=", ".join(tool.name for tool in graph.inside[server].tools[:40]),
+        parameters=[_shown(node, fields.get((node.tool, node.parameter)), graph) for node in batch],
+    )
+    reply = await ask(model, messages, KindReply, "graph.parameters")
+    names = {(graph.by_name[node.tool].name, node.parameter): (node.tool, node.parameter) for node in batch}
+    return {names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names}
+
+
+def _shown(node: ParameterNode, end: SchemaField | None, graph: ToolGraph) -> dict[str, object]:
+    return {
+        "tool": graph.by_name[node.tool].name,
+        "parameter": node.parameter,
+        "type": "/".join(sorted(end.types)) if end and end.types else "any",
+        "required": node.required,
+        "description": " ".join(end.description.split())[:WORDS] if end else "",
+    }
+
+
+def _node(node: ParameterNode, verdict: KindVerdict | None, given: set[tuple[str, str]]) -> ParameterNode:
+    if verdict is None:
+        return node
+    kind: ParameterKind = verdict.kind
+    stronger = any(text.startswith(STRONGER) for text in node.evidence)
+    if stronger or (kind == "internal" and (node.tool, node.parameter) not in given):
+        kind = node.kind
+    text = f"model: {verdict.kind}: {' '.join(verdict.reason.split())}"
+    return msgspec.structs.replace(node, kind=kind, evidence=(*node.evidence, text))

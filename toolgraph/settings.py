@@ -1,0 +1,92 @@
+"""How chains are drawn: the settings of sampling, and the dial that turns several of them at once."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
+
+from trajectory import Frozen, JsonObject
+
+Method = Literal["topology", "envfactory", "envfactory_pseudocode", "random_walk", "weighted_walk"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _ordered(length: tuple[int, int]) -> tuple[int, int]:
+    if length[0] > length[1]:
+        raise ValueError(f"it goes from {length[0]} to {length[1]}: the smaller number comes first")
+    return length
+
+
+DIAL: dict[str, tuple[float, float]] = {
+    "weak": (0.1, 0.7),
+    "independent": (0.0, 0.3),
+    "writes": (0.2, 0.6),
+    "branching": (0.1, 0.6),
+    "joins": (0.0, 0.6),
+}
+"""Where `difficulty` 0 and 1 put the shares that are left open."""
+
+
+class ExecutionSettings(Frozen):
+    """How many calls the links of an environment are tried with."""
+
+    calls: NonNegativeInt = 1200
+    """Calls per environment; 0 leaves the graph to the schemas."""
+    live_calls: NonNegativeInt = 60
+    """The same where going back is a fresh start and all calls again, as with live servers."""
+    states: PositiveInt = 2
+    """Initial states that they are spread over."""
+    values: PositiveInt = 3
+    """Values of an output that are tried per call, link and state."""
+    elsewhere: PositiveInt = 3
+    """Values of the same type from elsewhere that they are compared with."""
+
+
+class SampleSettings(Frozen):
+    """How chains are drawn."""
+
+    count: PositiveInt = 100
+    """Chains to draw."""
+    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
+    """Shortest and longest chain, in tools."""
+    method: Method = "topology"
+    """`topology` is ours; the others are there to compare with."""
+    max_depth: NonNegativeInt = 3
+    """How deep priors of priors are looked for (EnvFactory: 3)."""
+    extra_prior: Share = 0.1
+    """Probability of a prior for a parameter that would not need one (EnvFactory: 0.1)."""
+    branches: PositiveInt = 2
+    """Successors that are queued after a tool: one to this many (EnvFactory's k)."""
+    servers: PositiveInt = 1
+    """Most servers that a chain may touch; more than 1 needs an index of several servers."""
+    repeats: Share = 0.0
+    """Probability per step that a tool of the chain is called once more, on another thing."""
+    weak: Share | None = None
+    """Probability of a weak edge where a strong one is there too; open: by their weights, 2 to 3."""
+    independent: Share | None = None
+    """Probability per step of a tool that needs nothing and that no edge leads to; open: only where none leads on."""
+    writes: Share | None = None
+    """Share of tools that change something among those chosen; priors come as they must. Open: as they come."""
+    branching: Share | None = None
+    """Probability that a tool follows one that feeds another already, rather than the last; open: the queue decides."""
+    joins: Share | None = None
+    """Probability per step of preferring a tool fed by several producers, rather than by one; open: as they come."""
+    difficulty: Share | None = None
+    """Turns length and servers within their limits, and every share that is left open (Agent-World 3.1.1)."""
+
+    def turned(self) -> "SampleSettings":
+        """The settings with what `difficulty` says written out."""
+        if self.difficulty is None:
+            return self
+        level = self.difficulty
+        length = round(self.length[0] + level * (self.length[1] - self.length[0]))
+        servers = 1 + round(level * (self.servers - 1))
+        shares = {name: low + level * (high - low) for name, (low, high) in DIAL.items()}
+        chosen: dict[str, Any] = {name: share for name, share in shares.items() if getattr(self, name, None) is None}
+        return self.model_copy(update={**chosen, "length": (length, length), "servers": servers})
+
+    def as_record(self) -> JsonObject:
+        """What a chain says of how it was drawn; settings that are left open do not stand in it."""
+        always = ("method", "length", "max_depth", "extra_prior", "branches")
+        found = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
+        standard = {"servers": 1, "repeats": 0.0}
+        return {key: value for key, value in found.items() if key in always or value != standard.get(key)}

@@ -1,0 +1,93 @@
+"""The graph as one HTML page: pan, zoom, filter by server, search, click for evidence. No network, no other file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+from msgspec import Struct
+
+from toolgraph import storage
+from toolgraph.graph import ToolGraph
+from toolgraph.index import readers
+from toolgraph.layout import place_tools
+from toolgraph.text import nearest_names
+from trajectory import InputError, JsonObject
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST = 3000
+"""Tools on one page: browsers draw more, but nobody reads it."""
+
+
+def write_page(
+    graph: ToolGraph, path: Path, title: str, servers: Sequence[str] = (), most: int = MOST
+) -> tuple[int, int]:
+    """Write the page; gives the numbers of tools and edges on it.
+
+    Raises:
+        InputError: An unknown server, or more tools than a page holds.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    part = narrowed(graph, servers)
+    if len(part.tools) > most:
+        raise InputError(
+            f"{len(part.tools)} tools are more than a page shows well ({most}): choose servers with --server, "
+            "or raise --most"
+        )
+    loader = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    page = loader.get_template("graph.html.j2").render(
+        title=title,
+        data=Markup(orjson.dumps(page_data(part)).decode().replace("<", "\\u003c")),
+        css=Markup((TEMPLATES / "graph.css").read_text("utf-8")),
+        js=Markup((TEMPLATES / "graph.js").read_text("utf-8")),
+    )
+    target = path.with_name(f".{path.name}.part")
+    target.write_text(page, encoding="utf-8")
+    target.replace(path)
+    return len(part.tools), len(part.edges)
+
+
+def narrowed(graph: ToolGraph, servers: Sequence[str]) -> ToolGraph:
+    """The part of a graph that lies on these servers; all of it if none are named.
+
+    Raises:
+        InputError: The graph has no such server.
+    """
+    if not servers:
+        return graph
+    for server in servers:
+        if server not in graph.inside:
+            near = nearest_names(server, list(graph.inside)) or f": it has {_some(list(graph.inside))}"
+            raise InputError(f"the graph has no server {server!r}{near}")
+    kept = {tool.full_name: tool for tool in graph.tools if tool.server in servers}
+    return ToolGraph(
+        tools=tuple(kept.values()),
+        parameters=tuple(node for node in graph.parameters if node.tool in kept),
+        edges=tuple(edge for edge in graph.edges if edge.source in kept and edge.target in kept),
+        evidence=tuple(row for row in graph.evidence if row.source in kept and row.target in kept),
+    )
+
+
+def page_data(graph: ToolGraph) -> JsonObject:
+    """What the page's script reads: tools with their places, and the graph's columns."""
+    homes = {server: number for number, server in enumerate(graph.inside)}
+    number = {tool.full_name: place for place, tool in enumerate(graph.tools)}
+    places, discs = place_tools(
+        [homes[tool.server] for tool in graph.tools],
+        [(number[edge.source], number[edge.target]) for edge in graph.edges],
+    )
+    reads = readers(graph.by_name)
+    tools = [
+        [tool.full_name, tool.name, homes[tool.server], tool.description, int(tool.full_name not in reads), *place]
+        for tool, place in zip(graph.tools, places, strict=True)
+    ]
+    servers = [[server, *disc] for server, disc in zip(homes, discs, strict=True)]
+    tables: dict[str, Sequence[Struct]] = {
+        "parameters": graph.parameters, "edges": graph.edges, "evidence": graph.evidence,
+    }  # fmt: skip
+    return {"servers": servers, "tools": tools, **storage.pack(tables)}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
