@@ -24,6 +24,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/line.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/reset.py
+	$(BIN)/python benchmarks/verification.py
 
 clean:
 	rm -rf $(VENV) .servers

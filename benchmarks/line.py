@@ -38,7 +38,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
     """Run the line in this process, stage by stage, and read the clocks and the peak memory after each."""
     from trajsmith.config import load_config
     from trajsmith.engine import run_stage
-    from trajsmith.joined import Played
+    from trajsmith.joined import PlayedTasks
     from trajsmith.pipeline import export_run
     from trajsmith.progress import NullProgress
     from trajsmith.rundir import RunDirectory
@@ -64,7 +64,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
         world.samplers()  # builds the graph
         lap(OPEN)
         stages = make_stages(world)
-        inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": Played(run)}
+        inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": PlayedTasks(run)}
         for name in ORDER:
             await run_stage(stages[name], run, inputs.get(name), config.engine.concurrency)
             lap(name)

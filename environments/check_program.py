@@ -5,6 +5,8 @@ A check is a function of `(initial_state, final_state, answer)` that returns Tru
 
 from collections.abc import Sequence
 
+import orjson
+
 from environments.foreign import run_source
 from environments.hosting import Change
 from environments.session import ToolResult
@@ -47,15 +49,26 @@ class CheckProgram:
         return self
 
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
-        """Run it; only True and False are verdicts."""
+        """Run it; only True and False are verdicts, and only of a function that leaves alone what it is given."""
+        given = orjson.dumps(arguments)
         with environment_boundary(self.spec.name, tool):
             verdict = self._function(arguments["initial"], arguments["final"], arguments["answer"])
+        if _dumped(arguments) != given:
+            raise EnvironmentFault("state", self.spec.name, "the check changed what it was given", tool)
         if verdict is not True and verdict is not False:
             raise EnvironmentFault("output_schema", self.spec.name, "a check must return True or False", tool)
         return ToolResult({"result": verdict})
 
     def changes(self) -> list[Change]:
         return []
+
+
+def _dumped(arguments: JsonObject) -> bytes:
+    """The arguments as JSON, or nothing if they are none any more."""
+    try:
+        return orjson.dumps(arguments)
+    except TypeError:
+        return b""
 
 
 def load(payload: JsonObject) -> CheckProgram:

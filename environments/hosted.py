@@ -143,3 +143,7 @@ class RestorableSession(HostedSession):
     async def rollback(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint of any session of this environment."""
         await self._begin(*checkpoint)
+
+    async def wait(self, moments: int) -> None:
+        """Let moments pass in which nothing happens: foreign code sees a later clock and another chance after it."""
+        await self._begin(await self._current(), self._moment + moments)

@@ -36,6 +36,7 @@ from trajectory import (
     EnvironmentSpec,
     InputError,
     JsonObject,
+    PolicyRule,
     ToolAnnotations,
     ToolError,
     ToolSpec,
@@ -173,11 +174,13 @@ class Environment(Generic[StateT]):
         name: Short name; the class name in snake case if left empty.
         domain: Domain path, for example "commerce/retail".
         policy: Markdown rules shown to the agent; the code must enforce them.
+        rules: Those of them that the calls of a trajectory show to be kept or broken, for checks.
     """
 
     name: ClassVar[str] = ""
     domain: ClassVar[str] = ""
     policy: ClassVar[str] = ""
+    rules: ClassVar[tuple[PolicyRule, ...]] = ()
 
     def __init__(self, state: StateT) -> None:
         self.state = state
@@ -292,6 +295,7 @@ def described(cls: type[Environment[Any]], source: str, code: str) -> Environmen
         description=inspect.getdoc(cls) or "",
         domain=cls.domain,
         policy=inspect.cleandoc(cls.policy),
+        rules=cls.rules,
         tools=tools,
         state_schema=schema,
         source=source,

@@ -1,10 +1,11 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
 from trajectory import Dropped, EnvironmentSpec, InputError, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+from verify import pruned
 
 
 def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> JsonObject:
-    """The row of one trajectory.
+    """The row of one trajectory, without the calls that the verdict takes out.
 
     Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
 
@@ -13,7 +14,7 @@ def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: Environme
         InputError: The records do not belong together.
     """
     _check_parents(task, trajectory, verdict, spec)
-    messages = _messages(trajectory.messages)
+    messages = _messages(pruned(trajectory, verdict.pruned).messages)
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
         "id": trajectory.id,

@@ -9,13 +9,14 @@ from pydantic import Field
 
 from chatmodel import Wording
 from chatmodel.surface import clock_of, drop_near_years, say
-from environments import Session, diff
+from environments import Session
+from environments.session import Checkpointed
 from grounding import leaves, needed, selector_key
 from grounding.names import is_identifier
 from grounding.paths import find
 from querygen.partition import goals_of, partition
 from querygen.persona import later_turn, make_persona, open_conversation
-from querygen.request import Request, RequestWriter
+from querygen.request import RequestWriter
 from trajectory import (
     Dropped,
     EnvironmentSpec,
@@ -26,12 +27,18 @@ from trajectory import (
     JsonObject,
     JsonValue,
     Known,
+    Masks,
     Task,
     Turn,
     canonical_json,
     derive_seed,
 )
-from verify.checks import audit, derive_checks
+from verify.auditing import AuditSettings, Tested, audit_task
+from verify.checks import checks_of
+from verify.form import masked_form
+from verify.jury import Jury
+from verify.origins import find_masks
+from verify.rerun import Equivalent, GoldRun
 
 MOST_FACTS = 8
 
@@ -45,6 +52,8 @@ class WriteSettings(Frozen):
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
+    audit: AuditSettings = AuditSettings()
+    """How the checks of every task are tested."""
 
 
 class TaskWriter:
@@ -64,34 +73,39 @@ class TaskWriter:
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
         cuts = partition(grounded.calls, rng, self.settings.mean_calls)
-        states = await self._gold_states(grounded, state, session, [stop for _, stop in cuts])
+        gold = await self._gold_run(grounded, state, session, cuts)
+        masks, equal = await find_masks(gold, session) if gold.keeps_points else (Masks(), [])
+        forms = [masked_form(gold.initial, after, masks) for after in gold.ran.states]
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
         writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng)
         turns = []
-        before = states[0]
-        changes = [diff(before, after) for after in states[1:]]
-        for number, ((start, stop), after) in enumerate(zip(cuts, states[1:], strict=True)):
+        for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
             goals = goals_of(grounded.calls, start, stop)
             request = writer.write(start, stop, goals, withhold)
             opening = open_conversation(persona, rng) if number == 0 else later_turn(persona, rng)
+            query = drop_near_years(join_opening(opening, request.text), clock_of(gold.initial))
+            self._check_words(query, grounded.calls, list(known.values()))
+            keys = list(dict.fromkeys(key for call in grounded.calls[start:stop] for key in needed(call)))
+            facts = [fact for goal in goals for fact in self.facts(grounded.calls[goal])][:MOST_FACTS]
             turns.append(
-                self._turn(
-                    grounded,
-                    known,
-                    request,
-                    writer.said,
-                    opening,
-                    (start, stop, number),
-                    goals,
-                    (states[0], before, after),
-                    changes[number],
+                Turn(
+                    intent=request.intent,
+                    query=query,
+                    known=tuple(known[key].model_copy(update={"stated": key in writer.said}) for key in keys),
+                    gold_calls=grounded.calls[start:stop],
+                    state_hash=grounded.states[stop - 1],
+                    form_hash=forms[number].hash if masks != Masks() else "",
+                    answer_facts=tuple(facts),
+                    checks=(),
                 )
             )
-            before = after
-        task = Task(
+        checks = checks_of(forms, [turn.answer_facts for turn in turns], self.spec.rules, gold.ran.made)
+        jury = Jury(gold, masks, checks, [turn.answer_facts for turn in turns])
+        tested = await self._tested(jury, equal, grounded.seed)
+        return Task(
             grounded_id=grounded.id,
             environments=(grounded.environment,),
             initial_state=grounded.initial_state,
@@ -103,57 +117,38 @@ class TaskWriter:
             mode=mode,
             difficulty=difficulty(grounded, turns),
             language="scripted",
-            turns=tuple(turns),
+            turns=tested.put_into(turns),
+            masks=masks,
+            audit=tested.audit,
             seed=grounded.seed,
         )
-        weakness = audit([turn.checks for turn in turns], states[0], states[1:], changes)
-        if weakness:
-            raise Dropped("weak_checks", weakness)
-        return task
 
-    async def _gold_states(
-        self, grounded: GroundedChain, state: JsonObject, session: Session, stops: Sequence[int]
-    ) -> list[JsonObject]:
-        """The state before the first call and after each turn."""
-        await session.reset(state)
-        states = [await session.snapshot()]
-        for number, call in enumerate(grounded.calls, 1):
-            result = await session.call(call.tool, call.arguments, call.actor)
-            if not result.ok:
-                raise Dropped("gold_not_repeatable", f"{call.tool} is refused when the gold calls are made again")
-            if number in stops:
-                states.append(await session.snapshot())
+    async def _gold_run(
+        self, grounded: GroundedChain, state: JsonObject, session: Session, cuts: Sequence[tuple[int, int]]
+    ) -> GoldRun:
+        """The gold run, made again; with points to go back to where that is cheap or asked for."""
+        points = isinstance(session, Checkpointed) or self.settings.audit.live
+        gold = GoldRun([grounded.calls[start:stop] for start, stop in cuts], session, points)
+        await gold.play(state)
+        if len(gold.ran.states) < len(cuts):
+            tool = gold.ran.made[-1][0]
+            raise Dropped("gold_not_repeatable", f"{tool} is refused when the gold calls are made again")
         if await session.state_hash() != grounded.states[-1]:
             raise Dropped("gold_not_repeatable", "the same calls led to another state")
-        return states
+        return gold
 
-    def _turn(
-        self,
-        grounded: GroundedChain,
-        known: dict[str, Known],
-        request: Request,
-        said: set[str],
-        opening: str,
-        where: tuple[int, int, int],
-        goals: Sequence[int],
-        states: tuple[JsonObject, JsonObject, JsonObject],
-        changes: list[JsonObject],
-    ) -> Turn:
-        start, stop, number = where
-        calls = grounded.calls[start:stop]
-        keys = list(dict.fromkeys(key for call in calls for key in needed(call)))
-        query = drop_near_years(join_opening(opening, request.text), clock_of(states[0]))
-        self._check_words(query, grounded.calls, [known[key] for key in known])
-        facts = [fact for goal in goals for fact in self.facts(grounded.calls[goal])][:MOST_FACTS]
-        return Turn(
-            intent=request.intent,
-            query=query,
-            known=tuple(known[key].model_copy(update={"stated": key in said}) for key in keys),
-            gold_calls=calls,
-            state_hash=grounded.states[stop - 1],
-            answer_facts=tuple(facts),
-            checks=derive_checks(*states, facts, number, changes),
-        )
+    async def _tested(self, jury: Jury, equal: Sequence[Equivalent], seed: int) -> Tested:
+        """The checks that stood the test.
+
+        Raises:
+            Dropped: Too little stood it.
+        """
+        whole = jury.gold.keeps_points
+        settings = self.settings.audit if whole else AuditSettings(mutants=0, equivalents=0, masking=0)
+        tested = await audit_task(jury, self.spec, settings, derive_seed(seed, "audit"), equal)
+        if tested.weakness:
+            raise Dropped("weak_checks", tested.weakness)
+        return tested
 
     def _worded(self, known: Known, rng: random.Random) -> Known:
         """The entry with the words in which this user says it."""

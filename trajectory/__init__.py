@@ -14,7 +14,7 @@ from trajectory.canonical import (
     table_digest,
 )
 from trajectory.chain import Chain, Dependency
-from trajectory.environment import EnvironmentSpec
+from trajectory.environment import EnvironmentSpec, PolicyRule
 from trajectory.errors import (
     Dropped,
     EnvironmentFault,
@@ -30,7 +30,9 @@ from trajectory.rollout import CallEvent, Trajectory, TurnSpan
 from trajectory.summary import StageSummary, Summary
 from trajectory.task import (
     AnswerCheck,
+    Audit,
     Check,
+    CodeCheck,
     Composite,
     Constant,
     FromDefault,
@@ -39,7 +41,10 @@ from trajectory.task import (
     GoldCall,
     GroundedChain,
     Known,
+    Masks,
+    Origin,
     Persona,
+    PolicyCheck,
     Provenance,
     Selector,
     StateCheck,
@@ -48,15 +53,17 @@ from trajectory.task import (
     UntouchedCheck,
 )
 from trajectory.tool import Actor, ToolAnnotations, ToolSpec
-from trajectory.verdict import CheckOutcome, Verdict
+from trajectory.verdict import CheckOutcome, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
     "Actor",
     "AnswerCheck",
+    "Audit",
     "CallEvent",
     "Chain",
     "Check",
     "CheckOutcome",
+    "CodeCheck",
     "Composite",
     "Constant",
     "Dependency",
@@ -74,9 +81,14 @@ __all__ = [
     "JsonObject",
     "JsonValue",
     "Known",
+    "Masks",
     "Message",
+    "Origin",
     "Persona",
+    "PolicyCheck",
+    "PolicyRule",
     "Provenance",
+    "PrunedCall",
     "Record",
     "RunError",
     "Selector",
@@ -92,6 +104,7 @@ __all__ = [
     "TrajsmithError",
     "Turn",
     "TurnSpan",
+    "TurnVerdict",
     "UntouchedCheck",
     "Verdict",
     "canonical_json",

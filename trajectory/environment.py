@@ -3,8 +3,21 @@
 from typing import ClassVar
 
 from trajectory.canonical import JsonObject
-from trajectory.record import Record
+from trajectory.record import Frozen, Record
 from trajectory.tool import ToolSpec
+
+
+class PolicyRule(Frozen):
+    """A rule of an environment's policy that the calls of a trajectory show to be kept or broken."""
+
+    says: str
+    """The rule in one sentence, as the policy has it."""
+    tools: tuple[str, ...]
+    """Tools that it is about; only calls that succeeded count."""
+    after: tuple[str, ...] = ()
+    """One of these tools must have succeeded before any of `tools` does."""
+    same: tuple[str, ...] = ()
+    """Arguments that are the same in all calls of `tools`."""
 
 
 class EnvironmentSpec(Record):
@@ -20,6 +33,8 @@ class EnvironmentSpec(Record):
     """Domain path, for example "commerce/retail"."""
     policy: str = ""
     """Rules that the agent must obey, markdown."""
+    rules: tuple[PolicyRule, ...] = ()
+    """Those of them that can be checked by looking at the calls."""
     tools: tuple[ToolSpec, ...]
     state_schema: JsonObject = {}
     """JSON Schema of the state, or of what can be observed of it."""

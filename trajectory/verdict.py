@@ -2,9 +2,20 @@
 
 from typing import ClassVar, Literal
 
+from trajectory.canonical import JsonObject
 from trajectory.record import Frozen, Record
 
 Outcome = Literal["completed", "partial", "agent_error", "environment_error", "user_error", "undecided"]
+
+BLAME: dict[Outcome, Literal["agent", "environment", "user", "undecided"] | None] = {
+    "completed": None,
+    "partial": "agent",
+    "agent_error": "agent",
+    "environment_error": "environment",
+    "user_error": "user",
+    "undecided": "undecided",
+}
+"""Outcome to whose fault it is."""
 
 
 class CheckOutcome(Frozen):
@@ -14,6 +25,28 @@ class CheckOutcome(Frozen):
     kind: str
     passed: bool | None = None
     detail: str = ""
+
+
+class TurnVerdict(Frozen):
+    """What was decided about one turn."""
+
+    outcome: Outcome
+    state_match: bool | None
+    """The state after the turn equals the gold state after it."""
+    checks: int
+    passed: int
+    """Checks that passed; one that could not tell is not among them."""
+
+
+class PrunedCall(Frozen):
+    """A call that was taken out because the run without it comes to the same."""
+
+    event: int
+    """Index among the events of the trajectory."""
+    tool: str
+    arguments: JsonObject
+    why: str
+    """What showed that it is not needed."""
 
 
 class Verdict(Record):
@@ -36,3 +69,12 @@ class Verdict(Record):
     accepted: bool
     reasons: tuple[str, ...] = ()
     """Why it was not accepted; empty if it was."""
+    turns: tuple[TurnVerdict, ...] = ()
+    """One per turn that was played."""
+    pruned: tuple[PrunedCall, ...] = ()
+    """Calls that the exported row does not have."""
+
+    @property
+    def blame(self) -> Literal["agent", "environment", "user", "undecided"] | None:
+        """Whose fault it is; None if all went well."""
+        return BLAME[self.outcome]

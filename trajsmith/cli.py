@@ -121,19 +121,45 @@ def _stage_command(name: str, text: str) -> None:
     """Each stage alone, on a run directory; earlier stages must have run."""
 
     def command(directory: RunPath = None, option: RunOption = None) -> None:
-        from trajsmith.pipeline import run_one_stage
-
-        opened = _open(directory, option)
-        summary = _with_progress(opened.path, lambda progress: run_one_stage(opened, name, progress))
-        _show(opened.path, summary, exported=False)
+        _run_one_stage(_open(directory, option), name)
 
     command.__doc__ = text
-    app.command({"write": "tasks"}.get(name, name))(command)
+    app.command(name)(command)
+
+
+def _run_one_stage(opened: "RunDirectory", name: str) -> None:
+    from trajsmith.pipeline import run_one_stage
+
+    summary = _with_progress(opened.path, lambda progress: run_one_stage(opened, name, progress))
+    _show(opened.path, summary, exported=False)
 
 
 _stage_command("sample", "Only draw the tool chains of a run.")
 _stage_command("ground", "Only ground the chains of a run by execution.")
-_stage_command("write", "Only write the tasks of a run.")
+
+
+@app.command()
+def tasks(
+    directory: RunPath = None,
+    option: RunOption = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Write nothing: test the checks of the tasks that are there.")
+    ] = False,
+    mutants: Annotated[int, typer.Option("--mutants", min=1, help="With --audit: wrong runs per task.")] = 40,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="With --audit: only so many tasks, from the first.")
+    ] = None,
+) -> None:
+    """Only write the tasks of a run, or test the checks of its tasks. Exit code 1 if one is weak."""
+    opened = _open(directory, option)
+    if audit:
+        from trajsmith.cli_tasks import audit as audit_tasks
+
+        audit_tasks(opened, mutants, limit, out)
+        return
+    _run_one_stage(opened, "write")
+
+
 _stage_command("play", "Only play the dialogues of a run.")
 _stage_command("verify", "Only verify the trajectories of a run.")
 

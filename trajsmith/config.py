@@ -13,6 +13,7 @@ from toolgraph import GraphSettings, SampleSettings
 from trajectory import Frozen
 from trajsmith.settings import load_settings
 from usersim import PlaySettings
+from verify import VerifySettings
 
 
 class EngineSettings(Frozen):
@@ -48,6 +49,7 @@ class RunConfig(Frozen):
     ground: GroundSettings = GroundSettings()
     write: WriteSettings = WriteSettings()
     play: PlaySettings = PlaySettings()
+    verify: VerifySettings = VerifySettings()
     export: ExportSettings = ExportSettings()
     engine: EngineSettings = EngineSettings()
 

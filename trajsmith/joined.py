@@ -1,6 +1,7 @@
 """Reading the record files of a run together, as streams: none of them is ever held in memory."""
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from trajectory import RunError, Task, Trajectory, Verdict
 from trajsmith.journal import count, read_records
@@ -26,6 +27,19 @@ class Played:
                 if task is None:
                     raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {TASKS}")
             yield trajectory.id, (task, trajectory)
+
+
+class PlayedTasks:
+    """Tasks with all their candidates, in the order of the trajectories."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[Task, tuple[Trajectory, ...]]]]:
+        pairs = (pair for _, pair in Played(self.run))
+        for name, group in groupby(pairs, key=lambda pair: pair[0].id):
+            found = list(group)
+            yield name, (found[0][0], tuple(trajectory for _, trajectory in found))
 
 
 def judged(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:

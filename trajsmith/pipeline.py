@@ -10,7 +10,7 @@ from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Tra
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
-from trajsmith.joined import Played, judged
+from trajsmith.joined import PlayedTasks, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory, storage_boundary
@@ -74,14 +74,17 @@ def _tallied(run: RunDirectory, world: World) -> Summary:
 
 async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None) -> None:
     made = make_stages(world)
-    for name in names:
-        inputs: Iterable[tuple[str, Any]] | None = None
-        if name == "sample":
-            await world.prepare_graph()
-            inputs = ChainPlan(world)
-        elif name == "verify":
-            inputs = Played(run)
-        await run_stage(made[name], run, inputs, world.config.engine.concurrency, progress)
+    try:
+        for name in names:
+            inputs: Iterable[tuple[str, Any]] | None = None
+            if name == "sample":
+                await world.prepare_graph()
+                inputs = ChainPlan(world)
+            elif name == "verify":
+                inputs = PlayedTasks(run)
+            await run_stage(made[name], run, inputs, world.config.engine.concurrency, progress)
+    finally:
+        world.code_checks.close()
 
 
 def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:

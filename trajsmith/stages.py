@@ -9,7 +9,7 @@ from trajectory import Chain, GroundedChain, Task, Trajectory, Verdict
 from trajsmith.engine import Stage
 from trajsmith.world import World
 from usersim import Dialogue, ScriptedAgent, ScriptedUser
-from verify import verify_trajectory
+from verify import select_best, verify_trajectory
 from verify.outside.playing import IMPORTED, verify_outside
 
 CHAINS, GROUNDED, TASKS = "chains.jsonl", "grounded.jsonl", "tasks.jsonl"
@@ -68,12 +68,16 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
                 played.append(await dialogue.play())
         return tuple(played)
 
-    async def verify(pair: tuple[Task, Trajectory]) -> tuple[Verdict]:
-        task, trajectory = pair
+    async def verify(played: tuple[Task, tuple[Trajectory, ...]]) -> list[Verdict]:
+        task, candidates = played
         state = world.state(task.initial_state)
-        async with world.place(trajectory.environment).session() as session:
-            judge = verify_outside if task.variant == IMPORTED else verify_trajectory
-            return (await judge(task, trajectory, state, session),)
+        judge = verify_outside if task.variant == IMPORTED else verify_trajectory
+        judged = []
+        for trajectory in candidates:
+            async with world.place(trajectory.environment).session() as session:
+                verdict = await judge(task, trajectory, state, session, config.verify, world.code_checks)
+                judged.append((trajectory, verdict))
+        return select_best(judged) if config.verify.best else [verdict for _, verdict in judged]
 
     return {
         "sample": Stage("sample", sample, CHAINS, Chain, title="sample chains"),

@@ -17,6 +17,7 @@ from toolgraph.evidence import Evidence, execute_all, schema_scores, with_eviden
 from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
+from verify import CodeChecks
 
 GRAPH = "graph.json"
 
@@ -141,6 +142,11 @@ class World:
 
     def samplers(self) -> dict[str, Sampler]:
         return {name: Sampler(GraphIndex(self.graph, name), self.config.sample) for name in self.places}
+
+    @cached_property
+    def code_checks(self) -> CodeChecks:
+        """Where check functions that somebody wrote run; nothing starts before the first."""
+        return CodeChecks(self.config.verify.sandbox)
 
     def _grounder(self, environment: str, state: str) -> Grounder:
         place = self.place(environment)

@@ -3,20 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from environments import Session, diff
+from environments import Session
 from trajectory import (
     CallEvent,
     CheckOutcome,
     EnvironmentFault,
-    GoldCall,
     JsonObject,
     Task,
     Trajectory,
+    TurnVerdict,
     Verdict,
-    canonical_json,
 )
 from trajectory.verdict import Outcome
-from verify.checks import run_check
+from verify.blame import blame, turn_outcome, user_faults
+from verify.checks import Called
+from verify.code_checks import CodeChecks, run_checks
+from verify.form import Form, masked_form
+from verify.matching import matched_calls, trajectory_match
+from verify.pruning import redundant_calls
+from verify.rewards import Evidence, all_rewards
+from verify.settings import VerifySettings
 
 
 @dataclass
@@ -69,49 +75,112 @@ async def _repeat(event: CallEvent, session: Session, found: Replay, text: str |
         found.mismatches.append(f"{event.tool} returns something else")
 
 
-async def verify_trajectory(task: Task, trajectory: Trajectory, state: JsonObject, session: Session) -> Verdict:
+@dataclass(frozen=True)
+class _Judged:
+    """One turn of a trajectory, judged."""
+
+    outcomes: list[CheckOutcome]
+    state_match: bool
+    form: Form
+
+
+async def verify_trajectory(
+    task: Task,
+    trajectory: Trajectory,
+    state: JsonObject,
+    session: Session,
+    settings: VerifySettings | None = None,
+    code: CodeChecks | None = None,
+) -> Verdict:
     """Replay, run the checks of every turn, compare with the gold calls, and decide.
 
     An environment that breaks or differs on replay is `environment_error`, never the agent's fault.
+
+    Args:
+        task: The task that was played.
+        trajectory: What came of it.
+        state: The initial state.
+        session: A session of the environment.
+        settings: Rewards, and whether calls that were not needed are taken out.
+        code: Where written check functions run; without it they could not tell.
     """
+    settings = settings or VerifySettings()
     if trajectory.stop_reason == "environment_fault":
-        return _verdict(task, trajectory, "environment_error", (), None, None, ("environment_fault",))
+        return _broken(task, trajectory, None, ("environment_fault",), settings)
     try:
         again = await replay(trajectory, state, session)
     except EnvironmentFault as fault:
-        return _verdict(task, trajectory, "environment_error", (), None, None, (f"environment_fault:{fault.kind}",))
+        return _broken(task, trajectory, None, (f"environment_fault:{fault.kind}",), settings)
     if again.mismatches:
-        return _verdict(
-            task,
-            trajectory,
-            "environment_error",
-            (),
-            None,
-            False,
-            tuple(f"replay: {text}" for text in again.mismatches[:3]),
-        )
-    outcomes = _run_checks(task, trajectory, again)
+        reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
+        return _broken(task, trajectory, False, reasons, settings)
+    turns = [await _judge_turn(task, trajectory, again, number, code) for number in range(_played(task, trajectory))]
+    verdict = _decided(task, trajectory, turns, settings)
+    if verdict.accepted and settings.prune:
+        needed = set(_matched(task, trajectory, turns).values())
+        if len(needed) < len(trajectory.events):
+            gone = await redundant_calls(trajectory, needed, state, session)
+            verdict = _again(verdict, pruned=gone)
+    return verdict
+
+
+def _again(verdict: Verdict, **changes: object) -> Verdict:
+    """A verdict with something changed, and the id that belongs to it."""
+    made = verdict.model_copy(update=changes)
+    return made.model_copy(update={"id": made.content_id()})
+
+
+def _played(task: Task, trajectory: Trajectory) -> int:
+    return min(len(task.turns), len(trajectory.turns))
+
+
+async def _judge_turn(
+    task: Task, trajectory: Trajectory, again: Replay, number: int, code: CodeChecks | None
+) -> _Judged:
+    turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
+    said = [message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"]
+    form = masked_form(again.initial, state, task.masks)
+    calls: list[Called] = [
+        (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
+    ]
+    outcomes = await run_checks(turn.checks, form, (again.initial, state), "\n".join(said), calls, code)
+    match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
+    return _Judged(outcomes, match, form)
+
+
+def _matched(task: Task, trajectory: Trajectory, turns: Sequence[_Judged]) -> dict[int, int]:
+    """Gold calls that were made."""
+    names = turns[-1].form.names if turns else {}
+    complete = len(turns) == len(task.turns) and turns[-1].state_match
+    return matched_calls(task.gold_calls, trajectory.events, task.masks.names, names, complete)
+
+
+def _decided(task: Task, trajectory: Trajectory, turns: Sequence[_Judged], settings: VerifySettings) -> Verdict:
+    outcomes = tuple(outcome for turn in turns for outcome in turn.outcomes)
     complete = len(trajectory.turns) == len(task.turns)
-    state_match = complete and again.final == task.turns[-1].state_hash
-    failed = [outcome for outcome in outcomes if not outcome.passed]
-    if complete and not failed and state_match:
-        return _verdict(task, trajectory, "completed", outcomes, state_match, True, ())
-    reasons = _reasons(trajectory, failed, state_match)
-    outcome: Outcome = (
-        "partial" if any(found.passed and found.kind != "untouched" for found in outcomes) else "agent_error"
-    )
-    return _verdict(task, trajectory, outcome, outcomes, state_match, True, reasons)
-
-
-def _run_checks(task: Task, trajectory: Trajectory, again: Replay) -> tuple[CheckOutcome, ...]:
-    outcomes: list[CheckOutcome] = []
-    for turn, span, state in zip(task.turns, trajectory.turns, again.states, strict=False):
-        said = [
-            message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"
-        ]
-        changes = diff(again.initial, state)
-        outcomes += [run_check(check, again.initial, state, "\n".join(said), changes) for check in turn.checks]
-    return tuple(outcomes)
+    state_match = complete and turns[-1].state_match
+    failed = [outcome for outcome in outcomes if outcome.passed is False]
+    unsure = [outcome for outcome in outcomes if outcome.passed is None]
+    faults = user_faults(task, trajectory)
+    outcome = blame(outcomes, complete and state_match, faults)
+    reasons: tuple[str, ...] = ()
+    if outcome == "undecided":
+        reasons = tuple(sorted({f"could not tell: {found.kind}: {found.detail.split(':')[0]}" for found in unsure}))
+    elif outcome != "completed":
+        reasons = (*faults, *_reasons(trajectory, failed, state_match))
+    return _verdict(
+        task, trajectory, outcome, outcomes, state_match, True, reasons, settings,
+        matched=len(_matched(task, trajectory, turns)),
+        turns=tuple(
+            TurnVerdict(
+                outcome=turn_outcome(turn.outcomes, turn.state_match),
+                state_match=turn.state_match,
+                checks=len(turn.outcomes),
+                passed=sum(found.passed is True for found in turn.outcomes),
+            )
+            for turn in turns
+        ),
+    )  # fmt: skip
 
 
 def _reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match: bool) -> tuple[str, ...]:
@@ -124,18 +193,13 @@ def _reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match
     return tuple(reasons)
 
 
-def trajectory_match(gold: Sequence[GoldCall], events: Sequence[CallEvent]) -> float:
-    """Share of gold calls found among the calls that succeeded, in the same order (longest common subsequence)."""
-    if not gold:
-        return 1.0
-    wanted = [canonical_json([call.tool, call.arguments]) for call in gold]
-    made = [canonical_json([event.tool, event.arguments]) for event in events if event.ok]
-    row = [0] * (len(made) + 1)
-    for call in wanted:
-        last = 0
-        for column, other in enumerate(made, 1):
-            last, row[column] = row[column], last + 1 if call == other else max(row[column], row[column - 1])
-    return round(row[-1] / len(wanted), 4)
+def _broken(
+    task: Task, trajectory: Trajectory, replays: bool | None, reasons: tuple[str, ...], settings: VerifySettings
+) -> Verdict:
+    """The verdict where the environment broke."""
+    found = trajectory_match(task.gold_calls, trajectory.events)
+    matched = round(found * len(task.gold_calls))
+    return _verdict(task, trajectory, "environment_error", (), None, replays, reasons, settings, matched)
 
 
 def _verdict(
@@ -146,9 +210,21 @@ def _verdict(
     state_match: bool | None,
     replay_match: bool | None,
     reasons: tuple[str, ...],
+    settings: VerifySettings,
+    matched: int,
+    turns: tuple[TurnVerdict, ...] = (),
 ) -> Verdict:
-    passed = sum(check.passed is True for check in checks)
-    rewards = {"checks": round(passed / len(checks), 4)} if checks else {}
+    gold = len(task.gold_calls)
+    match = round(matched / gold, 4) if gold else 1.0
+    evidence = Evidence(
+        outcome=outcome,
+        checks=checks,
+        state_match=state_match,
+        trajectory_match=match,
+        gold_calls=gold,
+        calls=len(trajectory.events),
+        errors=[event.error for event in trajectory.events if event.actor == "assistant"],
+    )
     return Verdict(
         trajectory_id=trajectory.id,
         task_id=task.id,
@@ -157,8 +233,9 @@ def _verdict(
         checks=checks,
         state_match=state_match,
         replay_match=replay_match,
-        rewards=rewards,
+        rewards=all_rewards(evidence, settings.rewards),
         accepted=outcome == "completed",
         reasons=reasons,
-        trajectory_match=trajectory_match(task.gold_calls, trajectory.events),
+        trajectory_match=match,
+        turns=turns,
     )

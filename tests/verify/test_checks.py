@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajectory import AnswerCheck, CheckOutcome, JsonObject, StateCheck, UntouchedCheck
+from trajectory import (
+    AnswerCheck,
+    CheckOutcome,
+    CodeCheck,
+    JsonObject,
+    PolicyCheck,
+    PolicyRule,
+    StateCheck,
+    UntouchedCheck,
+)
 from verify import audit, derive_checks, run_check
 from verify.checks import MISSING, pointer
 
@@ -73,7 +82,10 @@ def test_a_wrong_extra_write_elsewhere_fails_untouched(change: str) -> None:
     [
         pytest.param("s['orders']['W2']['status'] = 'cancelled'", ["state", "untouched"], id="another-row"),
         pytest.param("s['orders']['W1']['status'] = 'shipped'", ["state"], id="another-value"),
-        pytest.param("del s['orders']['W1']", ["state"], id="row-is-gone"),
+        pytest.param("del s['orders']['W1']", ["state", "untouched"], id="row-is-gone"),
+        pytest.param(
+            "s['orders']['W1'].update(status='cancelled', paid=False)", ["untouched"], id="more-in-the-same-row"
+        ),
         pytest.param("s['orders']['W1']['status'] = 'cancelled'; del s['orders']['W2']", ["untouched"], id="too-much"),
         pytest.param("s['orders']['W1']['status'] = 'cancelled'; s['log'].clear()", ["untouched"], id="log-is-gone"),
     ],
@@ -88,7 +100,7 @@ def test_untouched_names_what_was_touched() -> None:
     touched = changed("s['orders']['W2']['status'] = 'x'; s['log'].append('y')")
     outcome = next(run_check(check, BEFORE, touched, "") for check in checks if check.kind == "untouched")
     assert outcome == CheckOutcome(
-        says="nothing changes but /orders/W1", kind="untouched", passed=False, detail="/log/-, /orders/W2/status"
+        says="nothing changes but /orders/W1/status", kind="untouched", passed=False, detail="/log/-, /orders/W2/status"
     )
 
 
@@ -99,6 +111,50 @@ def test_a_later_turn_may_keep_what_an_earlier_one_changed() -> None:
     assert [check.path for check in checks if isinstance(check, StateCheck)] == ["/orders/W2/paid"]
     assert failures(checks, second) == []
     assert audit([derive_checks(BEFORE, BEFORE, first, [], 0), checks], BEFORE, [first, second]) is None
+
+
+def test_the_last_turn_holds_what_earlier_ones_did() -> None:
+    first = changed("s['orders']['W1']['status'] = 'cancelled'")
+    second = changed("s['orders']['W2']['paid'] = True", first)
+    checks = derive_checks(BEFORE, first, second, [], 1, last=True)
+    assert [check.path for check in checks if isinstance(check, StateCheck)] == ["/orders/W1/status", "/orders/W2/paid"]
+    assert failures(checks, changed("s['orders']['W1']['status'] = 'pending'", second)) == ["state"]
+
+
+def test_a_value_that_was_given_out_is_looked_up_in_the_run() -> None:
+    check = AnswerCheck(says="x", value="N4", turn=0, at="/notes/new:a/note_id")
+    assert run_check(check, {}, {}, "It is N7.", given={"/notes/new:a/note_id": "N7"}).passed is True
+    assert run_check(check, {}, {}, "It is N4.", given={"/notes/new:a/note_id": "N7"}).passed is False
+    missing = run_check(check, {}, {}, "It is N4.", given={})
+    assert (missing.passed, missing.detail) == (False, "there is no /notes/new:a/note_id")
+
+
+FIRST = PolicyRule(says="x", tools=("pay",), after=("look", "find"))
+SAME = PolicyRule(says="x", tools=("look",), same=("phone",))
+
+
+@pytest.mark.parametrize(
+    ("rule", "calls", "broken"),
+    [
+        pytest.param(FIRST, [("look", {}, True), ("pay", {}, True)], None, id="in-order"),
+        pytest.param(FIRST, [("pay", {}, True)], "pay before any of look, find", id="too-early"),
+        pytest.param(FIRST, [("look", {}, False), ("pay", {}, True)], "pay before any of look, find", id="refused"),
+        pytest.param(FIRST, [("pay", {}, False)], None, id="refused-pay"),
+        pytest.param(SAME, [("look", {"phone": "1"}, True), ("look", {"phone": "1"}, True)], None, id="twice"),
+        pytest.param(
+            SAME, [("look", {"phone": "1"}, True), ("look", {"phone": "2"}, True)],
+            "look with another phone than before", id="another",
+        ),
+    ],
+)  # fmt: skip
+def test_policy_rules(rule: PolicyRule, calls: Any, broken: str | None) -> None:
+    outcome = run_check(PolicyCheck(says="x", rule=rule), {}, {}, "", calls=calls)
+    assert (outcome.kind, outcome.passed, outcome.detail) == ("policy", broken is None, broken or "")
+
+
+def test_a_written_function_cannot_tell_without_the_sandbox() -> None:
+    outcome = run_check(CodeCheck(says="x", source="def check(i, f, a): return True"), {}, {}, "")
+    assert (outcome.passed, outcome.detail) == (None, "needs the sandbox")
 
 
 def test_a_turn_that_only_reads_lets_nothing_change() -> None:

@@ -8,6 +8,7 @@ import pytest
 from environments import Environment, EnvironmentState, NativeSession, ToolError, diff, tool
 from trajectory import (
     CallEvent,
+    CodeCheck,
     FromUser,
     GoldCall,
     JsonObject,
@@ -19,7 +20,8 @@ from trajectory import (
     TurnSpan,
     Verdict,
 )
-from verify import derive_checks, replay, trajectory_match, verify_trajectory
+from verify import derive_checks, replay, verify_trajectory
+from verify.blame import user_faults
 
 Step = tuple[str, JsonObject]
 
@@ -163,7 +165,9 @@ async def test_the_gold_run_is_accepted() -> None:
     verdict = await judge(GOOD)
     assert (verdict.outcome, verdict.accepted, verdict.reasons) == ("completed", True, ())
     assert (verdict.state_match, verdict.replay_match, verdict.trajectory_match) == (True, True, 1.0)
-    assert verdict.rewards == {"checks": 1.0}
+    assert verdict.rewards == {"checks": 1.0, "composite": 1.0, "format_outcome": 1.0, "rubric": 1.0}
+    assert [(turn.outcome, turn.state_match) for turn in verdict.turns] == [("completed", True)] * 2
+    assert verdict.blame is None
 
 
 @pytest.mark.parametrize(
@@ -282,33 +286,42 @@ async def test_replay_gives_the_state_after_every_turn() -> None:
     assert again.final == task.turns[-1].state_hash
 
 
-# Trajectory match
+# Whose fault it is
 
 
-def event(step: Step, ok: bool = True) -> CallEvent:
-    return CallEvent(actor="assistant", tool=step[0], arguments=step[1], ok=ok, result_hash="", message=0)
+async def test_each_turn_has_a_verdict_of_its_own() -> None:
+    verdict = await judge([([], "Done."), ([SWITCH, COUNT], "There are 2 lit.")])
+    assert [(turn.outcome, turn.state_match, turn.passed, turn.checks) for turn in verdict.turns] == [
+        ("agent_error", False, 1, 2),
+        ("completed", True, 2, 2),
+    ]
+    assert verdict.blame == "agent"
 
 
-A, B, C = (("t", {"n": number}) for number in range(3))
+async def test_a_check_that_could_not_tell_is_no_failure() -> None:
+    task = await make_task()
+    unsure = CodeCheck(says="somebody wrote this", source="def check(i, f, a): return True")
+    turns = (task.turns[0].model_copy(update={"checks": (*task.turns[0].checks, unsure)}), task.turns[1])
+    task = task.model_copy(update={"turns": turns})
+    verdict = await verify_trajectory(task, await play(task, GOOD), STATE, session())
+    assert (verdict.outcome, verdict.accepted, verdict.blame) == ("undecided", False, "undecided")
+    assert verdict.reasons == ("could not tell: code: needs the sandbox",)
+    assert verdict.rewards == {"checks": 1.0}
+    wrong = await verify_trajectory(task, await play(task, [([], "Done."), GOOD[1]]), STATE, session())
+    assert wrong.blame == "agent"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "made", "share"),
-    [
-        pytest.param([A, B, C], [A, B, C], 1.0, id="same"),
-        pytest.param([A, B, C], [A, C, B, C], 1.0, id="more-between"),
-        pytest.param([A, B, C], [C, B, A], 0.3333, id="backwards"),
-        pytest.param([A, B], [B], 0.5, id="one-missing"),
-        pytest.param([A, A], [A], 0.5, id="once-is-not-twice"),
-        pytest.param([A], [], 0.0, id="nothing-made"),
-        pytest.param([], [A], 1.0, id="nothing-wanted"),
-        pytest.param([("t", {"a": 1, "b": 2})], [("t", {"b": 2, "a": 1})], 1.0, id="order-of-arguments"),
-        pytest.param([("t", {"a": 1})], [("u", {"a": 1})], 0.0, id="another-tool"),
-    ],
-)
-def test_trajectory_match(wanted: list[Step], made: list[Step], share: float) -> None:
-    assert trajectory_match([gold(step, None) for step in wanted], [event(step) for step in made]) == share
+async def test_a_user_who_leaves_early_is_to_blame() -> None:
+    verdict = await judge(GOOD[:1])
+    assert (verdict.outcome, verdict.blame) == ("user_error", "user")
+    assert verdict.reasons[0] == "user: stopped before the last request"
+    assert "rubric" not in verdict.rewards
 
 
-def test_refused_calls_do_not_count() -> None:
-    assert trajectory_match([gold(A, None), gold(B, None)], [event(A, ok=False), event(B)]) == 0.5
+async def test_a_user_who_calls_what_nobody_planned_is_to_blame() -> None:
+    task = await make_task()
+    found = await play(task, [([SWITCH, ("switch", {"lamp_id": "attic"})], "Done."), GOOD[1]])
+    events = [found.events[0], found.events[1].model_copy(update={"actor": "user"}), found.events[2]]
+    assert user_faults(task, found.model_copy(update={"events": tuple(events)})) == (
+        "user: switch was not to be called",
+    )

@@ -24,6 +24,8 @@ from trajectory import (
 )
 from trajectory.outside import Outside, OutsideCall
 from verify.checks import derive_checks
+from verify.code_checks import CodeChecks
+from verify.settings import VerifySettings
 from verify.verdicts import verify_trajectory
 
 IMPORTED = "imported"
@@ -215,7 +217,14 @@ def _tidy(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-async def verify_outside(task: Task, trajectory: Trajectory, state: JsonObject, session: Session) -> Verdict:
+async def verify_outside(
+    task: Task,
+    trajectory: Trajectory,
+    state: JsonObject,
+    session: Session,
+    settings: VerifySettings | None = None,
+    code: CodeChecks | None = None,
+) -> Verdict:
     """The verdict on an imported trajectory.
 
     Without gold calls nothing can be decided but whether it replays. Where the recording shows other results than the
@@ -223,7 +232,7 @@ async def verify_outside(task: Task, trajectory: Trajectory, state: JsonObject, 
     """
     if not task.turns[-1].state_hash:
         return await _undecided(task, trajectory, state, session)
-    verdict = await verify_trajectory(task, trajectory, state, session)
+    verdict = await verify_trajectory(task, trajectory, state, session, settings, code)
     differing = sorted({event.tool for event in trajectory.events if event.agrees is False})
     says = "the tools give what the recording shows"
     check = CheckOutcome(says=says, kind="recorded", passed=not differing, detail=", ".join(differing))

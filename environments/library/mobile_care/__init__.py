@@ -36,7 +36,7 @@ from environments.library.mobile_care.state import (
     Visit,
 )
 from environments.native import Environment, tool
-from trajectory import ToolError
+from trajectory import PolicyRule, ToolError
 
 
 class MobileCare(Environment[MobileCareState]):
@@ -62,6 +62,13 @@ class MobileCare(Environment[MobileCareState]):
        outage of home internet is going on in the town. A customer has at most one visit booked. Visits are from
        tomorrow to 30 days ahead, not on Sundays, and on Saturdays in the morning only.
     """
+    rules = (
+        PolicyRule(
+            says="Only the account of the number from which the customer calls may be opened.",
+            tools=("find_account_by_phone",),
+            same=("phone_number",),
+        ),
+    )
 
     @classmethod
     def seed_state(cls, size: str, seed: int) -> MobileCareState:

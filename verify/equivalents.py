@@ -1,0 +1,155 @@
+"""Runs that are as good as gold: other ids, a later clock, independent calls in another order.
+
+That two calls are independent is proved by making them both ways round: both give the same results and have the same
+effects, apart from what the environment gives out. Effects are compared without the names of `verify.form`, so that
+the proof does not rest on what it is to test.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from environments import diff
+from grounding import leaves
+from trajectory import EnvironmentSpec, FromOutput, JsonObject, Masks, canonical_json
+from verify.form import is_there, leaves_of, pattern_of
+from verify.origins import declared, later_state, other_ids, used_counters
+from verify.rerun import Equivalent, GoldRun, Step, run_all
+
+LATER = timedelta(minutes=3)
+OTHER_IDS = 37
+SWAPS = 3
+"""Pairs of calls that change places in one run, at most."""
+
+
+class Equivalents:
+    """Makes such runs of one gold run."""
+
+    def __init__(self, gold: GoldRun, spec: EnvironmentSpec, masks: Masks, seed: int) -> None:
+        self.gold = gold
+        self.masks = masks
+        self.origins = declared(spec, gold.initial)
+        self.rng = random.Random(seed)
+
+    async def made(self, count: int) -> list[Equivalent]:
+        """At most `count` runs: one with everything at once, then with one thing each.
+
+        Raises:
+            EnvironmentFault: The environment broke.
+        """
+        steps, swaps = await self.reordered(SWAPS)
+        moved = self.start(clock=True, ids=True)
+        plans: list[tuple[str, JsonObject, list[Step]]] = []
+        if swaps or moved is not None:
+            plans.append((f"{swaps} swaps, other ids, later clock", moved or self.gold.initial, steps))
+        plans += [
+            (says, state, self.gold.steps)
+            for says, state in (
+                ("other ids", self.start(clock=False, ids=True)), ("later clock", self.start(clock=True, ids=False))
+            )
+            if state is not None
+        ]  # fmt: skip
+        if swaps:
+            plans.append((f"{swaps} swaps", self.gold.initial, steps))
+        found = []
+        for says, state, order in plans[:count]:
+            await self.gold.session.reset(state)
+            ran = await run_all(order, self.gold.turns, self.gold.session, self.gold.calls)
+            if all(ok for _, _, ok in ran.made) and not ran.lost:
+                found.append(Equivalent(says, state, ran))
+        return found
+
+    def start(self, clock: bool, ids: bool) -> JsonObject | None:
+        """The initial state with what the environment gives out moved; None if it declares nothing of that kind."""
+        state = self.gold.initial
+        used = used_counters(state, self.gold.ran.states[-1], self.origins)
+        if ids and used:
+            state = other_ids(state, self.origins, used, OTHER_IDS)
+        if clock and self.origins.clock:
+            state = later_state(state, self.origins, LATER)
+        return None if state is self.gold.initial else state
+
+    async def swapped(self) -> list[Equivalent]:
+        """One run with one pair of calls swapped, from where it leaves gold; none if no pair is independent.
+
+        Raises:
+            EnvironmentFault: The environment broke.
+        """
+        steps, swaps = await self.reordered(1)
+        if not swaps:
+            return []
+        start = next(index for index, step in enumerate(steps) if step is not self.gold.steps[index])
+        ran = await self.gold.branch(start, steps[start:])
+        good = ran is not None and all(ok for _, _, ok in ran.made) and not ran.lost
+        return [Equivalent("1 swap", self.gold.initial, ran)] if ran is not None and good else []
+
+    async def reordered(self, most: int) -> tuple[list[Step], int]:
+        """Gold with at most that many pairs of neighbours swapped that are independent, and how many pairs that are."""
+        steps, taken = list(self.gold.steps), set[int]()
+        pairs = [index for index in range(len(steps) - 1) if self._may_swap(index)]
+        for index in self.rng.sample(pairs, len(pairs)):
+            if len(taken) < most and not taken & {index - 1, index + 1} and await self._independent(index):
+                steps[index], steps[index + 1] = steps[index + 1], steps[index]
+                taken.add(index)
+        return steps, len(taken)
+
+    def _may_swap(self, index: int) -> bool:
+        first, second = self.gold.steps[index], self.gold.steps[index + 1]
+        uses = any(isinstance(source, FromOutput) and source.call == index for _, source, _ in leaves(second.call))
+        return first.turn == second.turn and not uses and {first.actor, second.actor} == {"assistant"}
+
+    async def _independent(self, index: int) -> bool:
+        """True if both ways round the two calls give and do the same."""
+        one, other = self.gold.steps[index], self.gold.steps[index + 1]
+        ways = []
+        for order in ((one, other), (other, one)):
+            await self.gold.session.rollback(self.gold.points[index][0])
+            done: dict[int, Any] = {}
+            state = await self.gold.session.snapshot()
+            for step in order:
+                result = await self.gold.session.call(step.call.tool, step.call.arguments, step.actor)
+                if not result.ok:
+                    return False
+                after = await self.gold.session.snapshot()
+                done[step.index or 0] = [self._blind(result.content), self._effects(state, after)]
+                state = after
+            ways.append(done)
+        return bool(ways[0] == ways[1])
+
+    def _blind(self, content: Any) -> list[Any]:
+        """A result without the values that the environment gave out in the gold run, or could have given here."""
+        return [
+            [place, "?" if isinstance(value, str) and (value in self.masks.names or self._is_new(value)) else value]
+            for place, value in leaves_of(content, ())
+        ]
+
+    def _is_new(self, value: str) -> bool:
+        """True for a text like the ids that were given out: the same but for its digits."""
+        return any(_letters(value) == _letters(name) for name in self.masks.names)
+
+    def _effects(self, before: JsonObject, after: JsonObject) -> Counter[bytes]:
+        """What a call changed, without what the environment gave out."""
+        found: Counter[bytes] = Counter()
+        for operation in diff(before, after):
+            place = tuple(operation["path"].split("/")[1:])
+            if place[0] == self.masks.counters:
+                continue
+            new = len(place) == 2 and place[0] in self.masks.tables and not is_there(before, place)
+            told = [*place[:-1], "new"] if new else [*place]
+            found[canonical_json([operation["op"], told, *self._content(after, place)])] += 1
+        return found
+
+    def _content(self, after: JsonObject, place: tuple[str, ...]) -> Iterator[Any]:
+        if is_there(after, place):
+            node: Any = after
+            for part in place:
+                node = node[int(part)] if isinstance(node, list) else node[part]
+            for where, value in leaves_of(node, place):
+                if pattern_of(where, after) not in self.masks.leaves:
+                    yield [list(where[len(place) :]), value]
+
+
+def _letters(text: str) -> str:
+    return "".join("0" if character.isdigit() else character for character in text)

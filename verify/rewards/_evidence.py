@@ -1,0 +1,48 @@
+"""What rewards are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from trajectory import CheckOutcome, Frozen
+from trajectory.verdict import Outcome
+
+
+class RewardSettings(Frozen):
+    """Which rewards a verdict has, and their weights."""
+
+    names: tuple[str, ...] = ()
+    """Rewards by name; empty for all that there are."""
+    alpha: float = Field(0.5, ge=0, le=1)
+    """Weight of the trajectory match in `composite`; that of the state is what is missing to 1."""
+    gamma: float = Field(0.1, ge=0)
+    """Weight of the length in `composite`."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What execution says of one trajectory.
+
+    Attributes:
+        outcome: What was decided.
+        checks: Outcome of every check.
+        state_match: The final state is the gold state; None if that could not be observed.
+        trajectory_match: Share of gold calls that were made.
+        gold_calls: Number of gold calls.
+        calls: Number of calls that were made, by the agent and by the user.
+        errors: Kind of refusal of each call of the agent in order, None where it succeeded.
+    """
+
+    outcome: Outcome
+    checks: Sequence[CheckOutcome]
+    state_match: bool | None
+    trajectory_match: float
+    gold_calls: int
+    calls: int
+    errors: Sequence[str | None] = ()
+
+    @property
+    def nobody_can_tell(self) -> bool:
+        """True if the environment or the user broke: that says nothing of the agent."""
+        return self.outcome in ("environment_error", "user_error", "undecided")
