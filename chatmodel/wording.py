@@ -58,6 +58,18 @@ class Wording:
             return surface.human(value)
         return value
 
+    def name_of(self, known: Known) -> str:
+        """What an entry is called where it is listed: a label, or of a choice the thing that is chosen."""
+        thing, _, _ = known.slot.rpartition("|")
+        return f"which {self.entity(thing.split('.')[-1]).noun} is meant" if thing else known.label
+
+    def phrases_for(self, known: Known, value: Any = None) -> tuple[str, ...]:
+        """How people say the value of an entry, or one value of its list, where the phrasebook has words for it."""
+        tool, field = known.key.partition(".")[0], known.slot.split("|")[-1]
+        words = {**self.parameter("", field).values, **self.parameter(tool, known.slot).values}
+        said = known.value if value is None else value
+        return words.get(str(said).lower() if isinstance(said, bool) else str(said), ())
+
     def tell(self, tool: str, known: Known, rng: random.Random) -> str:
         """A sentence in which the user gives one plain value."""
         phrases = self.parameter(tool, known.slot)

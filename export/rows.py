@@ -1,6 +1,7 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
 from trajectory import Dropped, EnvironmentSpec, InputError, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+from usersim.calls import TWO_LEVEL
 from verify import pruned
 
 
@@ -47,7 +48,7 @@ def _check_parents(task: Task, trajectory: Trajectory, verdict: Verdict, spec: E
 
 
 def _tools(trajectory: Trajectory, spec: EnvironmentSpec) -> list[JsonObject]:
-    known = {tool.name: tool for tool in spec.tools}
+    known = {tool.name: tool for tool in (*TWO_LEVEL, *spec.tools)}
     for name in trajectory.tools:
         if name not in known:
             raise Dropped("tool_without_schema", f"{spec.name} has no tool {name}")

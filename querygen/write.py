@@ -2,20 +2,24 @@
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
 from chatmodel import Wording
+from chatmodel.recognise import tells
 from chatmodel.surface import clock_of, drop_near_years, say
 from environments import Session
 from environments.session import Checkpointed
 from grounding import leaves, needed, selector_key
 from grounding.names import is_identifier
 from grounding.paths import find
+from querygen.author import Author, AuthorSettings, Words
+from querygen.gates import leaks, names_a_tool, tool_patterns
 from querygen.partition import goals_of, partition
 from querygen.persona import later_turn, make_persona, open_conversation
+from querygen.plan import TaskPlan, TurnPlan, steps_between
 from querygen.request import RequestWriter
 from trajectory import (
     Dropped,
@@ -52,30 +56,72 @@ class WriteSettings(Frozen):
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
+    author: AuthorSettings = AuthorSettings()
+    """How a model writes, where the writer is one."""
     audit: AuditSettings = AuditSettings()
     """How the checks of every task are tested."""
 
 
 class TaskWriter:
-    """Writes the tasks of one environment in scripted language."""
+    """Writes the tasks of one environment: the plan is made here, the words are scripted or an author's."""
 
     def __init__(self, spec: EnvironmentSpec, wording: Wording, settings: WriteSettings) -> None:
         self.spec = spec
         self.wording = wording
         self.settings = settings
-        self.tool_names = [re.compile(rf"\b{re.escape(tool.name)}\b") for tool in spec.tools if "_" in tool.name]
+        self.tool_names = tool_patterns(spec)
 
-    async def write(self, grounded: GroundedChain, state: JsonObject, session: Session) -> Task:
+    async def write(
+        self, grounded: GroundedChain, state: JsonObject, session: Session, author: Author | None = None
+    ) -> Task:
         """One task. The gold calls are made again on a fresh state, so that nothing rests on the search's own word.
+
+        Args:
+            author: The models that find the words; None for the scripted language.
 
         Raises:
             Dropped: The words give away what the user cannot know, the gold run fails now, or the checks are weak.
+            ModelFault: A model could not answer.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
         cuts = partition(grounded.calls, rng, self.settings.mean_calls)
+        plan = self._plan(grounded, state, cuts, rng)
+        shown = await self._shown(plan, state, session) if author else {}
         gold = await self._gold_run(grounded, state, session, cuts)
         masks, equal = await find_masks(gold, session) if gold.keeps_points else (Masks(), [])
         forms = [masked_form(gold.initial, after, masks) for after in gold.ran.states]
+        words = await author.write(plan, shown) if author else self._scripted(plan)
+        facts = [self._facts(turn, shown, grounded) for turn in words.plan.turns]
+        hashes = [form.hash if masks != Masks() else "" for form in forms]
+        turns = [self._turn(words, number, facts[number], hashes[number]) for number in range(len(cuts))]
+        checks = checks_of(forms, facts, self.spec.rules, gold.ran.made)
+        tested = await self._tested(Jury(gold, masks, checks, facts), equal, grounded.seed)
+        task = Task(
+            grounded_id=grounded.id,
+            environments=(grounded.environment,),
+            initial_state=grounded.initial_state,
+            persona=words.plan.persona,
+            scenario=words.plan.scenario,
+            policy=self.spec.policy,
+            exposed_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "assistant"),
+            user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
+            mode=plan.mode,
+            difficulty=difficulty(grounded, turns),
+            language=words.language,
+            prompts=words.prompts,
+            turns=tested.put_into(turns),
+            masks=masks,
+            audit=tested.audit,
+            seed=grounded.seed,
+        )
+        if author:
+            author.keep(grounded.id, words.queries)
+        return task
+
+    def _plan(
+        self, grounded: GroundedChain, state: JsonObject, cuts: Sequence[tuple[int, int]], rng: random.Random
+    ) -> TaskPlan:
+        """Turns, persona and who says what when, with the scripted words for it."""
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
@@ -86,41 +132,80 @@ class TaskWriter:
             goals = goals_of(grounded.calls, start, stop)
             request = writer.write(start, stop, goals, withhold)
             opening = open_conversation(persona, rng) if number == 0 else later_turn(persona, rng)
-            query = drop_near_years(join_opening(opening, request.text), clock_of(gold.initial))
-            self._check_words(query, grounded.calls, list(known.values()))
-            keys = list(dict.fromkeys(key for call in grounded.calls[start:stop] for key in needed(call)))
-            facts = [fact for goal in goals for fact in self.facts(grounded.calls[goal])][:MOST_FACTS]
+            keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in needed(call))
+            told = {key: tells(request.text, known[key], self.wording) for key in known if key in request.said}
             turns.append(
-                Turn(
+                TurnPlan(
+                    start=start,
+                    stop=stop,
+                    goals=tuple(goals),
+                    meaning=request.text,
+                    opening=opening,
                     intent=request.intent,
-                    query=query,
-                    known=tuple(known[key].model_copy(update={"stated": key in writer.said}) for key in keys),
-                    gold_calls=grounded.calls[start:stop],
-                    state_hash=grounded.states[stop - 1],
-                    form_hash=forms[number].hash if masks != Masks() else "",
-                    answer_facts=tuple(facts),
-                    checks=(),
+                    fresh=tuple(key for key in told if told[key]),
+                    implied=tuple(key for key in told if not told[key]),
+                    held=tuple(key for key in keys if key not in writer.said),
                 )
             )
-        checks = checks_of(forms, [turn.answer_facts for turn in turns], self.spec.rules, gold.ran.made)
-        jury = Jury(gold, masks, checks, [turn.answer_facts for turn in turns])
-        tested = await self._tested(jury, equal, grounded.seed)
-        return Task(
-            grounded_id=grounded.id,
-            environments=(grounded.environment,),
-            initial_state=grounded.initial_state,
-            persona=persona,
-            scenario=scenario,
-            policy=self.spec.policy,
-            exposed_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "assistant"),
-            user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
-            mode=mode,
-            difficulty=difficulty(grounded, turns),
-            language="scripted",
-            turns=tested.put_into(turns),
-            masks=masks,
-            audit=tested.audit,
-            seed=grounded.seed,
+        now = clock_of(state)
+        clock = str(state.get("now", "")).replace("T", " ")[:16]
+        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock)
+
+    def _scripted(self, plan: TaskPlan) -> Words:
+        """The plan's own words.
+
+        Raises:
+            Dropped: They name a tool or a value that only a tool could have told.
+        """
+        queries = []
+        for turn in plan.turns:
+            query = drop_near_years(join_opening(turn.opening, turn.meaning), plan.now)
+            fault = names_a_tool(query, self.tool_names) or leaks(query, plan)
+            if fault:
+                raise Dropped(fault.reason, fault.detail)
+            queries.append(query)
+        return Words(plan, tuple(queries))
+
+    async def _shown(self, plan: TaskPlan, state: JsonObject, session: Session) -> dict[int, tuple[JsonValue, ...]]:
+        """What the steps in between still show at the end of their turn: what a wider goal could ask for."""
+        between, calls = steps_between(plan), plan.grounded.calls
+        shown: dict[int, tuple[JsonValue, ...]] = {}
+        if not between:
+            return shown
+        await session.reset(state)
+        for turn in plan.turns:
+            for call in calls[turn.start : turn.stop]:
+                await session.call(call.tool, call.arguments, call.actor)
+            for index in (index for index in between if turn.start <= index < turn.stop):
+                call = calls[index]
+                again = await session.call(call.tool, call.arguments, call.actor)
+                facts = tuple(self.facts(call))
+                if again.ok and facts and facts == tuple(self.facts(call.model_copy(update={"result": again.content}))):
+                    shown[index] = facts
+        return shown
+
+    def _facts(
+        self, turn: TurnPlan, shown: Mapping[int, tuple[JsonValue, ...]], grounded: GroundedChain
+    ) -> tuple[JsonValue, ...]:
+        """What the answer of a turn must tell."""
+        facts = [fact for goal in turn.goals for fact in self.facts(grounded.calls[goal])]
+        facts += [] if turn.expansion is None else shown[turn.expansion]
+        return tuple(dict.fromkeys(facts))[:MOST_FACTS]
+
+    def _turn(self, words: Words, number: int, facts: tuple[JsonValue, ...], form_hash: str) -> Turn:
+        plan = words.plan
+        turn = plan.turns[number]
+        said = plan.stated(number)
+        return Turn(
+            intent=turn.intent,
+            query=words.queries[number],
+            known=tuple(plan.known[key].model_copy(update={"stated": key in said}) for key in plan.needed(turn)),
+            gold_calls=plan.grounded.calls[turn.start : turn.stop],
+            state_hash=plan.grounded.states[turn.stop - 1],
+            form_hash=form_hash,
+            answer_facts=facts,
+            checks=(),
+            refinements=turn.edits,
         )
 
     async def _gold_run(
@@ -165,18 +250,6 @@ class TaskWriter:
         else:
             found = telling_values(call.result)
         return [value for value in dict.fromkeys(map(_plain, found)) if value is not None]
-
-    def _check_words(self, query: str, calls: Sequence[GoldCall], known: Sequence[Known]) -> None:
-        """Mechanical gates: no tool name, no value that only a tool could have told."""
-        if any(name.search(query) for name in self.tool_names):
-            raise Dropped("query_names_a_tool", query[:120])
-        sayable = {str(entry.value) for entry in known}
-        for call in calls:
-            for path, source, value in leaves(call):
-                text = str(value)
-                internal = isinstance(source, FromOutput) and is_identifier(path.split(".")[-1])
-                if internal and len(text) >= 4 and text in query and text not in sayable:
-                    raise Dropped("query_leaks_an_internal_value", f"{path}={text}")
 
 
 def join_opening(opening: str, text: str) -> str:

@@ -15,7 +15,7 @@ from toolgraph.links import Links, score_links
 from toolgraph.match import Similarity, by_server
 from toolgraph.params import kind_model, kinds
 from toolgraph.score import LinkModel, link_model
-from toolgraph.settings import ExecutionSettings
+from toolgraph.settings import ExecutionSettings, RefineSettings
 from toolgraph.table import Table, build_table
 from trajectory import Frozen, InputError, ToolSpec
 
@@ -38,6 +38,8 @@ class GraphSettings(Frozen):
     """Also look for edges between servers."""
     execution: ExecutionSettings = ExecutionSettings()
     """How a run tries the links of its environments by calls; building from tools alone makes none."""
+    refine: RefineSettings = RefineSettings()
+    """How much models are asked about the graph of a run, where the roles `refine` and `classify` have one."""
 
     @property
     def model(self) -> LinkModel:

@@ -90,3 +90,14 @@ class SampleSettings(Frozen):
         found = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
         standard = {"servers": 1, "repeats": 0.0}
         return {key: value for key, value in found.items() if key in always or value != standard.get(key)}
+
+
+class RefineSettings(Frozen):
+    """How much a model may be asked."""
+
+    targets: PositiveInt = 12
+    """Tools per request whose incoming edges are judged."""
+    parameters: PositiveInt = 40
+    """Parameters per request."""
+    requests: PositiveInt = 20
+    """Requests per environment and question; what is left over stays as it is and is reported."""

@@ -50,7 +50,7 @@ def part_digests(tools: Iterable[ToolSpec], settings: GraphSettings) -> dict[str
     by_server: dict[str, list[object]] = {}
     for tool in tools:
         by_server.setdefault(tool.server, []).append(tool.model_dump(mode="json", exclude_none=True))
-    basis = [settings.model_dump(mode="json", exclude={"execution"}), builder_digest()]
+    basis = [settings.model_dump(mode="json", exclude={"execution", "refine"}), builder_digest()]
     return {server: content_hash([*basis, specs]) for server, specs in by_server.items()}
 
 

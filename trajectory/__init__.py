@@ -16,9 +16,11 @@ from trajectory.canonical import (
 from trajectory.chain import Chain, Dependency
 from trajectory.environment import EnvironmentSpec, PolicyRule
 from trajectory.errors import (
+    BudgetSpent,
     Dropped,
     EnvironmentFault,
     InputError,
+    ModelFault,
     RunError,
     ToolError,
     TrajsmithError,
@@ -27,7 +29,7 @@ from trajectory.errors import (
 from trajectory.message import FunctionCall, Message, ToolCall
 from trajectory.record import Frozen, Record, first_fault
 from trajectory.rollout import CallEvent, Trajectory, TurnSpan
-from trajectory.summary import StageSummary, Summary
+from trajectory.summary import JudgeSummary, StageSummary, Summary, UsageSummary
 from trajectory.task import (
     AnswerCheck,
     Audit,
@@ -53,12 +55,13 @@ from trajectory.task import (
     UntouchedCheck,
 )
 from trajectory.tool import Actor, ToolAnnotations, ToolSpec
-from trajectory.verdict import CheckOutcome, PrunedCall, TurnVerdict, Verdict
+from trajectory.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
     "Actor",
     "AnswerCheck",
     "Audit",
+    "BudgetSpent",
     "CallEvent",
     "Chain",
     "Check",
@@ -80,9 +83,12 @@ __all__ = [
     "InputError",
     "JsonObject",
     "JsonValue",
+    "JudgeOpinion",
+    "JudgeSummary",
     "Known",
     "Masks",
     "Message",
+    "ModelFault",
     "Origin",
     "Persona",
     "PolicyCheck",
@@ -106,6 +112,7 @@ __all__ = [
     "TurnSpan",
     "TurnVerdict",
     "UntouchedCheck",
+    "UsageSummary",
     "Verdict",
     "canonical_json",
     "content_hash",

@@ -1,14 +1,18 @@
 """The error vocabulary, named after the boundary that was crossed.
 
-Three outcomes must never be mixed up: the user gave wrong input (`InputError`, exit code 2), the run could not
-go on (`RunError`, exit code 1, resumable), and an environment broke (`EnvironmentFault`, never the agent's fault).
-A tool's refusal is none of these: it is a result that the agent sees (`ToolError`).
+These outcomes must never be mixed up: the user gave wrong input (`InputError`, exit code 2), the run could not go on
+(`RunError`, exit code 1, resumable), an environment broke (`EnvironmentFault`, never the agent's fault), and a language
+model could not answer (`ModelFault`, nobody's score). A tool's refusal is none of these: it is a result that the agent
+sees (`ToolError`).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+ModelFaultKind = Literal[
+    "timeout", "connection", "rate_limit", "server", "bad_reply", "content_filter", "context_overflow", "bad_request"
+]
 FaultKind = Literal["crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state"]
 
 
@@ -26,6 +30,28 @@ class InputError(TrajsmithError):
 
 class RunError(TrajsmithError):
     """The run cannot go on (full disk, second writer, interruption). What was written stays; `resume` goes on."""
+
+
+class BudgetSpent(RunError):
+    """The run's budget of money or tokens is used up. It ends like any other interruption: `resume` goes on."""
+
+
+class ModelFault(TrajsmithError):
+    """A language model gave no usable answer, after the retries that its kind of fault deserves.
+
+    Attributes:
+        kind: Which boundary broke.
+        model: Name of the model.
+        message: What happened, one line.
+        reply: What the model did say, where it said something that cannot be used.
+    """
+
+    def __init__(self, kind: ModelFaultKind, model: str, message: str, reply: str = "") -> None:
+        self.kind = kind
+        self.model = model
+        self.message = message
+        self.reply = reply
+        super().__init__(f"{model}: {kind}: {message}")
 
 
 class EnvironmentFault(TrajsmithError):

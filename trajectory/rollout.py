@@ -7,18 +7,24 @@ from trajectory.message import Message
 from trajectory.record import Frozen, Record
 from trajectory.tool import Actor
 
-StopReason = Literal["user_stop", "step_limit", "turn_limit", "agent_gave_up", "environment_fault"]
+StopReason = Literal[
+    "user_stop", "step_limit", "turn_limit", "agent_gave_up", "bad_calls", "environment_fault", "model_fault"
+]
+MALFORMED = "malformed"
+"""Error of a call whose arguments are no JSON object: it never reached the environment."""
+LIST_TOOLS, CALL_TOOL = "list_tools", "call_tool"
+"""The two tools of the two-level mode (AWM A.4)."""
 
 
 class CallEvent(Frozen):
-    """One call that reached the environment, by the agent or by the user on their own device."""
+    """One call, by the agent or by the user on their own device; `call_tool` stands as the tool that it called."""
 
     actor: Actor
     tool: str
     arguments: JsonObject
     ok: bool
     error: str | None = None
-    """Kind of refusal: "refused", "invalid_arguments", "unknown_tool"."""
+    """Kind of refusal: "refused", "invalid_arguments", "unknown_tool", or "malformed"."""
     result_hash: str
     """Hash of the structured result, compared on replay where the environment is deterministic."""
     message: int
@@ -27,6 +33,11 @@ class CallEvent(Frozen):
     """State diff of this call (RFC 6902), or None if it changed nothing."""
     agrees: bool | None = None
     """Of an imported trajectory: whether the recording shows the same result; None if it shows none."""
+
+    @property
+    def reached(self) -> bool:
+        """True if the environment saw it."""
+        return self.error != MALFORMED and self.tool != LIST_TOOLS
 
 
 class TurnSpan(Frozen):
@@ -58,6 +69,10 @@ class Trajectory(Record):
     """RFC 6902 from the initial to the final state."""
     models: dict[str, str]
     """Role to model name, "scripted" where no model spoke."""
+    prompts: dict[str, str] = {}
+    """Prompts that the roles were given: name to hash of the file."""
     stop_reason: StopReason
+    fault: str = ""
+    """Kind of the fault that ended the play, where one did: "timeout", "content_filter"."""
     recorded: JsonObject | None = None
     """Of an imported trajectory: its file, its id there, and the verdicts that the file holds."""

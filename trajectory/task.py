@@ -244,6 +244,8 @@ class Turn(Frozen):
     """The same with what the environment gives out masked; empty where nothing is."""
     answer_facts: tuple[JsonValue, ...] = ()
     """Values that the agent's answer must tell."""
+    refinements: tuple[str, ...] = ()
+    """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 
 
 class Task(Record):
@@ -267,6 +269,8 @@ class Task(Record):
     """0 (one call, nothing hidden) to 1."""
     language: str
     """"scripted" or the name of the model that wrote it."""
+    prompts: dict[str, str] = {}
+    """Prompts that models were given for it: name to hash of the file."""
     turns: tuple[Turn, ...]
     masks: Masks = Masks()
     audit: Audit | None = None

@@ -27,6 +27,17 @@ class CheckOutcome(Frozen):
     detail: str = ""
 
 
+class JudgeOpinion(Frozen):
+    """What a model said where execution could not decide, or beside it to measure the agreement."""
+
+    model: str
+    outcome: Outcome
+    """`undecided` if it gave no usable answer."""
+    questions: tuple[str, ...]
+    """What execution left open; empty if it was asked only to compare."""
+    decisive: bool
+    """True if the verdict's outcome is the judge's."""
+    reasoning: str = ""
 class TurnVerdict(Frozen):
     """What was decided about one turn."""
 
@@ -69,6 +80,9 @@ class Verdict(Record):
     accepted: bool
     reasons: tuple[str, ...] = ()
     """Why it was not accepted; empty if it was."""
+    judge: JudgeOpinion | None = None
+    prompts: dict[str, str] = {}
+    """Prompts that the judge was given: name to hash of the file."""
     turns: tuple[TurnVerdict, ...] = ()
     """One per turn that was played."""
     pruned: tuple[PrunedCall, ...] = ()

@@ -13,7 +13,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
-from trajsmith import cli_env, cli_graph, cli_import
+from trajsmith import cli_env, cli_graph, cli_import, cli_prompts
 
 if TYPE_CHECKING:
     from trajsmith.rundir import RunDirectory
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_env.app, name="env")
 app.add_typer(cli_graph.app, name="graph")
+app.add_typer(cli_prompts.app, name="prompts")
 app.command(name="import")(cli_import.import_files)
 
 Set = Annotated[
@@ -56,7 +57,7 @@ def run(
     Stopped or killed, it goes on with: trajsmith resume RUN
     """
     from trajsmith.config import load_config
-    from trajsmith.pipeline import run_line
+    from trajsmith.pipeline import check_ready, run_line
     from trajsmith.rundir import RunDirectory
     from trajsmith.settings import dump_settings
 
@@ -67,16 +68,27 @@ def run(
 
         asyncio.run(preview(settings, out))
         return
+    asyncio.run(check_ready(settings))
     made = RunDirectory.create(settings.run, dump_settings(settings), fresh)
     _show(made.path, _with_progress(made.path, lambda progress: run_line(made, progress)))
 
 
 @app.command()
-def resume(directory: RunPath = None, option: RunOption = None) -> None:
-    """Go on where a run stopped; nothing is lost, doubled or done twice."""
+def resume(
+    directory: RunPath = None,
+    option: RunOption = None,
+    overrides: Set = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
+) -> None:
+    """Go on where a run stopped; nothing is lost, doubled or done twice.
+
+    With --set, what the change makes stale is done again: you are told which stages, and asked.
+    """
     from trajsmith.pipeline import run_line
 
     opened = _open(directory, option)
+    if overrides:
+        _change(opened, overrides, yes)
     _show(opened.path, _with_progress(opened.path, lambda progress: run_line(opened, progress)))
 
 
@@ -178,6 +190,25 @@ def _open(directory: Path | None, option: Path | None) -> "RunDirectory":
     return RunDirectory.open(named[0])
 
 
+def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
+    """Change the settings of a run, after asking whether what that makes stale may be done again.
+
+    Raises:
+        InputError: The settings are wrong, or nobody can be asked.
+    """
+    from trajsmith.changes import apply_change, plan_change
+    from trajsmith.pipeline import check_ready
+
+    change = plan_change(run, overrides)
+    asyncio.run(check_ready(change.after))
+    if change.stale and not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{change}; say --yes to do so")
+        if not typer.confirm(f"{str(change).capitalize()}. Go on?", err=True):
+            raise InputError("nothing was changed")
+    apply_change(run, change)
+
+
 def _with_progress(path: Path, work: Any) -> Any:
     from trajsmith.progress import open_progress
 
@@ -211,6 +242,12 @@ def _show(path: Path, summary: Summary, exported: bool = True) -> None:
         f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
         f"{sum(number > 0 for number in summary.environments.values())} environments"
     )
+    if summary.usage.requests:
+        out.print(
+            f"{summary.usage.requests} requests to models, {summary.usage.tokens} tokens, "
+            f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
+            f"cost {summary.cost_per_accepted:.4f}"
+        )
     for reason, number in summary.rejected.items():
         out.print(f"rejected: {reason}: {number}", markup=False)
     if exported:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
+from chatmodel import BudgetSettings, ModelSettings, RolesSettings
 from environments.sources import EnvironmentSettings, expand
 from grounding import GroundSettings
 from querygen import WriteSettings
@@ -13,7 +14,7 @@ from toolgraph import GraphSettings, SampleSettings
 from trajectory import Frozen
 from trajsmith.settings import load_settings
 from usersim import PlaySettings
-from verify import VerifySettings
+from verify import JudgeSettings, VerifySettings
 
 
 class EngineSettings(Frozen):
@@ -44,14 +45,26 @@ class RunConfig(Frozen):
     run: Path = Path("runs/run")
     """Run directory."""
     environments: tuple[EnvironmentSettings, ...] = Field(min_length=1)
+    models: dict[str, ModelSettings] = {}
+    """Language models by a name of your own."""
+    roles: RolesSettings = RolesSettings()
+    budget: BudgetSettings = BudgetSettings()
     graph: GraphSettings = GraphSettings()
     sample: SampleSettings = SampleSettings()
     ground: GroundSettings = GroundSettings()
     write: WriteSettings = WriteSettings()
     play: PlaySettings = PlaySettings()
+    judge: JudgeSettings = JudgeSettings()
+    prompts: Path | None = None
+    """Folder with prompts that take the place of ours, as `package/name.md.j2`; see `trajsmith prompts list`."""
     verify: VerifySettings = VerifySettings()
     export: ExportSettings = ExportSettings()
     engine: EngineSettings = EngineSettings()
+
+    @model_validator(mode="after")
+    def _roles_are_played(self) -> Self:
+        self.roles.check(self.models)
+        return self
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:

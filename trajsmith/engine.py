@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeAlias, TypeVar, cast
 
-from trajectory import Dropped, EnvironmentFault, InputError, Record, RunError, StageSummary, TrajsmithError
+from trajectory import Dropped, EnvironmentFault, InputError, ModelFault, Record, RunError, StageSummary, TrajsmithError
 from trajsmith.journal import Journal, count, ledger_counts, read_records
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import LEDGER, RunDirectory
@@ -159,7 +159,7 @@ async def _first(window: deque[_Pending[Out]]) -> tuple[str, Sequence[Out] | Dro
 
 
 async def _attempt(stage: Stage[In, Out], source: str, item: In, gate: asyncio.Semaphore) -> Sequence[Out] | Dropped:
-    """The work on one input. A drop and a broken environment are outcomes; a crash of the work is not."""
+    """The work on one input. A drop, a broken environment, a silent model are outcomes; a crash of the work is not."""
     where = f"stage {stage.name}, record {source}"
     async with gate:
         try:
@@ -168,6 +168,9 @@ async def _attempt(stage: Stage[In, Out], source: str, item: In, gate: asyncio.S
             return drop
         except EnvironmentFault as fault:
             return Dropped(f"environment_fault:{fault.kind}", str(fault))
+        except ModelFault as fault:
+            said = f"; the reply was: {fault.reply}" if fault.reply else ""
+            return Dropped(f"model_fault:{fault.kind}", f"{fault}{said}")
         except TrajsmithError:
             raise
         except asyncio.CancelledError as error:

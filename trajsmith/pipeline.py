@@ -2,11 +2,26 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+from chatmodel import ROLES, SCRIPTED, Role, check_models, sum_usage
+from chatmodel.board import USAGE
 from export import DatasetWriter, build_card, build_report, to_row
-from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Trajectory, Verdict
+from trajectory import (
+    Dropped,
+    InputError,
+    JudgeOpinion,
+    JudgeSummary,
+    RunError,
+    StageSummary,
+    Summary,
+    Trajectory,
+    UsageSummary,
+    Verdict,
+)
+from trajsmith.changes import FIRST_OF_ROLE
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
@@ -14,9 +29,11 @@ from trajsmith.joined import PlayedTasks, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory, storage_boundary
-from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, make_stages
+from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, check_cast, make_stages
 from trajsmith.world import World
 
+SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
+"""Roles whose words stand in the dataset."""
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 FILES = {"sampled": CHAINS, "grounded": GROUNDED, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 
@@ -31,9 +48,10 @@ async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summa
     if imported_files(run):
         return await import_line(run, progress)
     with run.lock():
-        world = await World.open(load_config(run.config_path), run)
-        await _run_stages(run, world, ORDER, progress)
-        return export_run(run, world, progress or NullProgress())
+        config = load_config(run.config_path)
+        async with _opened(config, run, ORDER) as world:
+            await _run_stages(run, world, ORDER, progress)
+            return export_run(run, world, progress or NullProgress())
 
 
 async def import_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -44,9 +62,9 @@ async def import_line(run: RunDirectory, progress: Progress | None = None) -> Su
         RunError: The run cannot go on; what was committed stays.
     """
     with run.lock():
-        world = await World.open(load_config(run.config_path), run)
-        await run_imports(run, world, progress)
-        await _run_stages(run, world, ("verify",), progress)
+        async with _opened(load_config(run.config_path), run, ("verify",)) as world:
+            await run_imports(run, world, progress)
+            await _run_stages(run, world, ("verify",), progress)
         summary = _tallied(run, world)
         run.write_json("summary.json", summary.model_dump(mode="json"))
         return summary
@@ -60,8 +78,8 @@ async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None 
         RunError: The run cannot go on; what was committed stays.
     """
     with run.lock():
-        world = await World.open(load_config(run.config_path), run)
-        await _run_stages(run, world, (name,), progress)
+        async with _opened(load_config(run.config_path), run, (name,)) as world:
+            await _run_stages(run, world, (name,), progress)
     return _tallied(run, world)
 
 
@@ -70,6 +88,37 @@ def _tallied(run: RunDirectory, world: World) -> Summary:
     for _, trajectory, verdict in judged(run):
         tally.add(trajectory, verdict)
     return tally.summary()
+
+
+@asynccontextmanager
+async def _opened(config: RunConfig, run: RunDirectory, stages: Sequence[str]) -> AsyncIterator[World]:
+    """The world, with the models that these stages need found in order, and let go of whatever happens."""
+    wanted = await check_ready(config, stages)
+    world = await World.open(config, run)
+    try:
+        if wanted:
+            await world.board.try_out(wanted)
+        yield world
+    finally:
+        await world.close()
+
+
+async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[Role]:
+    """The roles that models play in these stages, after a look at whether those can be used.
+
+    Raises:
+        InputError: Key, address or name of a model is wrong, or a prompt.
+    """
+    check_cast(config)
+    wanted = [role for role in roles_of(stages) if config.roles.of(role).model != SCRIPTED]
+    await check_models(config.models, config.roles, wanted)
+    return wanted
+
+
+def roles_of(stages: Sequence[str]) -> list[Role]:
+    """The roles that speak in these stages; the graph is built before the first chain is drawn."""
+    found = ["graph", *stages] if "sample" in stages else list(stages)
+    return [role for role in ROLES if FIRST_OF_ROLE[role] in found]
 
 
 async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None) -> None:
@@ -142,8 +191,11 @@ class Tally:
             name: Counter({tool.name: 0 for tool in place.spec.tools}) for name, place in world.places.items()
         }
         self.accepted = self.turns = self.calls = 0
+        self.judge: Counter[str] = Counter()
 
     def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
+        if verdict.judge is not None:
+            self._add_opinion(verdict, verdict.judge)
         if not verdict.accepted:
             self.rejected.update(verdict.reasons)
             return
@@ -153,7 +205,16 @@ class Tally:
         for event in trajectory.events:
             self.calls += 1
             environment, tool = self.home(trajectory.environment, event.tool)
-            self.coverage[environment][tool] += 1
+            if tool in self.coverage[environment]:
+                self.coverage[environment][tool] += 1
+
+    def _add_opinion(self, verdict: Verdict, opinion: JudgeOpinion) -> None:
+        silent = opinion.outcome == "undecided"
+        self.judge["asked"] += 1
+        self.judge["abstained"] += silent
+        self.judge["decided"] += opinion.decisive and not silent
+        self.judge["compared"] += not opinion.decisive
+        self.judge["agreed"] += not opinion.decisive and opinion.outcome == verdict.outcome
 
     def summary(self, export_seconds: float | None = None) -> Summary:
         """What was counted; with a line for the export only where there was one."""
@@ -174,10 +235,12 @@ class Tally:
                     seconds=round(export_seconds, 3),
                 )
             )
+        by_role = sum_usage(self.run.file(USAGE))
+        usage = sum(by_role.values(), UsageSummary())
         return Summary(
             name=self.config.name,
             seed=self.config.seed,
-            language="imported" if imported else "scripted",
+            language="imported" if imported else language_of(self.config),
             stages=tuple(stages),
             funnel=funnel,
             rejected=dict(self.rejected.most_common()),
@@ -186,8 +249,20 @@ class Tally:
             coverage={name: dict(counts) for name, counts in sorted(self.coverage.items())},
             mean_turns=round(self.turns / self.accepted, 3) if self.accepted else 0.0,
             mean_calls_per_turn=round(self.calls / self.turns, 3) if self.turns else 0.0,
+            usage=usage,
+            usage_by_role=by_role,
+            tokens_per_accepted=round(usage.tokens / self.accepted, 1) if self.accepted else 0.0,
+            cost_per_accepted=round(usage.cost / self.accepted, 6) if self.accepted else 0.0,
+            judge=JudgeSummary(**self.judge),
             wall_seconds=round(sum(stage.seconds for stage in stages), 3),
         )
+
+
+def language_of(config: RunConfig) -> str:
+    """Whose words a run holds: "scripted", the names of the models that speak, or both."""
+    names = {config.roles.of(role).model for role in SPEAKERS}
+    models = sorted({config.models[name].model for name in names if name != SCRIPTED})
+    return ", ".join([SCRIPTED, *models] if SCRIPTED in names else models)
 
 
 async def export_only(run: RunDirectory, progress: Progress) -> Summary:

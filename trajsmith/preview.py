@@ -5,10 +5,13 @@ import random
 from rich.console import Console
 from rich.table import Table
 
+from chatmodel import ROLES
 from environments.sources import open_source
 from toolgraph import GraphIndex, Sampler, build_graph
 from trajectory import InputError
 from trajsmith.config import RunConfig
+from trajsmith.estimate import estimate
+from trajsmith.pipeline import check_ready
 
 
 async def preview(config: RunConfig, out: Console) -> None:
@@ -17,6 +20,7 @@ async def preview(config: RunConfig, out: Console) -> None:
     Raises:
         InputError: Something in the configuration cannot work.
     """
+    await check_ready(config)
     table = Table(
         "environment",
         "source",
@@ -28,12 +32,14 @@ async def preview(config: RunConfig, out: Console) -> None:
         title=f"{config.name}: {config.sample.count} chains into {config.run}",
     )
     seen: set[str] = set()
+    tools = 0
     for entry in config.environments:
         source = open_source(entry)
         spec = await source.spec()
         if spec.name in seen:
             raise InputError(f"two environments are named {spec.name!r}: list each once")
         seen.add(spec.name)
+        tools += len(spec.tools)
         states = await source.states(config.seed)
         sampler = Sampler(GraphIndex(build_graph(spec.tools, config.graph), spec.name), config.sample)
         chain, _ = sampler.draw(random.Random(config.seed))
@@ -48,4 +54,41 @@ async def preview(config: RunConfig, out: Console) -> None:
             " > ".join(chain),
         )
     out.print(table)
-    out.print("roles: user scripted, agent scripted; tokens 0, cost 0")
+    show_roles(config, tools, out)
+
+
+def show_roles(config: RunConfig, tools: int, out: Console) -> None:
+    """Who plays what, and what that will come to; an estimate.
+
+    Args:
+        tools: Tools of all environments together.
+    """
+    rows = {row.role: row for row in estimate(config, tools)}
+    if not rows:
+        out.print("roles: all scripted; tokens 0, cost 0")
+        return
+    table = Table(
+        "role",
+        "played by",
+        "requests",
+        "prompt tokens",
+        "of them cached",
+        "completion tokens",
+        "cost",
+        title="roles and an estimate of what they will be asked",
+    )
+    for role in ROLES:
+        if role in rows:
+            row = rows[role]
+            counts = (row.usage.requests, row.usage.prompt_tokens, row.usage.cached_tokens, row.usage.completion_tokens)
+            table.add_row(role, row.model, *(f"{count:,}" for count in counts), f"{row.cost:.2f}")
+        else:
+            table.add_row(role, "scripted", "0", "0", "0", "0", "0.00")
+    out.print(table)
+    tokens = sum(row.usage.prompt_tokens + row.usage.completion_tokens for row in rows.values())
+    requests = sum(row.usage.requests for row in rows.values())
+    cost = sum(row.cost for row in rows.values())
+    out.print(f"estimated: {requests:,} requests, {tokens:,} tokens, cost {cost:.2f} (an estimate from mean sizes)")
+    limits = config.budget
+    if limits.max_cost is not None or limits.max_tokens is not None:
+        out.print(f"budget: max_cost {limits.max_cost}, max_tokens {limits.max_tokens}; the run stops there, resumable")

@@ -21,6 +21,7 @@ from trajectory import InputError, JsonObject, JsonValue, RunError, canonical_js
 CONFIG = "config.yaml"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
+CACHE = "cache"
 LOCK = ".lock"
 SCRAP = ".tmp"
 STATE_CACHE = 64
@@ -60,6 +61,8 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path | str, config_yaml: str, fresh: bool = False) -> "RunDirectory":
         """Start a run in an empty or new directory; with `fresh`, in place of the run that stands there.
+
+        The answers of models in `cache/` are kept even then: the same request is not paid again.
 
         Raises:
             InputError: Something stands there already. Only what looks like a run is ever removed.
@@ -233,7 +236,7 @@ class RunDirectory:
         """Empty the directory, config.yaml last: killed halfway, it still looks like a run and --fresh goes on."""
         with storage_boundary(self.path, self.path):
             for entry in [*self.path.iterdir(), *(self.path / LEDGER).iterdir()]:
-                if entry.name in {LOCK, CONFIG, LEDGER}:
+                if entry.name in {LOCK, CONFIG, LEDGER, CACHE}:
                     continue
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry)

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from chatmodel import Wording
+from chatmodel import SCRIPTED, Board, ChatModel, Role, Wording
+from chatmodel.prompts import Prompts
 from environments import EnvironmentSource, Session
 from environments.sources import open_source
 from environments.together import PLUS, JoinedSource, Part, joined_name
@@ -14,6 +15,7 @@ from querygen import TaskWriter
 from toolgraph import GraphIndex, Link, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
 from toolgraph.evidence import Evidence, execute_all, schema_scores, with_evidence
+from toolgraph.refine import classify_parameters, refine_edges
 from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
@@ -87,9 +89,12 @@ class World:
         return cls(config, run, places)
 
     async def prepare_graph(self) -> None:
-        """Build the tool graph, try its links by execution, and save it; one that the run has already stays.
+        """Build the tool graph, try its links by execution, ask models about it where the run has them, and save it.
 
-        An environment whose links cannot be tried is a finding of the graph.
+        A graph that the run has already stays. An environment whose links cannot be tried is a finding of the graph.
+
+        Raises:
+            ModelFault: A model does not answer; nothing is saved, and what it did answer is not paid again.
         """
         if self.run.file(GRAPH).is_file():
             return
@@ -102,7 +107,36 @@ class World:
             scores = schema_scores(tools, settings, similarity)
             executed = await execute_all([place.source for place in places], scores, settings.execution, seed)
             graph = with_evidence(graph, Evidence(executed=executed), scores, settings)
+        refiner, classifier = self.talker("refine"), self.talker("classify")
+        if refiner is not None:
+            graph, _ = await refine_edges(graph, refiner, self.prompts, settings.refine, settings)
+        if classifier is not None:
+            graph = await classify_parameters(graph, classifier, self.prompts, settings.refine)
         graph.save(self.run.file(GRAPH))
+
+    @cached_property
+    def board(self) -> Board:
+        """The models of the run; opened when a stage first asks for one."""
+        config = self.config
+        return Board(config.models, config.roles, config.budget, self.run.path, str(self.run.path))
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The prompts of all roles; a folder of the user's own goes before ours."""
+        return Prompts(self.config.prompts)
+
+    def talker(self, role: Role) -> ChatModel | None:
+        """Who plays a role; None for the scripted language. What is asked is cached, counted and kept in the budget.
+
+        Raises:
+            InputError: The model's key is missing, or its provider's library.
+        """
+        return self.board.talker(role) if self.config.roles.of(role).model != SCRIPTED else None
+
+    async def close(self) -> None:
+        """Let go of the models; safe to call twice."""
+        if "board" in vars(self):
+            await self.board.close()
 
     @cached_property
     def graph(self) -> ToolGraph:

@@ -1,12 +1,10 @@
 """The dialogue loop: a task is played by a user and an agent on a live session. Design section 5, stage `play`."""
 
-from functools import cache
-from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
-import jinja2
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
+from chatmodel.prompts import Prompts, PromptSpec, own_prompts
 from environments import Session, ToolResult, diff
 from trajectory import (
     CallEvent,
@@ -15,14 +13,20 @@ from trajectory import (
     Frozen,
     JsonObject,
     Message,
+    ModelFault,
     Task,
-    ToolCall,
     Trajectory,
     TurnSpan,
 )
-from trajectory.rollout import StopReason
+from trajectory.rollout import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
 from trajectory.tool import Actor
-from usersim.roles import AgentRole, UserRole
+from usersim.calls import target
+from usersim.roles import AgentAct, AgentRole, UserRole
+
+AGENT = PromptSpec(
+    "usersim/agent_system",
+    {"description": "A shop.", "policy": "Be kind.", "now": "2026-03-03 09:00", "mode": "direct", "two_level": True},
+)
 
 
 class PlaySettings(Frozen):
@@ -32,18 +36,34 @@ class PlaySettings(Frozen):
     """Trajectories per task."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
+    temperatures: tuple[float, ...] = ()
+    """Sampling temperature of each candidate of a model agent, in turn; empty for the model's own setting."""
+    tools: Literal["native", "two_level"] = "native"
+    """`native` shows the agent all tools; `two_level` only list_tools and call_tool (AWM A.4)."""
+    bad_calls: int = Field(3, ge=0)
+    """Messages in a row with nothing but malformed or unknown calls that end a play."""
 
 
-@cache
-def _system_template() -> jinja2.Template:
-    text = resources.files("usersim").joinpath("prompts/agent_system.md.j2").read_text(encoding="utf-8")
-    return jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(text)
+def clock_text(state: JsonObject) -> str:
+    """The environment's time as people are told it; empty if it has none."""
+    return str(state.get("now", "")).replace("T", " ")[:16]
 
 
-def system_prompt(spec: EnvironmentSpec, task: Task, state: JsonObject) -> str:
+def system_prompt(
+    spec: EnvironmentSpec, task: Task, state: JsonObject, two_level: bool = False, prompts: Prompts | None = None
+) -> str:
     """What the agent is told before the first message."""
-    now = str(state.get("now", "")).replace("T", " ")[:16]
-    return _system_template().render(description=spec.description, policy=task.policy, now=now, mode=task.mode).strip()
+    return (
+        (prompts or own_prompts())
+        .get(AGENT)
+        .text(
+            description=spec.description,
+            policy=task.policy,
+            now=clock_text(state),
+            mode=task.mode,
+            two_level=two_level,
+        )
+    )
 
 
 class Dialogue:
@@ -59,6 +79,7 @@ class Dialogue:
         user: UserRole,
         settings: PlaySettings,
         candidate: int,
+        prompts: Prompts | None = None,
     ) -> None:
         self.spec = spec
         self.task = task
@@ -68,51 +89,68 @@ class Dialogue:
         self.user = user
         self.settings = settings
         self.candidate = candidate
-        self.messages: list[Message] = [Message(role="system", content=system_prompt(spec, task, state))]
+        self.two_level = settings.tools == "two_level"
+        self.prompts = prompts or own_prompts()
+        system = system_prompt(spec, task, state, self.two_level, self.prompts)
+        self.messages: list[Message] = [Message(role="system", content=system)]
         self.events: list[CallEvent] = []
         self.turns: list[TurnSpan] = []
         self.before: tuple[str, JsonObject] = ("", {})
+        self.start = 0
+        """Message that opened the turn that is being played."""
 
     async def play(self) -> Trajectory:
-        """Play all turns. A fault of the environment ends the play and is kept in the record."""
+        """Play all turns. A fault of the environment or of a model ends the play and is kept in the record."""
         stop: StopReason = "user_stop"
+        fault = ""
         try:
             await self.session.reset(self.state)
             self.before = (await self.session.state_hash(), await self.session.snapshot())
             initial = self.before
             for turn in range(len(self.task.turns)):
-                start = len(self.messages)
+                self.start = len(self.messages)
                 self.messages.append(Message(role="user", content=await self.user.open(turn)))
-                reason = await self._turn()
-                self.turns.append(TurnSpan(start=start, stop=len(self.messages), state_hash=self.before[0]))
-                if reason != "user_stop":
-                    stop = reason
+                stop = await self._turn()
+                self._close_turn()
+                if stop != "user_stop":
                     break
-        except EnvironmentFault:
+        except EnvironmentFault as broken:
             if not self.events and self.before[0] == "":
                 raise
-            stop = "environment_fault"
+            stop, fault = "environment_fault", broken.kind
+        except ModelFault as silent:
+            stop, fault = "model_fault", silent.kind
+            self._close_turn()
         return Trajectory(
             task_id=self.task.id,
             environment=self.spec.name,
             candidate=self.candidate,
             messages=tuple(self.messages),
-            tools=self.task.exposed_tools,
+            tools=(LIST_TOOLS, CALL_TOOL) if self.two_level else self.task.exposed_tools,
             events=tuple(self.events),
             turns=tuple(self.turns),
             initial_state=initial[0],
             final_state=self.before[0],
             diff=tuple(diff(initial[1], self.before[1])),
             models={"agent": self.agent.name, "user": self.user.name},
+            prompts={AGENT.name: self.prompts.get(AGENT).version, **self.agent.prompts, **self.user.prompts},
             stop_reason=stop,
+            fault=fault,
         )
 
+    def _close_turn(self) -> None:
+        if len(self.messages) > self.start > 0:
+            self.turns.append(TurnSpan(start=self.start, stop=len(self.messages), state_hash=self.before[0]))
+
     async def _turn(self) -> StopReason:
+        bad = 0
         for _ in range(self.settings.max_steps):
             act = await self.agent.act(self.messages)
             self.messages.append(act.message)
             if act.message.tool_calls:
-                await self._run_calls(act.message.tool_calls)
+                bad = bad + 1 if await self._run_calls(act) else 0
+                if bad > self.settings.bad_calls:
+                    return "bad_calls"
                 continue
             if act.gave_up:
                 return "agent_gave_up"
@@ -123,21 +161,31 @@ class Dialogue:
             if reply.calls:
                 where = len(self.messages) - 1
                 results = [await self._call("user", call.tool, call.arguments, where) for call in reply.calls]
-                self.agent.observe(results)
-                text = f"{text} {await self.user.report(results)}".strip()
+                self.agent.observe([call.tool for call in reply.calls], results, by_user=True)
+                text = f"{text} {await self.user.report(self.messages, results)}".strip()
             self.messages.append(Message(role="user", content=text))
         return "step_limit"
 
-    async def _run_calls(self, calls: tuple[ToolCall, ...]) -> None:
-        results = []
+    async def _run_calls(self, act: AgentAct) -> bool:
+        """Make the calls of a message; True if none of them could be made at all."""
+        tools: list[str] = []
+        results: list[ToolResult] = []
         where = len(self.messages) - 1
-        for call in calls:
-            result = await self._call("assistant", call.function.name, call.function.arguments, where)
+        malformed = {call.id: call for call in act.malformed}
+        for call in act.message.tool_calls or ():
+            goal = target(call, malformed, self.spec, self.task.exposed_tools, self.two_level)
+            if goal.result is None:
+                result = await self._call("assistant", goal.tool, goal.arguments, where)
+            else:
+                result = goal.result
+                self._note("assistant", goal.tool, goal.arguments, result, where, goal.error)
             self.messages.append(
                 Message(role="tool", content=result.text, tool_call_id=call.id, name=call.function.name)
             )
+            tools.append(goal.tool)
             results.append(result)
-        self.agent.observe(results)
+        self.agent.observe(tools, results, by_user=False)
+        return all(event.error in (MALFORMED, "unknown_tool") for event in self.events[-len(results) :])
 
     async def _call(self, actor: Actor, tool: str, arguments: JsonObject, where: int) -> ToolResult:
         result = await self.session.call(tool, arguments, actor)
@@ -147,16 +195,28 @@ class Dialogue:
             after = await self.session.snapshot()
             effect = diff(self.before[1], after)
             self.before = (hashed, after)
+        self._note(actor, tool, arguments, result, where, result.error, effect)
+        return result
+
+    def _note(
+        self,
+        actor: Actor,
+        tool: str,
+        arguments: JsonObject,
+        result: ToolResult,
+        where: int,
+        error: str | None,
+        effect: Any = None,
+    ) -> None:
         self.events.append(
             CallEvent(
                 actor=actor,
                 tool=tool,
                 arguments=arguments,
                 ok=result.ok,
-                error=result.error,
+                error=error,
                 result_hash=result.hash,
                 message=where,
                 effect=effect,
             )
         )
-        return result

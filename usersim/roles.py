@@ -1,8 +1,10 @@
 """What the dialogue loop expects of an agent and of a user, whoever plays them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from chatmodel.model import MalformedCall
 from environments import ToolResult
 from trajectory import JsonObject, Message
 
@@ -11,8 +13,8 @@ from trajectory import JsonObject, Message
 class AgentAct:
     """One step of the agent: a message, with or without tool calls.
 
-    The hints are what a scripted agent means by its words, so that a scripted user need not guess. A model leaves
-    them empty, and the user has to read the text.
+    The hints are what a scripted agent means by its words, so that a scripted user need not guess. A model gives none,
+    and the user has to read the text.
     """
 
     message: Message
@@ -23,6 +25,10 @@ class AgentAct:
     wants_user_call: bool = False
     """It asks the user to do something on their own device."""
     gave_up: bool = False
+    hinted: bool = True
+    """False if there are no hints because a model spoke."""
+    malformed: tuple[MalformedCall, ...] = ()
+    """Calls of the message that cannot be made; they stand in it with empty arguments."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +53,22 @@ class AgentRole(Protocol):
     """Plays the agent in one dialogue."""
 
     name: str
+    prompts: dict[str, str]
+    """Prompts that it was given beside the system prompt: name to hash."""
 
     async def act(self, messages: list[Message]) -> AgentAct:
         """The next step, given everything said so far."""
 
-    def observe(self, results: list[ToolResult]) -> None:
-        """Results of the calls of the last step, in order; also those of calls that the user made at its request."""
+    def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
+        """Results of the calls of the last step, in order; also those of calls that the user made."""
 
 
 class UserRole(Protocol):
     """Plays the user in one dialogue."""
 
     name: str
+    prompts: dict[str, str]
+    """Prompts that it was given: name to hash."""
 
     async def open(self, turn: int) -> str:
         """The request that opens a turn."""
@@ -66,5 +76,5 @@ class UserRole(Protocol):
     async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
         """The reaction to a message without tool calls."""
 
-    async def report(self, results: list[ToolResult]) -> str:
+    async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
         """What the user says after making calls on their own device."""

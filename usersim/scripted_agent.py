@@ -5,6 +5,7 @@ them. A reference that does not resolve, or a refused call, is told to the user 
 """
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from chatmodel import Wording, capital, pick_text
@@ -28,6 +29,7 @@ from trajectory import (
     ToolCall,
     derive_seed,
 )
+from usersim.hearing import Hearing
 from usersim.roles import AgentAct
 
 LET_ME = (
@@ -66,7 +68,10 @@ class ScriptedAgent:
 
     name = "scripted"
 
-    def __init__(self, task: Task, wording: Wording, candidate: int) -> None:
+    def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
+        """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
+        self.hearing = Hearing(wording) if listens else None
+        self.prompts: dict[str, str] = {}
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
@@ -78,6 +83,8 @@ class ScriptedAgent:
         self.stop = 0
         self.said: set[str] = set()
         self.confirmed: set[int] = set()
+        self.asked_yes: int | None = None
+        """Call for which a yes was asked last."""
         self.made = 0
         self.failure = ""
 
@@ -88,11 +95,19 @@ class ScriptedAgent:
         self.said |= {entry.key for entry in self.task.turns[turn].known if entry.stated}
         self.failure = ""
 
-    def observe(self, results: list[ToolResult]) -> None:
-        self.results += results
-        refused = next((result for result in results if not result.ok), None)
-        if refused is not None:
-            self.failure = f"I'm sorry, that was not possible: {refused.text}"
+    def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
+        for tool, result in zip(tools, results, strict=True):
+            if by_user and not self._awaits(tool, result):
+                continue
+            self.results.append(result)
+            if not result.ok and not self.failure:
+                self.failure = f"I'm sorry, that was not possible: {result.text}"
+
+    def _awaits(self, tool: str, result: ToolResult) -> bool:
+        """True for what the user was asked to do; a model may do other things on its device, or do it wrong first."""
+        index = len(self.results)
+        expected = index < self.stop and (self.calls[index].actor, self.calls[index].tool) == ("user", tool)
+        return expected and (result.ok or self.hearing is None)
 
     async def act(self, messages: list[Message]) -> AgentAct:
         turn = (
@@ -101,6 +116,8 @@ class ScriptedAgent:
         )
         if turn != self.turn:
             self.open_turn(turn)
+        if self.hearing:
+            self.said |= self.hearing.told(messages, self.known)
         if self.failure:
             return AgentAct(Message(role="assistant", content=self.failure), gave_up=True)
         index = len(self.results)
@@ -108,15 +125,39 @@ class ScriptedAgent:
             return AgentAct(Message(role="assistant", content=self._answer()))
         call = self.calls[index]
         missing = [key for key in needed(call) if key not in self.said]
+        blocked = self.hearing and self._blocked(index, missing, messages)
+        if blocked:
+            return blocked
         if missing:
-            self.said |= set(missing)
+            self.said |= set() if self.hearing else set(missing)
             return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
         if call.actor == "user":
             return AgentAct(Message(role="assistant", content=self._request(call)), wants_user_call=True)
         if self._asks_first(index):
+            self.asked_yes = index
             return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
         last = messages[-1]
         return self._call(index, last.role == "user" and last.content != self.task.turns[self.turn].query)
+
+    def _blocked(self, index: int, missing: list[str], messages: list[Message]) -> AgentAct | None:
+        """Why the next call cannot be made with a user who is a model: no answer, a no, something not read out."""
+        hearing, call = self.hearing, self.calls[index]
+        if hearing is None:
+            return None
+        if self.asked_yes == index and hearing.refused(messages):
+            return self._give_up("All right, I'll leave that as it is.")
+        if hearing.tired([*missing, *([f"device.{index}"] if call.actor == "user" else [])]):
+            return self._give_up("I'm sorry, I cannot go on without that.")
+        untold = hearing.untold(call, self.calls, [result.content for result in self.results])
+        if untold and hearing.tired([f"{index}.{label}" for label in untold]):
+            return self._give_up("I'm sorry, I cannot go on without that.")
+        if untold:
+            text = " ".join(f"What does it show as the {label}?" for label in untold)
+            return AgentAct(Message(role="assistant", content=text))
+        return None
+
+    def _give_up(self, text: str) -> AgentAct:
+        return AgentAct(Message(role="assistant", content=text), gave_up=True)
 
     def _openings(self, messages: list[Message]) -> set[int]:
         """Indices of the messages that open a turn: queries, word for word, in their order."""

@@ -1,14 +1,17 @@
 """A user who says only what the task lets them know, and only when asked."""
 
 import random
+from collections.abc import Sequence
 from datetime import date
 
 from chatmodel import Wording, capital, pick_text
+from chatmodel.asking import announces, questions, wants_yes, wishes
 from chatmodel.surface import drop_near_years, mentions, say
 from environments import ToolResult
 from grounding import leaves
 from grounding.paths import find
-from trajectory import FromOutput, FromUser, GoldCall, Known, Task, derive_seed
+from trajectory import FromOutput, FromUser, GoldCall, Known, Message, Task, derive_seed
+from usersim import reading
 from usersim.roles import AgentAct, UserAct, UserCall
 
 YES = (
@@ -23,7 +26,16 @@ YES = (
     "Go for it.",
     "Yes, do that please.",
 )
+NO = ("No, thank you, only what I asked for.", "No thanks, just that.", "No, please leave that as it is.")
+SHRUGS = (
+    "I'm afraid I don't know that.",
+    "I can't tell you more about that, sorry.",
+    "Sorry, I don't have that. Can you look it up?",
+)
+WAITING = ("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK.")
 LEAD = ("", "", "", "Sure.", "Of course.", "Right.", "Oh, sorry.")
+PATIENCE = 2
+"""Messages of a turn to which there is no answer before the user gives up waiting."""
 SWITCHES = ("One moment.", "Hold on.", "Just a second.", "OK, wait.", "")
 
 
@@ -42,27 +54,85 @@ class ScriptedUser:
         self.turn = 0
         self.calls_made = 0
         self.last_calls: list[GoldCall] = []
+        self.patience = PATIENCE
+        self.told: set[str] = set()
+        """Keys told in answer to a model."""
+        self.prompts: dict[str, str] = {}
 
     async def open(self, turn: int) -> str:
         self.turn = turn
         self.calls_made = 0
+        self.patience = PATIENCE
         return self.task.turns[turn].query
 
-    async def reply(self, messages: list, act: AgentAct) -> UserAct:  # type: ignore[type-arg]
+    async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
+        if not act.hinted:
+            return self._read(act.message.content, messages)
         if act.wants_user_call:
-            mine = [call for call in self.task.turns[self.turn].gold_calls if call.actor == "user"]
-            self.last_calls = mine[self.calls_made : self.calls_made + 1]
-            self.calls_made += 1
-            return UserAct(calls=tuple(UserCall(call.tool, call.arguments) for call in self.last_calls))
+            return self._use_device()
         if act.asks:
-            sentences = [self._tell(self.known[key]) for key in act.asks if key in self.known]
-            text = " ".join([self.rng.choice(LEAD), *sentences]).strip()
-            return UserAct(drop_near_years(text, self.now))
+            return self._answer([self.known[key] for key in act.asks if key in self.known])
         if act.confirms:
             return UserAct(self.rng.choice(YES))
         return UserAct(done=True)
 
-    async def report(self, results: list[ToolResult]) -> str:
+    def _use_device(self) -> UserAct:
+        self.last_calls = self._pending()[:1]
+        self.calls_made += 1
+        return UserAct(calls=tuple(UserCall(call.tool, call.arguments) for call in self.last_calls))
+
+    def _pending(self) -> list[GoldCall]:
+        mine = [call for call in self.task.turns[self.turn].gold_calls if call.actor == "user"]
+        return mine[self.calls_made :]
+
+    def _answer(self, entries: Sequence[Known]) -> UserAct:
+        sentences = [self._tell(entry) for entry in entries]
+        text = " ".join([self.rng.choice(LEAD), *sentences]).strip()
+        return UserAct(drop_near_years(text, self.now))
+
+    def _read(self, text: str, messages: list[Message]) -> UserAct:
+        """The reaction to a model's words, which say nothing of what they mean.
+
+        What cannot be answered, and what only announces something, is borne a few times a turn; then the turn is over.
+        """
+        if sum(said.role == "assistant" and said.content == text for said in messages) > PATIENCE:
+            return UserAct(done=True)
+        asked = questions(text)
+        pending = self._pending()
+        if pending and reading.wants_device(wishes(text), pending[0], self.wording):
+            return self._use_device()
+        if self.task.mode == "direct":
+            return UserAct(done=True)
+        found = self._asked_for(asked)
+        if found:
+            self.told |= {entry.key for entry in found}
+            return UserAct(" ".join(self._plainly(entry) for entry in found))
+        if wants_yes(asked):
+            about = reading.about_the_request(" ".join(asked), self.task.turns[self.turn], self.wording)
+            return UserAct(self.rng.choice(YES if about else NO))
+        if self.patience > 0 and (asked or announces(text)):
+            self.patience -= 1
+            return UserAct(self.rng.choice(SHRUGS if asked else WAITING))
+        return UserAct(done=True)
+
+    def _asked_for(self, asked: Sequence[str]) -> list[Known]:
+        """What is asked for: sought first among what this turn has not told yet, then in this turn, then earlier."""
+        now = self.task.turns[self.turn].known
+        before = {entry.key: entry for turn in self.task.turns[: self.turn] for entry in turn.known}
+        open_now = [entry for entry in now if not entry.stated and entry.key not in self.told]
+        for entries in (open_now, now, tuple(before.values())):
+            found = reading.asked_for(asked, entries, self.wording)
+            if found:
+                return found
+        return []
+
+    def _plainly(self, known: Known) -> str:
+        """An entry in the words that stand in the task, so that whoever listens can know it again."""
+        if known.how == "value":
+            return self.wording.tell(self._tool_of(known), known, self.rng)
+        return self.rng.choice((f"I mean {known.said}.", f"{capital(known.said)}, please."))
+
+    async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
         parts = [self.rng.choice(SWITCHES)]
         for call, result in zip(self.last_calls, results, strict=True):
             parts.append(self._report(call, result))

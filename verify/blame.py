@@ -6,7 +6,7 @@ from trajectory import CheckOutcome, JsonObject, Task, Trajectory
 from trajectory.verdict import Outcome
 
 
-def blame(outcomes: Sequence[CheckOutcome], right_state: bool, user_faults: Sequence[str]) -> Outcome:
+def blame(outcomes: Sequence[CheckOutcome], right_state: bool, script_faults: Sequence[str]) -> Outcome:
     """What became of a trajectory that replays.
 
     A check that failed for sure decides, whatever others could not tell; a user who broke the script excuses the
@@ -15,12 +15,12 @@ def blame(outcomes: Sequence[CheckOutcome], right_state: bool, user_faults: Sequ
     Args:
         outcomes: All checks of the turns that were played.
         right_state: All turns were played, and the final state is the gold state.
-        user_faults: What the user did that the task does not have.
+        script_faults: What the user did that the task does not have.
     """
     failed = any(outcome.passed is False for outcome in outcomes) or not right_state
     if not failed:
         return "undecided" if any(outcome.passed is None for outcome in outcomes) else "completed"
-    if user_faults:
+    if script_faults:
         return "user_error"
     done = any(outcome.passed and outcome.kind in ("state", "answer", "code") for outcome in outcomes)
     return "partial" if done else "agent_error"
@@ -31,7 +31,7 @@ def turn_outcome(outcomes: Sequence[CheckOutcome], right_state: bool) -> Outcome
     return blame(outcomes, right_state, ())
 
 
-def user_faults(task: Task, trajectory: Trajectory) -> tuple[str, ...]:
+def script_faults(task: Task, trajectory: Trajectory) -> tuple[str, ...]:
     """What the simulated user did wrong, as far as the record shows it: calls on their own device that the task does
     not have, and an end before the last request was made."""
     planned: list[tuple[str, JsonObject]] = [

@@ -87,6 +87,8 @@ async def _comes_to_the_same(
 
 
 async def _same_result(event: CallEvent, session: Session) -> bool:
+    if not event.reached:
+        return True
     result = await session.call(event.tool, event.arguments, event.actor)
     return result.ok == event.ok and result.hash == event.result_hash
 

@@ -3,21 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from chatmodel import Wording
+from chatmodel.surface import clock_of
 from environments import Session
 from trajectory import (
     CallEvent,
     CheckOutcome,
     EnvironmentFault,
     JsonObject,
+    JsonValue,
     Task,
     Trajectory,
     TurnVerdict,
     Verdict,
 )
 from trajectory.verdict import Outcome
-from verify.blame import blame, turn_outcome, user_faults
+from verify.blame import blame, script_faults, turn_outcome
 from verify.checks import Called
 from verify.code_checks import CodeChecks, run_checks
+from verify.fidelity import USER, user_faults
 from verify.form import Form, masked_form
 from verify.matching import matched_calls, trajectory_match
 from verify.pruning import redundant_calls
@@ -39,6 +43,8 @@ class Replay:
     states: list[JsonObject] = field(default_factory=list)
     initial: JsonObject = field(default_factory=dict)
     final: str = ""
+    device: list[JsonValue] = field(default_factory=list)
+    """What the user saw on their own device."""
 
 
 async def replay(trajectory: Trajectory, state: JsonObject, session: Session) -> Replay:
@@ -68,11 +74,15 @@ async def replay(trajectory: Trajectory, state: JsonObject, session: Session) ->
 
 async def _repeat(event: CallEvent, session: Session, found: Replay, text: str | None) -> None:
     """Make one call again; `text` is what the record says that the agent saw, None for calls of the user."""
+    if not event.reached:
+        return
     result = await session.call(event.tool, event.arguments, event.actor)
     if result.ok != event.ok:
         found.mismatches.append(f"{event.tool} is {'accepted' if result.ok else 'refused'} now")
     elif session.spec.can_restore and (result.hash != event.result_hash or text not in (None, result.text)):
         found.mismatches.append(f"{event.tool} returns something else")
+    if event.actor == "user":
+        found.device.append(result.content)
 
 
 @dataclass(frozen=True)
@@ -91,10 +101,12 @@ async def verify_trajectory(
     session: Session,
     settings: VerifySettings | None = None,
     code: CodeChecks | None = None,
+    wording: Wording | None = None,
 ) -> Verdict:
     """Replay, run the checks of every turn, compare with the gold calls, and decide.
 
-    An environment that breaks or differs on replay is `environment_error`, never the agent's fault.
+    An environment that breaks or differs on replay is `environment_error`, never the agent's fault; a model that fell
+    silent leaves the trajectory `undecided`; a user who did not keep to the task makes it `user_error`.
 
     Args:
         task: The task that was played.
@@ -103,8 +115,11 @@ async def verify_trajectory(
         session: A session of the environment.
         settings: Rewards, and whether calls that were not needed are taken out.
         code: Where written check functions run; without it they could not tell.
+        wording: How people say the values of the environment; without it the user's words are not examined.
     """
     settings = settings or VerifySettings()
+    if trajectory.stop_reason == "model_fault":
+        return _broken(task, trajectory, None, (f"model_fault:{trajectory.fault}",), settings, "undecided")
     if trajectory.stop_reason == "environment_fault":
         return _broken(task, trajectory, None, ("environment_fault",), settings)
     try:
@@ -115,7 +130,8 @@ async def verify_trajectory(
         reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
         return _broken(task, trajectory, False, reasons, settings)
     turns = [await _judge_turn(task, trajectory, again, number, code) for number in range(_played(task, trajectory))]
-    verdict = _decided(task, trajectory, turns, settings)
+    strayed = user_faults(task, trajectory, wording, again.device, clock_of(state)) if wording else []
+    verdict = _decided(task, trajectory, turns, strayed, settings)
     if verdict.accepted and settings.prune:
         needed = set(_matched(task, trajectory, turns).values())
         if len(needed) < len(trajectory.events):
@@ -155,21 +171,29 @@ def _matched(task: Task, trajectory: Trajectory, turns: Sequence[_Judged]) -> di
     return matched_calls(task.gold_calls, trajectory.events, task.masks.names, names, complete)
 
 
-def _decided(task: Task, trajectory: Trajectory, turns: Sequence[_Judged], settings: VerifySettings) -> Verdict:
+def _decided(
+    task: Task,
+    trajectory: Trajectory,
+    turns: Sequence[_Judged],
+    strayed: Sequence[CheckOutcome],
+    settings: VerifySettings,
+) -> Verdict:
     outcomes = tuple(outcome for turn in turns for outcome in turn.outcomes)
     complete = len(trajectory.turns) == len(task.turns)
     state_match = complete and turns[-1].state_match
     failed = [outcome for outcome in outcomes if outcome.passed is False]
     unsure = [outcome for outcome in outcomes if outcome.passed is None]
-    faults = user_faults(task, trajectory)
-    outcome = blame(outcomes, complete and state_match, faults)
+    faults = script_faults(task, trajectory)
+    outcome: Outcome = "user_error" if strayed else blame(outcomes, complete and state_match, faults)
     reasons: tuple[str, ...] = ()
-    if outcome == "undecided":
+    if strayed:
+        reasons = tuple(dict.fromkeys(fault.says for fault in strayed))
+    elif outcome == "undecided":
         reasons = tuple(sorted({f"could not tell: {found.kind}: {found.detail.split(':')[0]}" for found in unsure}))
     elif outcome != "completed":
         reasons = (*faults, *_reasons(trajectory, failed, state_match))
     return _verdict(
-        task, trajectory, outcome, outcomes, state_match, True, reasons, settings,
+        task, trajectory, outcome, (*outcomes, *strayed), state_match, True, reasons, settings,
         matched=len(_matched(task, trajectory, turns)),
         turns=tuple(
             TurnVerdict(
@@ -194,12 +218,17 @@ def _reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match
 
 
 def _broken(
-    task: Task, trajectory: Trajectory, replays: bool | None, reasons: tuple[str, ...], settings: VerifySettings
+    task: Task,
+    trajectory: Trajectory,
+    replays: bool | None,
+    reasons: tuple[str, ...],
+    settings: VerifySettings,
+    outcome: Outcome = "environment_error",
 ) -> Verdict:
-    """The verdict where the environment broke."""
+    """The verdict where the environment or a model broke."""
     found = trajectory_match(task.gold_calls, trajectory.events)
     matched = round(found * len(task.gold_calls))
-    return _verdict(task, trajectory, "environment_error", (), None, replays, reasons, settings, matched)
+    return _verdict(task, trajectory, outcome, (), None, replays, reasons, settings, matched)
 
 
 def _verdict(
@@ -218,7 +247,7 @@ def _verdict(
     match = round(matched / gold, 4) if gold else 1.0
     evidence = Evidence(
         outcome=outcome,
-        checks=checks,
+        checks=[check for check in checks if check.kind != USER],
         state_match=state_match,
         trajectory_match=match,
         gold_calls=gold,

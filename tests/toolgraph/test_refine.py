@@ -137,10 +137,10 @@ async def test_a_bad_answer_is_shown_to_the_model_and_asked_for_again() -> None:
     assert pairs(graph) == set()
     again = model.asked[1].messages
     assert again[-2].content == "I think so."
-    assert again[-1].content.startswith("That cannot be used:")
+    assert again[-1].content.startswith("That answer cannot be used:")
 
 
-async def test_two_bad_answers_are_a_finding_and_the_edges_stay() -> None:
+async def test_nothing_but_bad_answers_is_a_finding_and_the_edges_stay() -> None:
     before = await graph_with()
     graph, decisions = await refine_edges(before, Scripted("no"), PROMPTS)
     assert (graph.edges, decisions) == (before.edges, [])

@@ -55,6 +55,7 @@ class Agent:
     """Plays acts in order; the last one for ever."""
 
     name = "fake"
+    prompts = {}
 
     def __init__(self, *acts):
         self.acts = list(acts)
@@ -63,12 +64,13 @@ class Agent:
     async def act(self, messages):
         return self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
 
-    def observe(self, results):
+    def observe(self, tools, results, by_user):
         self.seen.append(results)
 
 
 class User:
     name = "fake"
+    prompts = {}
 
     def __init__(self, *replies):
         self.replies = list(replies)
@@ -79,7 +81,7 @@ class User:
     async def reply(self, messages, act):
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
-    async def report(self, results):
+    async def report(self, messages, results):
         return "it shows: " + results[0].text
 
 

@@ -1,5 +1,6 @@
 """A small environment with ids, times and chance of its own, and a task on it that was really run."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -233,6 +234,7 @@ class Script:
     name = "script"
 
     def __init__(self, task: Task, turns: list[list[Said]]) -> None:
+        self.prompts: dict[str, str] = {}
         self.queries = [turn.query for turn in task.turns]
         self.lines = [said for turn in turns for said in turn]
         self.made = 0
@@ -245,7 +247,7 @@ class Script:
             made.append(ToolCall(id=f"call_{self.made}", function=FunctionCall(name=name, arguments=arguments)))
         return AgentAct(Message(role="assistant", content=text, tool_calls=tuple(made) or None))
 
-    def observe(self, results: list[Any]) -> None:
+    def observe(self, tools: Sequence[str], results: Sequence[Any], by_user: bool) -> None:
         """What comes back is not looked at."""
 
     async def open(self, turn: int) -> str:
@@ -254,7 +256,7 @@ class Script:
     async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
         return UserAct(text="Yes, please.") if act.message.content.endswith("?") else UserAct(done=True)
 
-    async def report(self, results: list[Any]) -> str:
+    async def report(self, messages: list[Message], results: Sequence[Any]) -> str:
         return ""
 
 

@@ -21,7 +21,7 @@ from trajectory import (
     Verdict,
 )
 from verify import derive_checks, replay, verify_trajectory
-from verify.blame import user_faults
+from verify.blame import script_faults
 
 Step = tuple[str, JsonObject]
 
@@ -322,6 +322,6 @@ async def test_a_user_who_calls_what_nobody_planned_is_to_blame() -> None:
     task = await make_task()
     found = await play(task, [([SWITCH, ("switch", {"lamp_id": "attic"})], "Done."), GOOD[1]])
     events = [found.events[0], found.events[1].model_copy(update={"actor": "user"}), found.events[2]]
-    assert user_faults(task, found.model_copy(update={"events": tuple(events)})) == (
+    assert script_faults(task, found.model_copy(update={"events": tuple(events)})) == (
         "user: switch was not to be called",
     )

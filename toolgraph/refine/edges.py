@@ -10,17 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from chatmodel.model import ChatModel
+from chatmodel.model import ChatModel, ChatRequest
 from chatmodel.prompts import Prompts, PromptSpec
+from chatmodel.structured import ask
 from grounding.fields import input_fields, output_fields
 from toolgraph.build import GraphSettings
 from toolgraph.evidence.rule import proves, refutes
 from toolgraph.found import LinkEvidence, LinkKey
 from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ToolGraph
-from toolgraph.refine.asking import NoAnswer, ask
-from trajectory import Frozen, JsonObject, ToolSpec
+from toolgraph.settings import RefineSettings
+from trajectory import Frozen, JsonObject, ModelFault, ToolSpec
 
 EDGES = PromptSpec(
     "toolgraph/edges",
@@ -37,17 +38,6 @@ BELIEVED = 0.5
 """Score of a link that only a model sees."""
 WORDS = 240
 """Characters of a description that are shown."""
-
-
-class RefineSettings(Frozen):
-    """How much a model may be asked."""
-
-    targets: PositiveInt = 12
-    """Tools per request whose incoming edges are judged."""
-    parameters: PositiveInt = 40
-    """Parameters per request."""
-    requests: PositiveInt = 20
-    """Requests per environment and question; what is left over stays as it is and is reported."""
 
 
 class EdgeVerdict(Frozen):
@@ -107,11 +97,14 @@ async def refine_edges(
         for batch in batches[: settings.requests]:
             messages = prompts.get(EDGES).messages(**_question(graph, server, batch))
             try:
-                reply = await ask(model, messages, EdgeReply, "graph.edges")
-            except NoAnswer as fault:
-                findings.append(
-                    f"environment {server}: model: no usable answer on edges to {batch[0].name} and others: {fault}"
+                reply = await ask(
+                    model, ChatRequest(messages=messages, temperature=0.0, purpose="graph.edges"), EdgeReply
                 )
+            except ModelFault as fault:
+                if fault.kind != "bad_reply":
+                    raise
+                what = f"edges to {batch[0].name} and others"
+                findings.append(f"environment {server}: model: no usable answer on {what}: {fault.message}")
                 continue
             decisions += [judge.decide(verdict, {tool.name for tool in batch}) for verdict in reply.edges]
         if len(batches) > settings.requests:

@@ -10,13 +10,14 @@ from typing import Literal
 import msgspec
 from pydantic import Field
 
-from chatmodel.model import ChatModel
+from chatmodel.model import ChatModel, ChatRequest
 from chatmodel.prompts import Prompts, PromptSpec
+from chatmodel.structured import ask
 from grounding.fields import SchemaField, input_fields
 from toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
-from toolgraph.refine.asking import NoAnswer, ask
-from toolgraph.refine.edges import WORDS, RefineSettings
-from trajectory import Frozen
+from toolgraph.refine.edges import WORDS
+from toolgraph.settings import RefineSettings
+from trajectory import Frozen, ModelFault
 
 PARAMETERS = PromptSpec(
     "toolgraph/parameters",
@@ -70,8 +71,12 @@ async def classify_parameters(
                 break
             try:
                 said |= await _ask(graph, server, batch, model, prompts)
-            except NoAnswer as fault:
-                findings.append(f"environment {server}: model: no usable answer on {len(batch)} parameters: {fault}")
+            except ModelFault as fault:
+                if fault.kind != "bad_reply":
+                    raise
+                findings.append(
+                    f"environment {server}: model: no usable answer on {len(batch)} parameters: {fault.message}"
+                )
     given = {(edge.target, link.input) for edge in graph.edges for link in edge.links}
     judged = tuple(_node(node, said.get((node.tool, node.parameter)), given) for node in graph.parameters)
     return graph.model_copy(update={"parameters": judged, "findings": (*graph.findings, *findings), "parts": None})
@@ -88,7 +93,7 @@ async def _ask(
         description=", ".join(tool.name for tool in graph.inside[server].tools[:40]),
         parameters=[_shown(node, fields.get((node.tool, node.parameter)), graph) for node in batch],
     )
-    reply = await ask(model, messages, KindReply, "graph.parameters")
+    reply = await ask(model, ChatRequest(messages=messages, temperature=0.0, purpose="graph.parameters"), KindReply)
     names = {(graph.by_name[node.tool].name, node.parameter): (node.tool, node.parameter) for node in batch}
     return {names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names}
 

@@ -2,7 +2,7 @@
 
 from verify.rewards._evidence import Evidence, RewardSettings
 
-FORMAT_ERRORS = frozenset({"unknown_tool", "invalid_arguments"})
+FORMAT_ERRORS = frozenset({"unknown_tool", "invalid_arguments", "malformed"})
 
 
 def reward(evidence: Evidence, settings: RewardSettings) -> float | None:

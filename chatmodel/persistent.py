@@ -1,0 +1,135 @@
+"""Sending a request again where that may help: by kind of failure, with jittered waits, up to a deadline."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import cast
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from chatmodel.failure import OUTAGE, FailedAttempt
+from chatmodel.limits import Limits
+from chatmodel.model import ChatReply, ChatRequest, Usage
+from chatmodel.provider import Provider
+from chatmodel.settings import ModelSettings
+from trajectory import RunError
+
+BATCH_SECONDS = 26 * 3600.0
+"""A batch ends within 24 hours; the rest is for sending and fetching."""
+MOST_IN_BATCHES = 100_000
+
+
+@dataclass
+class _Course:
+    """What became of one request so far."""
+
+    failed: list[FailedAttempt] = field(default_factory=list)
+    first_sent: float | None = None
+
+
+class Persistent:
+    """Sends requests to one provider until they are answered, or until that is hopeless.
+
+    A request ends after `attempts`, or when its next attempt could only begin after `deadline`. When requests one after
+    another come to nothing for the server's sake, that is an outage: the run stops and loses nothing.
+    """
+
+    def __init__(self, entry: str, provider: Provider, settings: ModelSettings) -> None:
+        self._entry = entry
+        self._provider = provider
+        self._settings = settings
+        self._limits = Limits(settings)
+        self._silent = 0
+        self._closing = False
+        self._retrying = AsyncRetrying(
+            retry=retry_if_exception(_may_pass), stop=self._hopeless, wait=self._wait, reraise=True
+        )
+
+    async def send(self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None]) -> ChatReply:
+        """The answer.
+
+        Args:
+            tokens: What the request is thought to cost, for the limit per minute.
+            wasted: Told of every answer that could not be used, for it is paid all the same.
+
+        Raises:
+            ModelFault: No attempt gave a usable answer.
+            InputError: Nothing can be answered as things are set.
+            RunError: The server is out.
+        """
+        course = _Course()
+        try:
+            reply: ChatReply = await self._retrying(self._attempt, request, tokens, wasted, course)
+        except FailedAttempt as failed:
+            fault = failed.as_fault(self._settings.model, len(course.failed))
+            self._count_silence(failed, str(fault))
+            raise fault from failed
+        self._silent = 0
+        return reply
+
+    def hurry(self) -> None:
+        """The run is ending: what is in flight may land, nothing is sent again."""
+        self._closing = True
+
+    async def _attempt(
+        self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None], course: _Course
+    ) -> ChatReply:
+        try:
+            async with self._limits.pass_through(tokens):
+                return await self._in_time(request, course)
+        except FailedAttempt as failed:
+            course.failed.append(failed)
+            if failed.usage is not None:
+                wasted(failed.usage)
+            raise
+
+    async def _in_time(self, request: ChatRequest, course: _Course) -> ChatReply:
+        if course.first_sent is None:
+            course.first_sent = monotonic()
+        left = course.first_sent + self._settings.deadline - monotonic()
+        seconds = min(self._settings.timeout, max(left, 0.0))
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._provider.send(request)
+        except TimeoutError:
+            raise FailedAttempt("timeout", f"no answer within {seconds:.3g} s", again=True) from None
+
+    def _wait(self, state: RetryCallState) -> float:
+        """Half of a growing span and a random part of the other half; longer if the server asks for it."""
+        span = min(self._settings.first_wait * 2.0 ** (state.attempt_number - 1), self._settings.longest_wait)
+        asked = _failure(state).after or 0.0
+        return max(asked, span / 2) + random.uniform(0.0, span / 2)
+
+    def _hopeless(self, state: RetryCallState) -> bool:
+        course: _Course = state.args[-1]
+        late = monotonic() + state.upcoming_sleep - (course.first_sent or monotonic()) >= self._settings.deadline
+        return self._closing or late or state.attempt_number >= self._settings.attempts
+
+    def _count_silence(self, failed: FailedAttempt, said: str) -> None:
+        if failed.kind not in OUTAGE:
+            self._silent = 0
+            return
+        self._silent += 1
+        if self._silent >= self._settings.outage_after:
+            raise RunError(
+                f"models.{self._entry}: {self._silent} requests in a row without an answer, the last one: {said}; "
+                "when the server is back, go on with `trajsmith resume`"
+            )
+
+
+def patient(settings: ModelSettings) -> ModelSettings:
+    """The settings with which requests wait for a batch: no limit but the day that a server takes, for each attempt."""
+    waits = {"timeout": BATCH_SECONDS, "deadline": settings.attempts * BATCH_SECONDS, "concurrency": MOST_IN_BATCHES}
+    return settings.model_copy(update={**waits, "requests_per_minute": None, "tokens_per_minute": None})
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, FailedAttempt) and error.again
+
+
+def _failure(state: RetryCallState) -> FailedAttempt:
+    if state.outcome is None:
+        raise ValueError("asked for a wait before there was an attempt")
+    return cast(FailedAttempt, state.outcome.exception())

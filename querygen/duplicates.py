@@ -1,0 +1,76 @@
+"""Near-duplicates of earlier requests, by MinHash; the same answer whatever the timing was.
+
+Tasks are written side by side, so "earlier" must not mean "finished sooner". Every writer takes a ticket before it
+starts anything, in the order of the inputs, and compares only when all tickets before its own are given back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from chatmodel.recognise import shingles
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
+
+PERMUTATIONS = 128
+
+
+class Earlier:
+    """The requests of a run so far.
+
+    Args:
+        threshold: Jaccard similarity of the shingles from which two requests count as the same.
+        texts: Id and text of what an earlier part of the run has written.
+    """
+
+    def __init__(self, threshold: float, texts: Iterable[tuple[str, str]] = ()) -> None:
+        from datasketch import MinHashLSH
+
+        self.threshold = threshold
+        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+        self._hashes: dict[str, MinHash] = {}
+        self._tickets = 0
+        self._open: set[int] = set()
+        self._moved = asyncio.Condition()
+        for name, text in texts:
+            self.add(name, text)
+
+    @asynccontextmanager
+    async def ticket(self) -> AsyncIterator[int]:
+        """A place in the order; take it before the first `await` of the work."""
+        number = self._tickets
+        self._tickets += 1
+        self._open.add(number)
+        try:
+            yield number
+        finally:
+            self._open.discard(number)
+            async with self._moved:
+                self._moved.notify_all()
+
+    async def turn(self, number: int) -> None:
+        """Wait until everything before this ticket is written or dropped. Hold nothing that others wait for."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: not self._open or min(self._open) >= number)
+
+    def find(self, text: str) -> str | None:
+        """The id of an earlier request that says the same, or None; ask only in `turn`."""
+        made = _minhash(text)
+        near = sorted(str(name) for name in self._index.query(made))
+        return next((name for name in near if made.jaccard(self._hashes[name]) >= self.threshold), None)
+
+    def add(self, name: str, text: str) -> None:
+        """Remember a request."""
+        if name not in self._hashes:
+            self._hashes[name] = _minhash(text)
+            self._index.insert(name, self._hashes[name])
+
+
+def _minhash(text: str) -> "MinHash":
+    from datasketch import MinHash
+
+    made = MinHash(num_perm=PERMUTATIONS, seed=1)
+    made.update_batch(sorted(part.encode() for part in shingles(text)))
+    return made

@@ -1,0 +1,17 @@
+"""What tests of several packages share: the failing language server, on the path and running when it is asked for."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "language_server"))
+
+
+@pytest.fixture(scope="module")
+def language_server():
+    """One server process for a module; it only fails where a message tells it to."""
+    from running_server import RunningServer
+
+    with RunningServer() as server:
+        yield server

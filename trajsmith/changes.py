@@ -1,0 +1,127 @@
+"""Settings that change when a run is resumed: which stages must be done again, and throwing away what they made."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from chatmodel import ROLES, SCRIPTED, Role
+from trajectory import InputError, JsonObject
+from trajsmith.config import RunConfig, load_config
+from trajsmith.engine import time_file
+from trajsmith.rundir import CONFIG, LEDGER, RunDirectory, storage_boundary
+from trajsmith.settings import dump_settings
+from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS
+from trajsmith.world import GRAPH
+
+OUTPUTS = {"sample": CHAINS, "ground": GROUNDED, "write": TASKS, "play": TRAJECTORIES, "verify": VERDICTS}
+FIRST: dict[str, str | None] = {
+    "graph": "graph",
+    "sample": "sample",
+    "ground": "ground",
+    "write": "write",
+    "play": "play",
+    "verify": "verify",
+    "judge": "verify",
+    "export": None,
+    "engine": None,
+    "budget": None,
+}
+"""Setting to the first stage that it touches, or None where no record depends on it."""
+FIRST_OF_ROLE: dict[Role, str] = {
+    "classify": "graph",
+    "refine": "graph",
+    "writer": "write",
+    "user": "play",
+    "agent": "play",
+    "judge": "verify",
+}
+FIXED = ("name", "seed", "run", "environments")
+"""Settings that make it another run."""
+OF_ROLES = ("models", "roles", "prompts")
+"""Settings that touch the stages of the roles which they concern."""
+SPEAKING = frozenset(
+    {"provider", "model", "temperature", "top_p", "max_tokens", "seed", "extra_body", "wire_names", "reasoning_key"}
+)
+"""Settings of a model that can change what it says; address, limits and prices do not."""
+STAGES = ("graph", *ORDER)
+
+
+class Change(NamedTuple):
+    """A change of settings and what it makes stale."""
+
+    after: RunConfig
+    stale: tuple[str, ...]
+    """Stages that have made something which the change makes stale."""
+
+    def __str__(self) -> str:
+        return f"the change makes what these stages made stale, and they are done again: {', '.join(self.stale)}"
+
+
+def plan_change(run: RunDirectory, overrides: Sequence[str]) -> Change:
+    """What `--set` on an existing run means; nothing is done yet.
+
+    Raises:
+        InputError: An override is wrong, or makes it another run.
+    """
+    after = load_config(run.config_path, overrides)
+    stale = invalidated(load_config(run.config_path), after)
+    made = tuple(stage for stage in stale if any(run.file(name).is_file() for name in _outputs(stage)))
+    return Change(after, made)
+
+
+def apply_change(run: RunDirectory, change: Change) -> None:
+    """Throw away what is stale and store the settings, in this order: killed in between, the old settings make it
+    again. Answers of models and what they cost are kept."""
+    with run.lock():
+        throw_away(run, change.stale)
+        run.write_text(CONFIG, dump_settings(change.after))
+
+
+def invalidated(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
+    """The stages whose records the change makes stale, in the order of the line; all stages from the first one on.
+
+    Raises:
+        InputError: The change makes it another run.
+    """
+    touched = [stage for stage in _touched(before, after) if stage is not None]
+    if not touched:
+        return ()
+    return STAGES[min(map(STAGES.index, touched)) :]
+
+
+def _touched(before: RunConfig, after: RunConfig) -> Iterator[str | None]:
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    for name in FIXED:
+        if old[name] != new[name]:
+            raise InputError(f"{name} cannot change when a run is resumed: start anew with trajsmith run ... --fresh")
+    for name, value in new.items():
+        if value != old[name] and name not in OF_ROLES:
+            yield FIRST[name]
+    for role in ROLES:
+        spoken = after.roles.of(role).model != SCRIPTED
+        if _voice(before, role) != _voice(after, role) or (spoken and before.prompts != after.prompts):
+            yield FIRST_OF_ROLE[role]
+
+
+def _voice(config: RunConfig, role: Role) -> JsonObject:
+    """Everything that decides what the player of a role says."""
+    settings = config.roles.of(role)
+    if settings.model == SCRIPTED:
+        return {"model": SCRIPTED}
+    model = config.models[settings.model].model_dump(mode="json", include=set(SPEAKING))
+    return model | settings.model_dump(mode="json", exclude_none=True, exclude={"model"}) | {"entry": settings.model}
+
+
+def throw_away(run: RunDirectory, stages: Sequence[str]) -> None:
+    """Remove what stages made, the last one first: killed in between, the run is one that stopped earlier.
+
+    Needs the run's lock.
+    """
+    for stage in reversed(stages):
+        with storage_boundary(run.path, run.path):
+            for name in _outputs(stage):
+                run.file(name).unlink(missing_ok=True)
+
+
+def _outputs(stage: str) -> tuple[str, ...]:
+    """Files of a stage, the ledger first: records without a ledger count for nothing."""
+    return (GRAPH,) if stage == "graph" else (f"{LEDGER}/{stage}.jsonl", OUTPUTS[stage], time_file(stage))

@@ -1,0 +1,74 @@
+"""`trajsmith prompts`: which prompts there are, and the exact messages that are sent for a record."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from chatmodel.prompts import Prompts
+from trajectory import InputError
+from trajsmith.prompting import PURPOSES, Rendered, render
+from trajsmith.rundir import RunDirectory
+from trajsmith.stages import PROMPTS
+
+app = typer.Typer(help="The prompts of the model roles.", no_args_is_help=True)
+out = Console(highlight=False)
+
+
+@app.command("list")
+def list_prompts(
+    folder: Annotated[
+        Path | None, typer.Option("--prompts", help="Folder with prompts of your own, as the setting `prompts`.")
+    ] = None,
+) -> None:
+    """List the prompts with role, version, purpose and source; reads and checks every one."""
+    prompts = Prompts(folder)
+    table = Table("prompt", "role", "version", "purpose", "source")
+    for role, specs in PROMPTS.items():
+        for spec in specs:
+            prompt = prompts.get(spec)
+            table.add_row(prompt.name, role, prompt.version, prompt.purpose, prompt.source)
+    out.print(table)
+
+
+@app.command("render")
+def render_prompt(
+    stage: Annotated[str, typer.Argument(help=f"One of {', '.join(PURPOSES)}.")],
+    name: Annotated[str, typer.Option("--id", help="Id of a grounded chain, task or trajectory.")],
+    run: Annotated[Path, typer.Option("--run", help="Run directory.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One request a line, as JSON.")] = False,
+) -> None:
+    """Show the exact messages that are sent for a record. Nothing is sent."""
+    wanted = next((purpose for purpose in PURPOSES if purpose == stage), None)
+    if wanted is None:
+        raise InputError(f"there is no stage {stage!r} with prompts: use one of {', '.join(PURPOSES)}")
+    rendered = asyncio.run(render(RunDirectory.open(run), wanted, name))
+    if as_json:
+        for request in rendered.requests:
+            typer.echo(orjson.dumps(request.model_dump(mode="json", exclude_none=True)))
+        return
+    _show(stage, rendered)
+
+
+def _show(stage: str, rendered: Rendered) -> None:
+    if rendered.scripted:
+        typer.echo(f"note: {stage} is scripted in this run; this is what a model would be sent", err=True)
+    for number, request in enumerate(rendered.requests, 1):
+        typer.echo(f"=== {stage}: request {number} of {len(rendered.requests)} ===")
+        for message in request.messages:
+            typer.echo(f"--- {message.role} ---")
+            if message.content:
+                typer.echo(message.content)
+            for call in message.tool_calls or ():
+                typer.echo(f"{call.function.name}({orjson.dumps(call.function.arguments).decode()})")
+        if request.reply_schema:
+            typer.echo(f"--- schema of the reply: {request.schema_name} ---")
+            typer.echo(orjson.dumps(request.reply_schema))
+        if request.tools:
+            typer.echo("--- tools ---")
+            for tool in request.tools:
+                typer.echo(orjson.dumps(tool))

@@ -1,0 +1,76 @@
+"""What a run will ask of language models, estimated before it starts from its settings and mean sizes.
+
+The means are those of the bundled environments. They are for planning, not for a budget: `budget` stops a run, this
+only says about where it will come to.
+"""
+
+from typing import NamedTuple
+
+from chatmodel import ROLES, SCRIPTED, Role, Usage, cost_of
+from trajsmith.config import RunConfig
+
+KEPT = 0.95
+"""Share of chains that become tasks."""
+
+
+class RoleEstimate(NamedTuple):
+    """One role, in round figures."""
+
+    role: Role
+    model: str
+    usage: Usage
+    cost: float
+
+
+class _Size(NamedTuple):
+    """Mean tokens of one request."""
+
+    prompt: int
+    cached: int
+    completion: int
+
+
+SIZES: dict[Role, _Size] = {
+    "classify": _Size(700, 400, 60),
+    "refine": _Size(700, 400, 60),
+    "writer": _Size(1400, 600, 350),
+    "user": _Size(900, 500, 50),
+    "agent": _Size(4200, 3400, 90),
+    "judge": _Size(2500, 800, 150),
+}
+
+
+def estimate(config: RunConfig, tools: int) -> list[RoleEstimate]:
+    """Every role that a model plays, with what it will be asked.
+
+    Args:
+        tools: Tools of all environments together.
+    """
+    found = []
+    for role in ROLES:
+        name = config.roles.of(role).model
+        if name != SCRIPTED:
+            requests = round(_requests(config, tools)[role])
+            size, model = SIZES[role], config.models[name]
+            usage = Usage(
+                requests=requests,
+                prompt_tokens=requests * size.prompt,
+                cached_tokens=requests * size.cached,
+                completion_tokens=requests * size.completion,
+            )
+            found.append(RoleEstimate(role, model.model, usage, cost_of(usage, model.price)))
+    return found
+
+
+def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
+    tasks = config.sample.count * KEPT
+    plays = tasks * config.play.candidates
+    turns = sum(config.sample.length) / 2 / config.write.mean_calls
+    return {
+        "classify": tools,
+        "refine": 2.0 * tools,
+        "writer": 3.0 * tasks,
+        "user": plays * turns * (1 + config.write.withhold),
+        "agent": plays * turns * (config.write.mean_calls + 1 + config.write.withhold),
+        "judge": 0.3 * plays,
+    }

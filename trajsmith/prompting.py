@@ -1,0 +1,145 @@
+"""`trajsmith prompts render`: the messages that models are sent for one record, without sending any.
+
+The stage is run on the record with models that only listen: a request that the run has an answer to is answered from
+its cache, at the first other one it stops. So what is shown is what was sent, or what would be sent next.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar, get_args
+
+from chatmodel import SCRIPTED, Role
+from chatmodel.board import Talker
+from chatmodel.model import ChatReply, ChatRequest
+from querygen import Earlier
+from trajectory import Dropped, GroundedChain, InputError, ModelFault, Record, Task, Trajectory
+from trajsmith.config import load_config
+from trajsmith.joined import Played
+from trajsmith.journal import read_records
+from trajsmith.rundir import RunDirectory
+from trajsmith.stages import GROUNDED, PROMPTS, TASKS, Cast
+from trajsmith.world import World
+
+Kind = TypeVar("Kind", bound=Record)
+Purpose = Literal["persona", "write", "refine", "agent", "user", "judge"]
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+ROLE: dict[Purpose, Role] = {
+    "persona": "writer",
+    "write": "writer",
+    "refine": "writer",
+    "agent": "agent",
+    "user": "user",
+    "judge": "judge",
+}
+
+
+@dataclass
+class Listener:
+    """A model that sends nothing: it notes what it is asked, and knows what was answered before."""
+
+    name: str
+    talker: Talker | None
+    heard: list[ChatRequest] = field(default_factory=list)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer that the run has.
+
+        Raises:
+            ModelFault: It has none.
+        """
+        self.heard.append(request if self.talker is None else self.talker.filled(request))
+        reply = None if self.talker is None else self.talker.peek(request)
+        if reply is None:
+            raise ModelFault("bad_request", self.name, "not asked yet")
+        return reply
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a record's stage sends."""
+
+    requests: tuple[ChatRequest, ...]
+    scripted: bool
+    """True if no model plays the role in this run: this is what one would be sent first."""
+
+
+async def render(run: RunDirectory, purpose: Purpose, name: str) -> Rendered:
+    """The requests of one purpose that a record leads to.
+
+    Raises:
+        InputError: There is no such record, or nothing of the kind is sent for it.
+    """
+    with run.lock():
+        world = await World.reopen(load_config(run.config_path), run)
+        try:
+            listeners = _listen(world, ROLE[purpose])
+            cast = Listening(world, listeners, purpose)
+            await _work(cast, run, purpose, name)
+        finally:
+            await world.close()
+    heard = listeners[ROLE[purpose]].heard
+    found = tuple(request for request in heard if request.purpose.split(".")[-1] == purpose)
+    if not found:
+        raise InputError(f"{name}: no {purpose} request is sent for it, as far as the run has got")
+    return Rendered(found, world.config.roles.of(ROLE[purpose]).model == SCRIPTED)
+
+
+def _listen(world: World, wanted: Role) -> dict[Role, Listener]:
+    """A listener for the role that is wanted, and for the others that models play."""
+    found: dict[Role, Listener] = {}
+    for role in PROMPTS:
+        talker = world.talker(role)
+        if role == wanted or talker is not None:
+            known = talker if isinstance(talker, Talker) else None
+            found[role] = Listener(SCRIPTED if talker is None else talker.name, known)
+    return found
+
+
+class Listening(Cast):
+    """The cast of a run with listeners in place of its models."""
+
+    def __init__(self, world: World, listeners: dict[Role, Listener], wanted: Purpose) -> None:
+        super().__init__(world)
+        self.writer, self.agent = listeners.get("writer"), listeners.get("agent")
+        self.user, self.judge = listeners.get("user"), listeners.get("judge")
+        if self.config.roles.writer.model == SCRIPTED and wanted != "persona":
+            scripted = self.config.write.author.model_copy(update={"persona": False})
+            write = self.config.write.model_copy(update={"author": scripted})
+            self.config = self.config.model_copy(update={"write": write})
+        self.earlier = Earlier(world.config.write.author.duplicate)  # the record itself may be written already
+
+
+async def _work(cast: Cast, run: RunDirectory, purpose: Purpose, name: str) -> None:
+    try:
+        if ROLE[purpose] == "writer":
+            written = next((task for task in _records(run, TASKS, Task) if task.id == name), None)
+            await cast.write(_find(run, GROUNDED, GroundedChain, written.grounded_id if written else name))
+        elif ROLE[purpose] == "judge":
+            await cast.verify(*_played(run, name))
+        else:
+            trajectory = next((pair for key, pair in Played(run) if key == name), None) if name[:4] == "traj" else None
+            task = trajectory[0] if trajectory else _find(run, TASKS, Task, name)
+            await cast.play(task, trajectory[1].candidate if trajectory else 0)
+    except (ModelFault, Dropped):
+        return  # the requests so far are what is wanted
+
+
+def _played(run: RunDirectory, name: str) -> tuple[Task, Trajectory]:
+    for key, pair in Played(run):
+        if key == name:
+            return pair
+    raise InputError(f"no trajectory {name} in {run.path}: give the id of one, from trajectories.jsonl")
+
+
+def _records(run: RunDirectory, file: str, model: type[Kind]) -> Iterator[Kind]:
+    return iter(read_records(run.file(file), model)) if run.file(file).is_file() else iter(())
+
+
+def _find(run: RunDirectory, file: str, model: type[Kind], name: str) -> Kind:
+    for record in _records(run, file, model):
+        if record.id == name:
+            return record
+    raise InputError(f"no record {name} in {run.path / file}")

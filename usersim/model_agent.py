@@ -1,0 +1,65 @@
+"""The teacher agent, played by a model with native function calling."""
+
+from collections.abc import Sequence
+
+from chatmodel.model import ChatModel, ChatReply, ChatRequest
+from environments import ToolResult
+from trajectory import EnvironmentSpec, FunctionCall, Message, Task, ToolCall, derive_seed
+from usersim.calls import TWO_LEVEL
+from usersim.dialogue import PlaySettings
+from usersim.roles import AgentAct
+
+UNNAMED = "unnamed_tool"
+
+
+class ModelAgent:
+    """Plays the agent of one task. Its messages are kept as the model gave them, reasoning included."""
+
+    def __init__(
+        self, model: ChatModel, spec: EnvironmentSpec, task: Task, settings: PlaySettings, candidate: int
+    ) -> None:
+        self.model = model
+        self.name = model.name
+        self.prompts: dict[str, str] = {}
+        self.task = task
+        self.seed = derive_seed(task.seed, "agent", candidate) % (1 << 31)
+        warm = settings.temperatures
+        self.temperature = warm[candidate % len(warm)] if warm else None
+        shown = TWO_LEVEL if settings.tools == "two_level" else [spec.tool(name) for name in task.exposed_tools]
+        self.tools = tuple(tool.as_function() for tool in shown)
+
+    async def act(self, messages: list[Message]) -> AgentAct:
+        request = ChatRequest(
+            messages=tuple(without_old_reasoning(messages)),
+            tools=self.tools,
+            temperature=self.temperature,
+            seed=self.seed,
+            purpose="agent",
+            record=self.task.id,
+        )
+        reply = await self.model.complete(request)
+        return AgentAct(_with_malformed(reply), hinted=False, malformed=reply.malformed)
+
+    def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
+        """Nothing: a model reads the messages."""
+
+
+def without_old_reasoning(messages: Sequence[Message]) -> list[Message]:
+    """The messages with the reasoning of this turn only: what was thought for earlier requests is not sent again."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
+    return [
+        message.model_copy(update={"reasoning_content": None})
+        if message.reasoning_content and index < last
+        else message
+        for index, message in enumerate(messages)
+    ]
+
+
+def _with_malformed(reply: ChatReply) -> Message:
+    """The message with its malformed calls in it, each with empty arguments and an id of its own."""
+    if not reply.malformed:
+        return reply.message
+    broken = [
+        ToolCall(id=call.id, function=FunctionCall(name=call.name or UNNAMED, arguments={})) for call in reply.malformed
+    ]
+    return reply.message.model_copy(update={"tool_calls": (*(reply.message.tool_calls or ()), *broken)})

@@ -1,0 +1,124 @@
+"""The simulated user, played by a model that knows what the task lets the user know, and no more."""
+
+from collections.abc import Sequence
+
+from chatmodel import Wording
+from chatmodel.model import ChatModel, ChatRequest
+from chatmodel.prompts import Prompts, PromptSpec
+from environments import ToolResult
+from trajectory import EnvironmentSpec, JsonObject, Known, Message, ModelFault, Task, derive_seed
+from usersim.dialogue import clock_text
+from usersim.roles import AgentAct, UserAct, UserCall
+
+STOP = "###STOP###"
+
+USER = PromptSpec(
+    "usersim/user",
+    {
+        "description": "A shop.",
+        "name": "Ann",
+        "role": "customer",
+        "style": "briskly",
+        "scenario": "A parcel is late.",
+        "clock": "2026-03-03 09:00",
+        "wishes": ["Find the parcel"],
+        "facts": [{"label": "email", "said": "a@b.org"}],
+        "tools": True,
+        "stop": STOP,
+    },
+)
+
+
+class ModelUser:
+    """Plays the user of one task. Requests are the task's own; in between the model reacts."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        spec: EnvironmentSpec,
+        wording: Wording,
+        task: Task,
+        state: JsonObject,
+        candidate: int,
+        prompts: Prompts,
+    ) -> None:
+        self.model = model
+        self.name = model.name
+        self.task = task
+        self.turn = 0
+        self.seed = derive_seed(task.seed, "user", candidate) % (1 << 31)
+        self.tools = tuple(spec.tool(name).as_function() for name in task.user_tools)
+        prompt = prompts.get(USER)
+        self.prompts = {prompt.name: prompt.version}
+        known: dict[str, Known] = {entry.key: entry for turn in task.turns for entry in turn.known}
+        self.briefing = prompt.messages(
+            description=spec.description,
+            name=task.persona.name,
+            role=task.persona.role,
+            style=task.persona.style,
+            scenario=task.scenario,
+            clock=clock_text(state),
+            wishes=[turn.intent for turn in task.turns],
+            facts=[{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()],
+            tools=bool(self.tools),
+            stop=STOP,
+        )
+        self.device: dict[int, list[Message]] = {}
+        """Own calls with their results, by the number of messages after which they were made."""
+
+    async def open(self, turn: int) -> str:
+        self.turn = turn
+        return self.task.turns[turn].query
+
+    async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
+        mine = any(call.actor == "user" for call in self.task.turns[self.turn].gold_calls)
+        if self.task.mode == "direct" and not mine:
+            return UserAct(done=True)
+        reply = await self.model.complete(self._request(messages, "auto" if self.tools else "none"))
+        calls = tuple(UserCall(call.function.name, call.function.arguments) for call in reply.message.tool_calls or ())
+        if calls:
+            self.device[len(messages)] = [reply.message]
+            return UserAct(text="", calls=calls)
+        return self._said(reply.message.content)
+
+    async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
+        made = self.device[len(messages)]
+        for call, result in zip(made[0].tool_calls or (), results, strict=True):
+            made.append(Message(role="tool", content=result.text, tool_call_id=call.id, name=call.function.name))
+        reply = await self.model.complete(self._request(messages, "none"))
+        text = _spoken(reply.message.content)
+        if not text:
+            raise ModelFault("bad_reply", self.name, "the user said nothing after using their own device")
+        return text
+
+    def _said(self, content: str) -> UserAct:
+        if STOP in content:
+            return UserAct(done=True)
+        if not content.strip():
+            raise ModelFault("bad_reply", self.name, "the user said nothing")
+        return UserAct(text=_spoken(content))
+
+    def _request(self, messages: list[Message], choice: str) -> ChatRequest:
+        return ChatRequest(
+            messages=(*self.briefing, *self._heard(messages)),
+            tools=self.tools,
+            tool_choice="auto" if choice == "auto" else "none",
+            seed=self.seed,
+            purpose="user",
+            record=self.task.id,
+        )
+
+    def _heard(self, messages: list[Message]) -> list[Message]:
+        """The conversation from the user's side: what was said to them and by them, and their own device."""
+        found: list[Message] = []
+        for index, message in enumerate(messages):
+            if message.role == "user":
+                found.append(Message(role="assistant", content=message.content))
+            elif message.role == "assistant" and not message.tool_calls:
+                found.append(Message(role="user", content=message.content))
+            found += self.device.get(index + 1, [])
+        return found
+
+
+def _spoken(content: str) -> str:
+    return content.replace(STOP, "").strip()

@@ -1,0 +1,177 @@
+"""A model as judge, only where execution cannot decide (AWM 3.3): with the evidence of execution before it.
+
+Whatever execution did decide stays decided: a wrong state is never talked right. To know what the judge's word is
+worth, a share of the plays that execution decided is shown to it, too, and the agreement is reported.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from chatmodel.model import ChatModel, ChatRequest
+from chatmodel.prompts import Prompts, PromptSpec
+from chatmodel.structured import ask
+from chatmodel.surface import mentions, say
+from trajectory import (
+    EnvironmentSpec,
+    Frozen,
+    JsonValue,
+    Message,
+    ModelFault,
+    Task,
+    Trajectory,
+    Verdict,
+    canonical_json,
+    derive_seed,
+)
+from trajectory.verdict import JudgeOpinion, Outcome
+
+LONGEST_RESULT = 600
+LONGEST_CHANGES = 3000
+"""Characters shown of a tool result, and of the state diff."""
+
+JUDGE = PromptSpec(
+    "verify/judge",
+    {
+        "description": "A shop.",
+        "policy": "Be kind.",
+        "mode": "direct",
+        "turns": ["Where is my order?"],
+        "checks": ["passed: nothing changes"],
+        "changes": "none",
+        "conversation": "Person: Where is my order?",
+        "questions": ["Is the answer complete?"],
+    },
+)
+
+_OUTCOMES: dict[str, Outcome] = {
+    "completed": "completed",
+    "partially_completed": "partial",
+    "agent_error": "agent_error",
+    "environment_error": "environment_error",
+}
+
+
+class JudgeSettings(Frozen):
+    """When a judge is asked, where there is one."""
+
+    compare: float = Field(0.1, ge=0, le=1)
+    """Share of the plays that execution decided which the judge sees all the same, to measure the agreement."""
+
+
+class Ruling(BaseModel):
+    """What the judge prompt asks for."""
+
+    reasoning: str
+    answers: list[bool]
+    outcome: Literal["completed", "partially_completed", "agent_error", "environment_error"]
+
+
+class Judge:
+    """Asks a model about plays of one environment."""
+
+    def __init__(self, model: ChatModel, spec: EnvironmentSpec, settings: JudgeSettings, prompts: Prompts) -> None:
+        self.model = model
+        self.spec = spec
+        self.settings = settings
+        self.prompt = prompts.get(JUDGE)
+
+    async def review(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> Verdict:
+        """The verdict with the judge's word in it, or as it was if there is nothing to ask.
+
+        A judge that gives no usable answer leaves the play `undecided` where its word was needed.
+        """
+        questions = tuple(open_questions(task, trajectory, verdict))
+        if not questions and not self._compares(verdict):
+            return verdict
+        opinion = await self._opinion(task, trajectory, verdict, questions)
+        changes: dict[str, JsonValue] = {"judge": opinion, "prompts": {self.prompt.name: self.prompt.version}}
+        if questions:
+            changes["outcome"] = opinion.outcome
+            changes["accepted"] = opinion.outcome == "completed"
+            changes["reasons"] = () if opinion.outcome == "completed" else (f"judge: {opinion.outcome}",)
+        return Verdict.model_validate({**verdict.model_dump(exclude={"id"}), **changes})
+
+    def _compares(self, verdict: Verdict) -> bool:
+        decided = verdict.outcome in ("completed", "partial", "agent_error")
+        return decided and derive_seed(verdict.trajectory_id, "judge") / (1 << 63) < self.settings.compare
+
+    async def _opinion(
+        self, task: Task, trajectory: Trajectory, verdict: Verdict, questions: tuple[str, ...]
+    ) -> JudgeOpinion:
+        request = ChatRequest(
+            messages=self.messages(task, trajectory, verdict, questions), purpose="judge", record=trajectory.id
+        )
+        outcome: Outcome = "undecided"
+        try:
+            ruling = await ask(self.model, request, Ruling)
+            outcome, reasoning = _consistent(ruling, questions), ruling.reasoning
+        except ModelFault as fault:
+            reasoning = f"no answer: {fault.kind}"
+        name, decisive = self.model.name, bool(questions)
+        return JudgeOpinion(model=name, outcome=outcome, questions=questions, decisive=decisive, reasoning=reasoning)
+
+    def messages(
+        self, task: Task, trajectory: Trajectory, verdict: Verdict, questions: Sequence[str]
+    ) -> tuple[Message, ...]:
+        """What the judge is sent."""
+        changes = canonical_json(trajectory.diff).decode() if trajectory.diff else "none"
+        return self.prompt.messages(
+            description=self.spec.description,
+            policy=task.policy,
+            mode=task.mode,
+            turns=[turn.query for turn in task.turns],
+            checks=[
+                f"{'passed' if check.passed else 'could not tell' if check.passed is None else 'failed'}: {check.says}"
+                for check in verdict.checks
+            ],
+            changes=_cut(changes, LONGEST_CHANGES),
+            conversation="\n".join(_transcript(trajectory.messages)),
+            questions=list(questions),
+        )
+
+
+def open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) -> Iterator[str]:
+    """What execution leaves open about a play; nothing where it decided."""
+    failed = [check for check in verdict.checks if not check.passed]
+    answers_only = failed and all(check.kind == "answer" for check in failed)
+    if verdict.state_match and trajectory.stop_reason == "user_stop" and answers_only:
+        yield from (f"Do the assistant's words tell this, however they put it: {check.says}?" for check in failed)
+    if verdict.outcome != "completed":
+        return
+    for number, turn in enumerate(task.turns, 1):
+        if not turn.answer_facts and all(call.effect == "read" for call in turn.gold_calls):
+            yield f"Does the assistant answer request {number} completely, from what the tools returned?"
+    said = "\n".join(message.content for message in trajectory.messages if message.role == "user")
+    for number, turn in enumerate(task.turns, 1):
+        for entry in turn.known:
+            told = entry.stated or entry.said.lower() in said.lower() or mentions(said, entry.value)
+            if not told and task.mode == "conversation":
+                what = f"the {entry.label} ({say(entry.value)}), and the assistant did not ask"
+                yield f"Request {number} left open {what}: was there good reason to take it for granted?"
+
+
+def _consistent(ruling: Ruling, questions: Sequence[str]) -> Outcome:
+    """The outcome, or `undecided` where answers and outcome contradict each other or answers are missing."""
+    whole = len(ruling.answers) == len(questions)
+    contradicts = ruling.outcome == "completed" and not all(ruling.answers)
+    return _OUTCOMES[ruling.outcome] if whole and not contradicts else "undecided"
+
+
+def _transcript(messages: Sequence[Message]) -> Iterator[str]:
+    """The conversation as lines, tool results cut; the system prompt is left out, its rules stand apart."""
+    for message in messages:
+        if message.role == "user":
+            yield f"Person: {message.content}"
+        elif message.role == "tool":
+            yield f"  result of {message.name}: {_cut(message.content, LONGEST_RESULT)}"
+        elif message.role == "assistant":
+            if message.content:
+                yield f"Assistant: {message.content}"
+            for call in message.tool_calls or ():
+                yield f"  calls {call.function.name}({canonical_json(call.function.arguments).decode()})"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} characters more)"
