@@ -20,16 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "language_server
 
 from running_server import RunningServer
 
-from chatmodel import (
-    Board,
-    BudgetSettings,
-    ChatModel,
-    ChatRequest,
-    ModelSettings,
-    RoleSettings,
-    RolesSettings,
-    function_tool,
-)
+from chatmodel import BudgetSettings, ChatModel, ChatRequest, ModelSettings, RoleSettings, RolesSettings, function_tool
+from chatmodel.board import Board
 from trajectory import Message
 
 STEPS = 10

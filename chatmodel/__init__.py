@@ -1,6 +1,9 @@
-"""Talking: the scripted language with its phrasebooks, and language models behind one small interface."""
+"""Talking: the scripted language with its phrasebooks, and language models behind one small interface.
 
-from chatmodel.board import Board, check_models
+Sandboxed workers import this package, so it brings neither network nor database: what talks to servers is imported from
+its own module (`chatmodel.board`, `chatmodel.structured`, `chatmodel.usage`).
+"""
+
 from chatmodel.model import ChatModel, ChatReply, ChatRequest, MalformedCall, Usage, function_tool
 from chatmodel.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases, load_phrasebook
 from chatmodel.settings import (
@@ -14,14 +17,11 @@ from chatmodel.settings import (
     RolesSettings,
     Sampling,
 )
-from chatmodel.structured import ask
-from chatmodel.usage import UsageLedger, cost_of, sum_usage
 from chatmodel.wording import Wording, capital, pick_text
 
 __all__ = [
     "ROLES",
     "SCRIPTED",
-    "Board",
     "BudgetSettings",
     "ChatModel",
     "ChatReply",
@@ -38,14 +38,9 @@ __all__ = [
     "Sampling",
     "ToolPhrases",
     "Usage",
-    "UsageLedger",
     "Wording",
-    "ask",
     "capital",
-    "check_models",
-    "cost_of",
     "function_tool",
     "load_phrasebook",
     "pick_text",
-    "sum_usage",
 ]

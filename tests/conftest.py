@@ -1,9 +1,12 @@
 """What tests of several packages share: the failing language server, on the path and running when it is asked for."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
 sys.path.insert(0, str(Path(__file__).parent / "language_server"))
 

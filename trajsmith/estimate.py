@@ -6,7 +6,8 @@ only says about where it will come to.
 
 from typing import NamedTuple
 
-from chatmodel import ROLES, SCRIPTED, Role, Usage, cost_of
+from chatmodel import ROLES, SCRIPTED, Role, Usage
+from chatmodel.usage import cost_of
 from trajsmith.config import RunConfig
 
 KEPT = 0.95
@@ -31,8 +32,8 @@ class _Size(NamedTuple):
 
 
 SIZES: dict[Role, _Size] = {
-    "classify": _Size(700, 400, 60),
-    "refine": _Size(700, 400, 60),
+    "classify": _Size(2500, 600, 1400),
+    "refine": _Size(4500, 3000, 700),
     "writer": _Size(1400, 600, 350),
     "user": _Size(900, 500, 50),
     "agent": _Size(4200, 3400, 90),
@@ -67,8 +68,8 @@ def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
     plays = tasks * config.play.candidates
     turns = sum(config.sample.length) / 2 / config.write.mean_calls
     return {
-        "classify": tools,
-        "refine": 2.0 * tools,
+        "classify": len(config.environments) + tools / 16,
+        "refine": len(config.environments) / 2 + tools / config.graph.refine.targets,
         "writer": 3.0 * tasks,
         "user": plays * turns * (1 + config.write.withhold),
         "agent": plays * turns * (config.write.mean_calls + 1 + config.write.withhold),

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from chatmodel import ROLES, SCRIPTED, Role, check_models, sum_usage
-from chatmodel.board import USAGE
+from chatmodel import ROLES, SCRIPTED, Role
+from chatmodel.board import USAGE, check_models
+from chatmodel.usage import sum_usage
 from export import DatasetWriter, build_card, build_report, to_row
 from trajectory import (
     Dropped,

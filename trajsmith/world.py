@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from chatmodel import SCRIPTED, Board, ChatModel, Role, Wording
+from chatmodel import SCRIPTED, ChatModel, Role, Wording
+from chatmodel.board import Board
 from chatmodel.prompts import Prompts
 from environments import EnvironmentSource, Session
 from environments.sources import open_source

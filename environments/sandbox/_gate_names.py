@@ -40,7 +40,7 @@ MODULES: dict[str, frozenset[str] | None] = {
     ),
     "pathlib": frozenset(words("Path PurePath PurePosixPath PureWindowsPath")),
     "sys": frozenset({"maxsize"}),
-    "trajectory": frozenset({"ToolError", "derive_seed"}),
+    "trajectory": frozenset({"PolicyRule", "ToolError", "derive_seed"}),
     "types": frozenset({"MappingProxyType", "SimpleNamespace"}),
     "warnings": frozenset({"warn"}),
 }

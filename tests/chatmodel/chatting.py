@@ -3,7 +3,8 @@
 import json
 from contextlib import asynccontextmanager
 
-from chatmodel import Board, BudgetSettings, ChatRequest, ModelSettings, RoleSettings, RolesSettings
+from chatmodel import BudgetSettings, ChatRequest, ModelSettings, RoleSettings, RolesSettings
+from chatmodel.board import Board
 from trajectory import Message
 
 QUICK = {"timeout": 5.0, "first_wait": 0.01, "longest_wait": 0.02, "attempts": 3}

@@ -13,7 +13,8 @@ import pytest
 from chatting import board, request, usage_lines
 from running_server import RunningServer
 
-from chatmodel import Price, Usage, cost_of, sum_usage
+from chatmodel import Price, Usage
+from chatmodel.usage import cost_of, sum_usage
 from trajectory import BudgetSpent, ModelFault, RunError
 
 PRICE = {"prompt": 1_000_000.0, "cached": 500_000.0, "completion": 2_000_000.0}

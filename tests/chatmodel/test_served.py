@@ -7,7 +7,8 @@ import pytest
 from chatting import board, calling, request, settings, usage_lines
 from running_server import RunningServer
 
-from chatmodel import ROLES, RoleSettings, RolesSettings, check_models, function_tool
+from chatmodel import ROLES, RoleSettings, RolesSettings, function_tool
+from chatmodel.board import check_models
 from chatmodel.failure import FailedAttempt
 from chatmodel.persistent import Persistent
 from chatmodel.served import ServedModel

@@ -8,8 +8,7 @@ from chatting import board, request
 from pydantic import BaseModel, Field
 from running_server import RunningServer
 
-from chatmodel import ask
-from chatmodel.structured import read_answer, schema_of
+from chatmodel.structured import ask, read_answer, schema_of
 from trajectory import InputError, ModelFault
 
 

@@ -1,5 +1,7 @@
 """Where environments come from: the library by name, one's own by file; what is wrong with either."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,10 @@ def test_the_library_is_a_source_like_any_other() -> None:
     source = open_source(EnvironmentSettings(library="retail"))
     assert (source.name, source.isolation) == ("retail", "bundled or installed code, in process")
     assert source.phrasebook.tools
+
+
+def test_what_a_worker_imports_brings_no_network_and_no_database() -> None:
+    """Whatever a sandboxed worker has imported before it is locked, foreign code can use."""
+    wanted = "import sys, environments.native; print(*sorted({'asyncio', 'ssl', 'sqlite3', 'http'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

@@ -1,12 +1,9 @@
 """What the tests of the command line share."""
 
-import os
 import sys
 from types import SimpleNamespace
 
 import pytest
-
-os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
 from trajsmith import cli
 

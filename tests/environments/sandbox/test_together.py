@@ -82,7 +82,8 @@ def paid(initial_state, final_state, answer):
             pass
     if answer == "maybe":
         return "maybe"
-    final_state["seen"] = True
+    if answer == "mark":
+        final_state["seen"] = True
     return final_state["paid"] > initial_state["paid"]
 """
 
@@ -91,7 +92,7 @@ async def test_a_check_from_outside_gives_a_verdict_or_says_that_it_cannot_tell(
     check = SandboxedCheck("paid", CHECK, "paid")
     assert await check.verdict({"paid": 1}, {"paid": 2}, None) is True
     assert await check.verdict({"paid": 2}, {"paid": 2}, None) is False
-    for answer, kind in (("crash", "crash"), ("spin", "timeout"), ("maybe", "output_schema")):
+    for answer, kind in (("crash", "crash"), ("spin", "timeout"), ("maybe", "output_schema"), ("mark", "state")):
         with pytest.raises(EnvironmentFault) as caught:
             await check.verdict({"paid": 1}, {"paid": 2}, answer)
         assert caught.value.kind == kind
