@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: demo test lint bench train-extra servers clean
+.PHONY: demo test lint bench train-extra train-demo servers clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -20,10 +20,22 @@ servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
 
+train-demo: $(STAMPS)/train  ## Make data, fine-tune a small model made here, train it by GRPO, and evaluate each
+	$(BIN)/trajsmith run configs/train_demo_data.yaml --fresh
+	rm -rf runs/train-demo/base runs/train-demo/sft runs/train-demo/grpo runs/train-demo/eval-*
+	$(BIN)/trajsmith sft configs/train_demo_sft.yaml --set out=runs/train-demo/base --set trainer.max_steps=1 --set trainer.learning_rate=0
+	$(BIN)/trajsmith sft configs/train_demo_sft.yaml
+	$(BIN)/trajsmith grpo configs/train_demo_grpo.yaml
+	for model in base sft grpo; do \
+		$(BIN)/trajsmith eval configs/train_demo_eval.yaml --set model=runs/train-demo/$$model --set out=runs/train-demo/eval-$$model || exit 1; \
+	done
+	$(BIN)/python benchmarks/train_demo.py runs/train-demo
+
 bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the sandbox, cost of a reset
 	$(BIN)/python benchmarks/line.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/reset.py
+	$(BIN)/python benchmarks/export_rows.py
 	$(BIN)/python benchmarks/verification.py
 
 clean:

@@ -15,7 +15,7 @@ def environment() -> "Environment":
 
     made = Environment(
         loader=FileSystemLoader(FOLDER),
-        autoescape=select_autoescape(enabled_extensions=("html.j2",), default=False),
+        autoescape=select_autoescape(enabled_extensions=("html.j2", "svg.j2"), default=False),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

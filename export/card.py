@@ -1,6 +1,6 @@
 """The dataset card: README.md with front matter that the Hub reads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from export._templates import environment
 from export.dataset import COLUMNS
@@ -42,6 +42,8 @@ def build_card(
     statistics: Statistics,
     *,
     license: str = DEFAULT_LICENSE,
+    splits: Mapping[str, int] | None = None,
+    plots: Sequence[str] = (),
     config: str = "config.yaml",
     repo: str = "path/to/dataset",
 ) -> str:
@@ -52,24 +54,34 @@ def build_card(
         specs: Environments of the run.
         statistics: Numbers gathered from the trajectories.
         license: SPDX name in lower case, as the Hub writes it.
+        splits: Split to number of rows; all rows in train if it is not given.
+        plots: Names of the pictures that lie beside the card.
         config: File that makes the run again, as the reader will find it.
         repo: Name on the Hub or folder, for the lines that show how to load.
     """
     rows = summary.funnel.get("exported", sum(summary.environments.values()))
     coverage = tool_coverage(summary, specs, statistics)
-    text: str = environment().get_template("card.md.j2").render(
-        front_matter=_front_matter(summary, license, rows),
-        summary=summary,
-        rows=rows,
-        funnel=funnel_steps(summary),
-        columns=[(name, kind, COLUMN_MEANING[name]) for name, kind in COLUMNS.items()],
-        environments=[(spec, found) for spec, found in zip(specs, coverage, strict=True)],
-        unsafe=[name for name, words in summary.isolation.items() if words.startswith("unsafe")],
-        lengths=_lengths(statistics),
-        variants=statistics.variants.most_common(),
-        config=config,
-        repo=repo,
-        license=license,
+    text: str = (
+        environment()
+        .get_template("card.md.j2")
+        .render(
+            front_matter=_front_matter(summary, license, rows, splits or {"train": rows}, _models(statistics)),
+            splits=splits or {"train": rows},
+            summary=summary,
+            rows=rows,
+            funnel=funnel_steps(summary),
+            columns=[(name, kind, COLUMN_MEANING[name]) for name, kind in COLUMNS.items()],
+            environments=[(spec, found) for spec, found in zip(specs, coverage, strict=True)],
+            unsafe=[name for name, words in summary.isolation.items() if words.startswith("unsafe")],
+            lengths=_lengths(statistics),
+            models=_models(statistics),
+            plots=plots,
+            version=_version(),
+            variants=statistics.variants.most_common(),
+            config=config,
+            repo=repo,
+            license=license,
+        )
     )
     return text
 
@@ -79,7 +91,9 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in SIZES if rows < limit), "n>10M")
 
 
-def _front_matter(summary: Summary, license: str, rows: int) -> str:
+def _front_matter(
+    summary: Summary, license: str, rows: int, splits: Mapping[str, int], models: Sequence[tuple[str, str]]
+) -> str:
     import yaml
 
     fields: JsonObject = {
@@ -87,13 +101,36 @@ def _front_matter(summary: Summary, license: str, rows: int) -> str:
         "language": ["en"],
         "pretty_name": summary.name,
         "task_categories": ["text-generation"],
+        "annotations_creators": ["machine-generated"],
+        "source_datasets": ["original"],
         "size_categories": [size_category(rows)],
         "tags": ["tool-use", "function-calling", "agents", "multi-turn", "synthetic", "trajsmith", "trl"],
         "configs": [
-            {"config_name": "default", "data_files": [{"split": "train", "path": "data/train-*"}]},
+            {
+                "config_name": "default",
+                "data_files": [{"split": split, "path": f"data/{split}-*"} for split in splits],
+            },
         ],
     }
+    spoken = sorted({name for _, name in models} - {"scripted"})
+    if spoken:
+        fields["models"] = spoken
     return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
+
+
+def _models(statistics: Statistics) -> list[tuple[str, str]]:
+    """Role and model, for every model that spoke in a kept conversation."""
+    return [(role, name) for role in sorted(statistics.models) for name in sorted(statistics.models[role])]
+
+
+def _version() -> str:
+    """Version of trajsmith, as installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("trajsmith")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "of a checkout"
 
 
 def _lengths(statistics: Statistics) -> list[tuple[str, Distribution]]:

@@ -8,13 +8,62 @@ as the same float. Each value is therefore decoded once before it is written, an
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from trajectory import Dropped, JsonValue
 
 Decode = Callable[[str], Any]
+Made = TypeVar("Made", str, list[str])
+
+
+class ExactEncoder:
+    """Encodes values so that `decode` gives equal ones; what comes again (tools, initial states) is done once.
+
+    Args:
+        decode: The reader's decoding of one value.
+        remembered: Bytes of JSON that are kept to be found again.
+    """
+
+    def __init__(self, decode: Decode, remembered: int = 4 << 20) -> None:
+        self._decode = decode
+        self._limit = remembered
+        self._kept: dict[bytes, tuple[JsonValue, Any]] = {}
+        self._size = 0
+
+    def value(self, value: JsonValue) -> str:
+        """As `encode`."""
+        data = _dumps(value)
+        text: str | None = self._found(data, value)
+        return self._keep(data, value, encode(value, self._decode)) if text is None else text
+
+    def items(self, values: list[JsonValue]) -> list[str]:
+        """Each value as JSON text; all are checked by one decoding, which is most of the cost.
+
+        Raises:
+            Dropped: As `encode`.
+        """
+        data = _dumps(values)
+        texts: list[str] | None = self._found(data, values)
+        if texts is not None:
+            return texts
+        exact = self._decode(data.decode()) == values
+        made = [_dumps(value).decode() if exact else encode(value, self._decode) for value in values]
+        return self._keep(data, values, made)
+
+    def _found(self, data: bytes, value: JsonValue) -> Any:
+        """What was made of an equal value; the same bytes are not enough, since NaN is written as null."""
+        kept = self._kept.get(data)
+        return kept[1] if kept is not None and kept[0] == value else None
+
+    def _keep(self, data: bytes, value: JsonValue, made: Made) -> Made:
+        self._size += 2 * len(data)
+        if self._size > self._limit:
+            self._kept.clear()
+            self._size = 2 * len(data)
+        self._kept[data] = (value, made)
+        return made
 
 
 def encode(value: JsonValue, decode: Decode) -> str:
@@ -23,16 +72,20 @@ def encode(value: JsonValue, decode: Decode) -> str:
     Raises:
         Dropped: No spelling does (infinite or very rare numbers), or the value is no JSON.
     """
-    try:
-        text = orjson.dumps(value).decode()
-        if decode(text) == value:
-            return text
-        text = orjson.dumps(_respelled(value, decode)).decode()
-    except (TypeError, orjson.JSONEncodeError) as error:
-        raise Dropped("not_json", str(error)) from error
+    text = _dumps(value).decode()
+    if decode(text) == value:
+        return text
+    text = _dumps(_respelled(value, decode)).decode()
     if decode(text) != value:
         raise Dropped("value_not_exact", "the value changes when datasets reads it back")
     return text
+
+
+def _dumps(value: JsonValue) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError) as error:
+        raise Dropped("not_json", str(error)) from error
 
 
 def _respelled(value: JsonValue, decode: Decode) -> JsonValue:

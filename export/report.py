@@ -15,6 +15,32 @@ HEAT_LEVELS = 5
 Item = tuple[Task, Trajectory, Verdict]
 
 
+class Report:
+    """Gathers what the page shows while the records stream by; only those that the gallery may show are kept.
+
+    Args:
+        specs: Environments of the run.
+        gallery: Conversations that the page shows.
+    """
+
+    def __init__(self, specs: Sequence[EnvironmentSpec], gallery: int = GALLERY_LIMIT) -> None:
+        self.statistics = Statistics()
+        self._specs = specs
+        self._shown = Gallery(gallery, len(specs))
+
+    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Count one judged trajectory."""
+        self.statistics.add(task, trajectory, verdict)
+        self._shown.offer(task, trajectory, verdict)
+
+    def write(self, summary: Summary, path: str | Path) -> None:
+        """Write the page; an older one is replaced at the end, whole."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.part")
+        part.write_text(_render(summary, self._specs, self.statistics, self._shown), encoding="utf-8")
+        part.replace(target)
+
+
 def build_report(
     summary: Summary,
     specs: Sequence[EnvironmentSpec],
@@ -23,19 +49,12 @@ def build_report(
     *,
     gallery: int = GALLERY_LIMIT,
 ) -> Statistics:
-    """Write the report and give back what was counted on the way.
-
-    The items are read once; only those that the gallery may show are kept. The file is replaced at the end, whole.
-    """
-    statistics, shown = Statistics(), Gallery(gallery, len(specs))
-    for task, trajectory, verdict in items:
-        statistics.add(task, trajectory, verdict)
-        shown.offer(task, trajectory, verdict)
-    target = Path(path)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(_render(summary, specs, statistics, shown), encoding="utf-8")
-    part.replace(target)
-    return statistics
+    """Write the report of some items and give back what was counted on the way. The items are read once."""
+    report = Report(specs, gallery)
+    for item in items:
+        report.add(*item)
+    report.write(summary, path)
+    return report.statistics
 
 
 def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics, shown: Gallery) -> str:
@@ -44,21 +63,25 @@ def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Stat
     coverage = tool_coverage(summary, specs, statistics)
     most = max((count for strip in coverage for _, count in strip.calls), default=0)
     entries = shown.chosen()
-    text: str = environment().get_template("report.html.j2").render(
-        summary=summary,
-        statistics=statistics,
-        wall=_duration(summary.wall_seconds),
-        headline=_headline(summary, statistics, coverage),
-        funnel=funnel_steps(summary),
-        difficulty=_difficulty(statistics),
-        per_environment=_per_environment(specs, statistics),
-        rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
-        coverage=coverage,
-        heat=lambda count: _heat(count, most),
-        gallery_note=_gallery_note(len(entries), shown.seen),
-        items=Markup(embedded_json(entries)),
-        css=Markup((FOLDER / "report.css").read_text("utf-8")),
-        js=Markup((FOLDER / "report.js").read_text("utf-8")),
+    text: str = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            statistics=statistics,
+            wall=_duration(summary.wall_seconds),
+            headline=_headline(summary, statistics, coverage),
+            funnel=funnel_steps(summary),
+            difficulty=_difficulty(statistics),
+            per_environment=_per_environment(specs, statistics),
+            rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
+            coverage=coverage,
+            heat=lambda count: _heat(count, most),
+            gallery_note=_gallery_note(len(entries), shown.seen),
+            items=Markup(embedded_json(entries)),
+            css=Markup((FOLDER / "report.css").read_text("utf-8")),
+            js=Markup((FOLDER / "report.js").read_text("utf-8")),
+        )
     )
     return text
 
@@ -68,9 +91,7 @@ def embedded_json(entries: Sequence[bytes]) -> str:
     return "[" + ",\n".join(entry.decode().replace("<", "\\u003c") for entry in entries) + "]"
 
 
-def _headline(
-    summary: Summary, statistics: Statistics, coverage: Sequence[ToolCoverage]
-) -> list[tuple[str, str, str]]:
+def _headline(summary: Summary, statistics: Statistics, coverage: Sequence[ToolCoverage]) -> list[tuple[str, str, str]]:
     """Label, value and note of the numbers on top."""
     accepted = summary.funnel.get("accepted", sum(statistics.accepted.values()))
     played = summary.funnel.get("played", sum(statistics.played.values()))

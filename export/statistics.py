@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil
 
 from trajectory import EnvironmentSpec, Summary, Task, Trajectory, Verdict
@@ -88,6 +89,11 @@ class Statistics:
     variants: Counter[str] = field(default_factory=Counter)
     coverage: dict[str, Counter[str]] = field(default_factory=dict)
     """Environment to tool to successful and refused calls of the agent."""
+    models: dict[str, Counter[str]] = field(default_factory=dict)
+    """Role to model to accepted trajectories."""
+    pairs: set[tuple[str, str, str]] = field(default_factory=set)
+    """Environment and two tools that were called one after the other."""
+    _growth: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
@@ -96,6 +102,12 @@ class Statistics:
         self.reasons.update(verdict.reasons)
         if verdict.accepted:
             self._add_accepted(task, trajectory)
+
+    def growth(self) -> list[tuple[int, int]]:
+        """Accepted trajectories and different pairs of tools seen by then: at 1, 2, 4, ... and at the end."""
+        total = sum(self.accepted.values())
+        last = [(total, len(self.pairs))] if total and (not self._growth or self._growth[-1][0] != total) else []
+        return [*self._growth, *last]
 
     def _add_accepted(self, task: Task, trajectory: Trajectory) -> None:
         called = [(index, call.function.name) for index, message in enumerate(trajectory.messages)
@@ -111,6 +123,13 @@ class Statistics:
         for turn in trajectory.turns:
             self.calls_per_turn.add(sum(turn.start <= index < turn.stop for index, _ in called))
         self.coverage.setdefault(trajectory.environment, Counter()).update(name for _, name in called)
+        for role, model in trajectory.models.items():
+            self.models.setdefault(role, Counter())[model] += 1
+        names = [name for _, name in called]
+        self.pairs.update((trajectory.environment, *pair) for pair in pairwise(names))
+        total = sum(self.accepted.values())
+        if total & (total - 1) == 0:
+            self._growth.append((total, len(self.pairs)))
 
 
 @dataclass(frozen=True)

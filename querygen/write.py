@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from chatmodel import Wording
 from chatmodel.recognise import tells
@@ -56,6 +56,10 @@ class WriteSettings(Frozen):
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
+    shown_tools: PositiveInt | None = None
+    """Tools shown to the agent: those that are needed and others drawn by chance up to this many; None shows all."""
+    policy: bool = True
+    """False leaves the policy out of the agent's prompt, for models with little room."""
     author: AuthorSettings = AuthorSettings()
     """How a model writes, where the writer is one."""
     audit: AuditSettings = AuditSettings()
@@ -102,8 +106,8 @@ class TaskWriter:
             initial_state=grounded.initial_state,
             persona=words.plan.persona,
             scenario=words.plan.scenario,
-            policy=self.spec.policy,
-            exposed_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "assistant"),
+            policy=self.spec.policy if self.settings.policy else "",
+            exposed_tools=self._exposed(grounded),
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
             mode=plan.mode,
             difficulty=difficulty(grounded, turns),
@@ -117,6 +121,17 @@ class TaskWriter:
         if author:
             author.keep(grounded.id, words.queries)
         return task
+
+    def _exposed(self, grounded: GroundedChain) -> tuple[str, ...]:
+        """Names of the tools that the agent is shown, in the order of the environment."""
+        names = [tool.name for tool in self.spec.tools if tool.actor == "assistant"]
+        if self.settings.shown_tools is None:
+            return tuple(names)
+        needed = {call.tool for call in grounded.calls if call.actor == "assistant"}
+        others = [name for name in names if name not in needed]
+        room = min(len(others), max(0, self.settings.shown_tools - len(needed)))
+        drawn = random.Random(derive_seed(grounded.seed, "shown tools")).sample(others, room)
+        return tuple(name for name in names if name in needed or name in drawn)
 
     def _plan(
         self, grounded: GroundedChain, state: JsonObject, cuts: Sequence[tuple[int, int]], rng: random.Random

@@ -13,7 +13,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
-from trajsmith import cli_env, cli_graph, cli_import, cli_prompts
+from trajsmith import cli_env, cli_export, cli_graph, cli_import, cli_prompts, cli_push, cli_train
 
 if TYPE_CHECKING:
     from trajsmith.rundir import RunDirectory
@@ -31,6 +31,10 @@ app.add_typer(cli_env.app, name="env")
 app.add_typer(cli_graph.app, name="graph")
 app.add_typer(cli_prompts.app, name="prompts")
 app.command(name="import")(cli_import.import_files)
+app.command()(cli_push.push)
+app.command()(cli_train.sft)
+app.command()(cli_train.grpo)
+app.command(name="eval")(cli_train.evaluate)
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
@@ -93,19 +97,52 @@ def resume(
 
 
 @app.command()
-def export(directory: RunPath = None, option: RunOption = None) -> None:
-    """Write dataset, card, report and summary again from the records of a run."""
+def export(
+    directory: RunPath = None,
+    option: RunOption = None,
+    formats: cli_export.Formats = None,
+    list_formats: Annotated[bool, typer.Option("--formats", help="List the formats.")] = False,
+    target: cli_export.Out = None,
+    window: cli_export.Window = None,
+    preview: cli_export.Preview = False,
+    model: cli_export.Model = "",
+    rows: cli_export.Rows = 1,
+    page: cli_export.Page = None,
+    max_length: cli_export.MaxLength = None,
+) -> None:
+    """Write dataset, card, report and summary again from the records of a run; with --format, only that format."""
+    if list_formats:
+        cli_export.show_formats()
+        return
+    cli_export.check_options(formats, target, window)
+    opened = _open(directory, option)
+    if preview:
+        folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
+        cli_export.preview_mask(folder, model, rows, page, max_length)
+        return
+    if formats:
+        from trajsmith.exporting import export_formats
+
+        written = _with_progress(
+            opened.path, lambda progress: export_formats(opened, formats, target, window, progress)
+        )
+        cli_export.show_written(written)
+        return
+    _export_all(opened)
+
+
+def _export_all(opened: "RunDirectory") -> None:
     from trajsmith.pipeline import export_only
 
-    opened = _open(directory, option)
     _show(opened.path, _with_progress(opened.path, lambda progress: export_only(opened, progress)))
 
 
 @app.command()
 def report(directory: RunPath = None, option: RunOption = None) -> None:
     """Write the HTML report of a run again, and say where it is."""
-    export(directory, option)
-    out.print(f"open {_open(directory, option).file('report.html')} in a browser", markup=False, soft_wrap=True)
+    opened = _open(directory, option)
+    _export_all(opened)
+    out.print(f"open {opened.file('report.html')} in a browser", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from chatmodel import BudgetSettings, ModelSettings, RolesSettings
 from environments.sources import EnvironmentSettings, expand
+from export import SplitSettings, format_named
 from grounding import GroundSettings
 from querygen import WriteSettings
 from toolgraph import GraphSettings, SampleSettings
@@ -34,6 +35,19 @@ class ExportSettings(Frozen):
     rows_per_shard: PositiveInt = 2000
     gallery: PositiveInt = 120
     """Trajectories shown in the report."""
+    split: SplitSettings = SplitSettings()
+    """How rows are divided into train, validation and test; all go to train by default."""
+    formats: tuple[str, ...] = ()
+    """Formats written beside the dataset, into `exports/<name>`; `trajsmith export --formats` lists them."""
+    window: PositiveInt | None = None
+    """Assistant turns of history in the rows of `per_turn` and `per_step`; None is the format's own default."""
+
+    @field_validator("formats")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            format_named(name)
+        return names
 
 
 class RunConfig(Frozen):

@@ -4,14 +4,24 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from chatmodel import ROLES, SCRIPTED, Role
 from chatmodel.board import USAGE, check_models
 from chatmodel.usage import sum_usage
-from export import DatasetWriter, build_card, build_report, to_row
+from export import (
+    DatasetWriter,
+    FormatSettings,
+    Matrix,
+    Report,
+    Statistics,
+    build_card,
+    build_plots,
+    tool_coverage,
+)
 from trajectory import (
-    Dropped,
+    EnvironmentSpec,
     InputError,
     JudgeOpinion,
     JudgeSummary,
@@ -30,9 +40,12 @@ from trajsmith.joined import PlayedTasks, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory, storage_boundary
+from trajsmith.settings import dump_settings
 from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, check_cast, make_stages
 from trajsmith.world import World
 
+MAIN = "trl"
+"""Format of the dataset in `dataset/`."""
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
@@ -51,6 +64,7 @@ async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summa
     with run.lock():
         config = load_config(run.config_path)
         async with _opened(config, run, ORDER) as world:
+            config.export.split.check(world.places)
             await _run_stages(run, world, ORDER, progress)
             return export_run(run, world, progress or NullProgress())
 
@@ -144,28 +158,51 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
         RunError: The disk is full or broken, or no trajectory was accepted.
     """
     config, start = world.config, time.monotonic()
-    specs = [place.spec for _, place in sorted(world.places.items())]
-    tally = Tally(run, config, world)
+    settings = config.export
+    settings.split.check(world.places)
+    specs = {name: place.spec for name, place in sorted(world.places.items())}
+    tally, report = Tally(run, config, world), Report(list(specs.values()), settings.gallery)
     target = run.file("dataset")
-    with storage_boundary(target, run.path), DatasetWriter(target, config.export.rows_per_shard) as dataset:
+    targets = {MAIN: target} | {name: run.file(f"exports/{name}") for name in settings.formats if name != MAIN}
+    matrix = Matrix(
+        targets, world.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard
+    )
+    with storage_boundary(target, run.path), matrix:
         with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
             for task, trajectory, verdict in judged(run):
-                accepted = verdict.accepted
-                if accepted:
-                    try:
-                        dataset.write(to_row(task, trajectory, verdict, world.place(trajectory.environment).spec))
-                        tally.exported += 1
-                    except Dropped as drop:
-                        tally.refused[drop.reason] += 1
+                if verdict.accepted:
+                    matrix.add(task, trajectory, verdict, world.place(trajectory.environment).spec)
                 tally.add(trajectory, verdict)
-                bar.advance(dropped=not accepted)
+                report.add(task, trajectory, verdict)
+                bar.advance(dropped=not verdict.accepted)
+        dataset = matrix.writers[MAIN]
+        tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
         summary = tally.summary(time.monotonic() - start)
-        statistics = build_report(summary, specs, judged(run), run.file("report.html"), gallery=config.export.gallery)
+        report.write(summary, run.file("report.html"))
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
             raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
-        dataset.attach("README.md", build_card(summary, specs, statistics, license=config.export.license))
+        _describe(dataset, config, summary, list(specs.values()), report.statistics)
     return summary
+
+
+def _describe(
+    dataset: DatasetWriter,
+    config: RunConfig,
+    summary: Summary,
+    specs: Sequence[EnvironmentSpec],
+    statistics: Statistics,
+) -> None:
+    """Put card, pictures and configuration beside the data."""
+    plots = build_plots(summary, statistics, tool_coverage(summary, specs, statistics))
+    for name, picture in plots.items():
+        dataset.attach(name, picture)
+    shared = config.model_copy(update={"run": Path("runs") / config.run.name})
+    dataset.attach("config.yaml", dump_settings(shared))
+    splits, license = dataset.splits, config.export.license
+    dataset.attach(
+        "README.md", build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
+    )
 
 
 def main_reason(summary: Summary) -> str:

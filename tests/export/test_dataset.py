@@ -9,7 +9,7 @@ import pytest
 from samples import ENVIRONMENTS, make_item, make_items, make_spec, make_summary
 
 from export import DatasetWriter, Statistics, build_card, to_row
-from export.exact import encode
+from export.exact import ExactEncoder, encode
 from trajectory import Dropped, InputError, RunError
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
@@ -148,6 +148,25 @@ def test_values_that_would_change_are_refused(tmp_path, value, reason):
         writer.write(rows_of(1)[0])
     assert dropped.value.reason == reason
     assert writer.rows == 1
+
+
+def test_a_value_that_is_remembered_does_not_hide_a_bad_one():
+    from datasets import Json
+
+    exact = ExactEncoder(Json().decode_example)
+    assert exact.items([{"x": None}]) == exact.items([{"x": None}]) == ['{"x":null}']
+    with pytest.raises(Dropped, match="number_not_exact"):
+        exact.items([{"x": float("nan")}])  # its bytes are those of null
+    assert exact.value([1.84]) == exact.value([1.84]) != "[1.84]"
+
+
+def test_memory_of_the_encoder_is_bounded():
+    from datasets import Json
+
+    exact = ExactEncoder(Json().decode_example, remembered=1000)
+    for number in range(500):
+        assert exact.value({"n": number}) == f'{{"n":{number}}}'
+    assert len(exact._kept) < 100
 
 
 def test_numbers_are_respelled_until_they_are_exact():

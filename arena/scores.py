@@ -1,0 +1,107 @@
+"""Scores of episodes: pass@1, pass^k and shares, each with a 95 % interval."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import comb, sqrt
+
+from arena.episodes import Episode
+
+Z = 1.959963984540054
+"""Quantile of the normal distribution for 95 %."""
+DRAWS = 2000
+"""Bootstrap samples of the tasks."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Episodes of one group, counted."""
+
+    group: str
+    tasks: int
+    episodes: int
+    unscored: int
+    """Episodes in which the environment broke; they count neither way."""
+    pass1: float
+    low: float
+    high: float
+    """95 % interval of `pass1`: Wilson's for one episode per task, else by drawing tasks with replacement."""
+    pass_k: dict[int, float]
+    """k to the chance that k episodes of one task all pass, over the tasks with at least k episodes."""
+    checks: float
+    turns: float
+    calls: float
+    tokens: float
+    errors: dict[str, int]
+
+
+def wilson(passed: int, total: int) -> tuple[float, float]:
+    """95 % interval of a share (Wilson 1927); it stays inside 0 to 1 and is right for small numbers."""
+    if not total:
+        return 0.0, 1.0
+    share, extra = passed / total, Z * Z / total
+    middle = (share + extra / 2) / (1 + extra)
+    half = Z * sqrt(share * (1 - share) / total + extra / (4 * total)) / (1 + extra)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def pass_hat_k(passed: int, total: int, k: int) -> float:
+    """Chance that k episodes drawn from `total` without replacement all passed (tau-bench's pass^k)."""
+    return comb(passed, k) / comb(total, k)
+
+
+def bootstrap(shares: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """95 % interval of a mean over tasks, by drawing tasks with replacement."""
+    rng = random.Random(seed)
+    means = sorted(sum(rng.choices(shares, k=len(shares))) / len(shares) for _ in range(DRAWS))
+    return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1]
+
+
+def score_episodes(episodes: Iterable[Episode]) -> list[Score]:
+    """All together, then by environment, then by environment and variant where there are several variants."""
+    everything = list(episodes)
+    groups: dict[str, list[Episode]] = {"all": everything}
+    several = len({episode.variant for episode in everything}) > 1
+    for episode in sorted(everything, key=lambda one: (one.environment, one.variant)):
+        groups.setdefault(episode.environment, []).append(episode)
+        if several:
+            groups.setdefault(f"{episode.environment} / {episode.variant}", []).append(episode)
+    return [_score(name, members) for name, members in groups.items()]
+
+
+def _score(group: str, members: Sequence[Episode]) -> Score:
+    scored = [episode for episode in members if episode.passed is not None]
+    tasks: dict[str, list[bool]] = defaultdict(list)
+    for episode in scored:
+        tasks[episode.task_id].append(bool(episode.passed))
+    shares = [sum(found) / len(found) for found in tasks.values()]
+    single = all(len(found) == 1 for found in tasks.values())
+    low, high = wilson(int(sum(shares)), len(shares)) if single else bootstrap(shares)
+    return Score(
+        group=group,
+        tasks=len(tasks),
+        episodes=len(members),
+        unscored=len(members) - len(scored),
+        pass1=_mean(shares),
+        low=low,
+        high=high,
+        pass_k=_pass_k(list(tasks.values())),
+        checks=_mean([episode.checks for episode in scored]),
+        turns=_mean([episode.turns for episode in scored]),
+        calls=_mean([episode.calls for episode in scored]),
+        tokens=_mean([episode.tokens for episode in scored]),
+        errors=dict(Counter(episode.error for episode in members if episode.error).most_common()),
+    )
+
+
+def _pass_k(tasks: Sequence[Sequence[bool]]) -> dict[int, float]:
+    longest = max((len(found) for found in tasks), default=0)
+    return {
+        k: _mean([pass_hat_k(sum(found), len(found), k) for found in tasks if len(found) >= k])
+        for k in range(2, longest + 1)
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0

@@ -1,0 +1,50 @@
+"""Rows for reinforcement learning with live environments: one per task, with everything that `reset` needs."""
+
+from collections.abc import Iterator
+
+import orjson
+
+from export.formats._base import Format, FormatSettings, Item
+from export.history import assistants
+from trajectory import JsonObject
+
+COLUMNS: dict[str, str] = {
+    "id": "string",
+    "prompt": "list of json",
+    "environment": "string",
+    "mode": "string",
+    "variant": "string",
+    "difficulty": "float64",
+    "tools": "list of json",
+    "initial_state": "string",
+    "state": "json",
+    "task": "json",
+    "seed": "int64",
+}
+"""`task` is the record itself: `Task.model_validate(row["task"])` gives turns, known values, gold calls and checks."""
+
+
+def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+    task, row = item.task, item.row
+    yield {
+        "id": task.id,
+        "prompt": row["messages"][: assistants(row["messages"])[0]],
+        "environment": row["environment"],
+        "mode": task.mode,
+        "variant": task.variant,
+        "difficulty": task.difficulty,
+        "tools": row["tools"],
+        "initial_state": task.initial_state,
+        "state": item.state(task.initial_state),
+        "task": orjson.loads(task.to_line()),
+        "seed": task.seed,
+    }
+
+
+FORMAT = Format(
+    "grpo",
+    "one row per task for GRPO: prompt, environment, tools, initial state, task with gold calls and checks",
+    rows,
+    COLUMNS,
+    per_task=True,
+)

@@ -1,0 +1,47 @@
+"""OpenAI's fine-tuning JSON Lines: arguments are JSON strings, an absent text is left out, reasoning has no place."""
+
+import re
+from collections.abc import Iterator
+
+import orjson
+
+from export.formats._base import Format, FormatSettings, Item
+from trajectory import Dropped, JsonObject
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_TOOLS = 128
+
+
+def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+    tools = item.row["tools"]
+    for tool in tools:
+        name = tool["function"]["name"]
+        if not NAME.fullmatch(name):
+            raise Dropped("openai_tool_name", f"{name}: OpenAI takes 1 to 64 letters, digits, _ and -")
+    if len(tools) > MOST_TOOLS:
+        raise Dropped("openai_too_many_tools", f"{len(tools)}; OpenAI takes {MOST_TOOLS}")
+    line: JsonObject = {"messages": [wire_message(message) for message in item.row["messages"]]}
+    yield {**line, "tools": tools} if tools else line
+
+
+def wire_message(message: JsonObject) -> JsonObject:
+    """A message of a row as OpenAI's service takes it."""
+    if message["role"] == "tool":
+        return {"role": "tool", "tool_call_id": message["tool_call_id"], "content": message["content"]}
+    if message["role"] != "assistant":
+        return {"role": message["role"], "content": message["content"]}
+    wire: JsonObject = {"role": "assistant"}
+    if message["content"] or "tool_calls" not in message:
+        wire["content"] = message["content"]
+    if "tool_calls" in message:
+        wire["tool_calls"] = [_wire_call(call) for call in message["tool_calls"]]
+    return wire
+
+
+def _wire_call(call: JsonObject) -> JsonObject:
+    function = call["function"]
+    arguments = orjson.dumps(function["arguments"]).decode()
+    return {"id": call["id"], "type": "function", "function": {"name": function["name"], "arguments": arguments}}
+
+
+FORMAT = Format("openai", "OpenAI fine-tuning JSON Lines: arguments as strings, no reasoning", rows, None)

@@ -1,0 +1,25 @@
+"""One row per user turn: the history is context, only the last round is learnt.
+
+EnvScaler (Appendix, SFT) trains so, since Qwen3's template takes the reasoning out of earlier rounds: a sample of n
+rounds becomes n samples of 1 to n rounds, and only the last round of each is supervised.
+"""
+
+from collections.abc import Iterator
+
+from export.formats._base import Format, FormatSettings, Item
+from export.history import CUT, cut_row, rounds
+from trajectory import JsonObject
+
+
+def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+    spans = rounds(item.row["messages"])
+    for number, span in enumerate(spans, 1):
+        yield cut_row(item.row, number, len(spans), span, settings.window)
+
+
+FORMAT = Format(
+    "per_turn",
+    "one row per user turn, only the last round is learnt (EnvScaler); whole history unless --window",
+    rows,
+    CUT,
+)

@@ -1,0 +1,74 @@
+"""Cutting a conversation into rows: what a row's prompt keeps of the history."""
+
+from collections.abc import Sequence
+
+from trajectory import JsonObject
+
+Messages = list[JsonObject]
+
+META: dict[str, str] = {
+    "id": "string", "task_id": "string", "trajectory_id": "string", "environment": "string", "variant": "string",
+    "language": "string",
+}  # fmt: skip
+PROMPT_COMPLETION: dict[str, str] = {
+    **META, "prompt": "list of json", "completion": "list of json", "tools": "list of json",
+}  # fmt: skip
+CUT: dict[str, str] = {**PROMPT_COMPLETION, "number": "int64", "of": "int64", "left_out": "int64"}
+
+
+def assistants(messages: Sequence[JsonObject]) -> list[int]:
+    """Positions of the assistant's messages."""
+    return [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+
+
+def rounds(messages: Sequence[JsonObject]) -> list[tuple[int, int]]:
+    """Start and stop of what the assistant does after each user message, up to the next one."""
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    spans = zip(users, [*users[1:], len(messages)], strict=True)
+    return [(start + 1, stop) for start, stop in spans if start + 1 < stop]
+
+
+def windowed(messages: Messages, start: int, window: int | None) -> Messages:
+    """The history before message `start` through a sliding window (AWM, Appendix A, sample splitting).
+
+    Kept: everything before the first assistant message (system prompt, first user message), the first exchange (that
+    assistant message with its results), and the `window` most recent assistant turns with what answered them. AWM's
+    tasks have one user message; in a conversation, the latest one before `start` is kept too, since a model must not
+    learn to act on a request that it cannot see.
+
+    Args:
+        messages: The whole conversation.
+        start: Position of the first message that is learnt.
+        window: Assistant turns to keep; None keeps everything.
+    """
+    turns = [index for index in assistants(messages) if index < start]
+    if window is None or len(turns) <= window + 1:
+        return messages[:start]
+    recent = turns[-window]
+    first, second = turns[0], turns[1]
+    request = max((index for index in range(start) if messages[index]["role"] == "user"), default=-1)
+    middle = [messages[request]] if second <= request < recent else []
+    return [*messages[:first], *messages[first:second], *middle, *messages[recent:start]]
+
+
+def cut_row(row: JsonObject, number: int, of: int, span: tuple[int, int], window: int | None) -> JsonObject:
+    """The row that teaches the messages of `span`, with its history through the window."""
+    start, stop = span
+    prompt = windowed(row["messages"], start, window)
+    return {
+        **meta(row, f"{row['id']}-{number}"),
+        "prompt": prompt,
+        "completion": row["messages"][start:stop],
+        "tools": row["tools"],
+        "number": number,
+        "of": of,
+        "left_out": start - len(prompt),
+    }
+
+
+def meta(row: JsonObject, id: str) -> JsonObject:
+    """The columns that say where a row comes from."""
+    return {
+        "id": id, "task_id": row["task_id"], "trajectory_id": row["id"], "environment": row["environment"],
+        "variant": row["variant"], "language": row["language"],
+    }  # fmt: skip

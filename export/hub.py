@@ -1,0 +1,203 @@
+"""Pushing a dataset or a model to the Hub: only what is missing there, in small commits, the card last."""
+
+import errno
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from trajectory import InputError, RunError
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi, RepoFile
+
+FILES_PER_COMMIT = 20
+CARD = "README.md"
+READ = 1 << 20
+
+Kind = Literal["dataset", "model"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a push would do."""
+
+    repo: str
+    kind: Kind
+    folder: Path
+    upload: tuple[str, ...]
+    """Files that the Hub lacks or has otherwise, card last."""
+    same: tuple[str, ...]
+    """Files that are there already, from an earlier or an interrupted push."""
+    delete: tuple[str, ...]
+    """Data files of an older push that are not part of this one."""
+
+    @property
+    def size(self) -> int:
+        """Bytes to upload, at most."""
+        return sum((self.folder / name).stat().st_size for name in self.upload)
+
+
+def kind_of(folder: Path) -> Kind:
+    """Whether a folder is a dataset or a model.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
+        return "model"
+    if any((folder / "data").glob("*")):
+        return "dataset"
+    raise InputError(f"{folder} holds neither a dataset (data/) nor a model (config.json and *.safetensors)")
+
+
+def plan_push(folder: Path, repo: str, api: "HfApi") -> Plan:
+    """Compare a folder with the repository; nothing is changed. A repository that is not there yet is empty.
+
+    Raises:
+        InputError: The folder, the repository's name or the token is wrong.
+        RunError: The Hub cannot be reached.
+    """
+    kind, names = kind_of(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
+    _check_name(repo)
+    with hub_boundary(repo):
+        there = _remote_files(repo, kind, api)
+    same = tuple(name for name in names if name in there and _equal(folder / name, there[name]))
+    old = tuple(sorted(name for name in there if name.startswith("data/") and name not in names))
+    upload = tuple(name for name in names if name not in same)
+    return Plan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
+
+
+def push(plan: Plan, api: "HfApi", private: bool = True, done: Callable[[int], None] = lambda files: None) -> str:
+    """Carry a plan out and give the address. Killed at any moment, a new plan takes up what is missing.
+
+    Files go up in small commits; the last one brings the card and takes away data files of an older push.
+
+    Args:
+        plan: What to do.
+        api: Client with endpoint and token.
+        private: Whether a new repository is private; one that exists stays what it is.
+        done: Called after each commit with the number of files in it.
+
+    Raises:
+        InputError: The token may not write there.
+        RunError: The Hub cannot be reached or the disk is full; what was committed stays.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    with hub_boundary(plan.repo):
+        address = str(api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True))
+        for names in _batches(plan.upload):
+            last = names[-1] == plan.upload[-1]
+            operations = [CommitOperationAdd(name, str(plan.folder / name)) for name in names]
+            gone = [CommitOperationDelete(name) for name in plan.delete] if last else []
+            api.create_commit(
+                plan.repo, [*operations, *gone], repo_type=plan.kind, commit_message=f"Add {_named(names)}"
+            )
+            done(len(names))
+        if plan.delete and not plan.upload:
+            gone = [CommitOperationDelete(name) for name in plan.delete]
+            api.create_commit(plan.repo, gone, repo_type=plan.kind, commit_message="Remove older data")
+    return address
+
+
+@contextmanager
+def hub_boundary(repo: str) -> Iterator[None]:
+    """Turn the client's errors into one line that says what to do.
+
+    Raises:
+        InputError: Token or name.
+        RunError: Everything that may be otherwise in a moment.
+    """
+    from huggingface_hub import errors
+
+    unreachable: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]  # httpx's or httpx2's, by version
+    try:
+        yield
+    except errors.HFValidationError as error:
+        raise InputError(f"{repo!r} is no name of a repository: {_line(error)}") from error
+    except errors.LocalTokenNotFoundError as error:
+        raise InputError("no token: set HF_TOKEN or run `hf auth login`") from error
+    except errors.HfHubHTTPError as error:
+        raise _of_status(repo, error.response.status_code, _line(error)) from error
+    except unreachable as error:
+        raise RunError(f"the Hub cannot be reached ({_line(error)}): run the same command again later") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunError(f"disk full ({error.strerror}): free some space, then run the same command again") from error
+        raise RunError(f"push to {repo} stopped ({_line(error)}): run the same command again") from error
+
+
+def _of_status(repo: str, status: int, text: str) -> InputError | RunError:
+    if status == 401:
+        return InputError(
+            f"the Hub refuses the token ({status}): set HF_TOKEN to one that may write, or `hf auth login`"
+        )
+    if status in (403, 404):
+        return InputError(f"{repo}: this token may not write there ({status}): check the name and the token's rights")
+    if status in (413, 507):
+        return RunError(f"{repo}: the Hub has no room left ({status}): {text}")
+    return RunError(f"{repo}: the Hub answered {status}: run the same command again, it goes on ({text})")
+
+
+def _check_name(repo: str) -> None:
+    """The client checks the letters; a name without owner would go to whoever the token belongs to."""
+    if repo.count("/") != 1:
+        raise InputError(f"{repo!r}: write the repository as owner/name, for example me/{repo.rpartition('/')[2]}")
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Names of the files to push, hidden ones left out."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            yield name.as_posix()
+
+
+def _remote_files(repo: str, kind: Kind, api: "HfApi") -> dict[str, "RepoFile"]:
+    from huggingface_hub import RepoFile
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        entries = list(api.list_repo_tree(repo, recursive=True, repo_type=kind))
+    except RepositoryNotFoundError as error:
+        if error.response.status_code == 401:
+            raise
+        return {}
+    except RevisionNotFoundError:
+        return {}
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
+
+
+def _equal(path: Path, remote: "RepoFile") -> bool:
+    """By content: the Hub names large files by SHA-256, others as git does."""
+    size = path.stat().st_size
+    if size != remote.size:
+        return False
+    if remote.lfs is not None:
+        return _digest(path, hashlib.sha256()) == remote.lfs.sha256
+    return _digest(path, hashlib.sha1(b"blob %d\x00" % size, usedforsecurity=False)) == remote.blob_id
+
+
+def _digest(path: Path, digest: "hashlib._Hash") -> str:
+    with path.open("rb") as file:
+        while part := file.read(READ):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    rest = iter(names)
+    while batch := list(islice(rest, FILES_PER_COMMIT)):
+        yield batch
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

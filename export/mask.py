@@ -1,0 +1,265 @@
+"""What a trainer makes of a row: its tokens, which of them are in the loss, and what it would damage without a word.
+
+The rendering is TRL's: with `assistant_only_loss` the trainer swaps in a training template whose `{% generation %}`
+markers say what is learnt, if the model's template is one that TRL knows to the byte.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from export._templates import environment
+from trajectory import Dropped, InputError, JsonObject, JsonValue
+
+INSTALL = "pip install 'trajsmith[train]'"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A run of tokens that are all in the loss, or all not."""
+
+    text: str
+    loss: bool
+
+
+@dataclass(frozen=True)
+class Masked:
+    """One row as the trainer sees it."""
+
+    id: str
+    tokens: int
+    trained: int
+    """Tokens in the loss."""
+    lost: int
+    """Tokens of the loss that are cut off at `max_length`."""
+    pieces: tuple[Piece, ...]
+
+
+def open_tokenizer(model: str) -> Any:
+    """The tokenizer of a model on disk or on the Hub.
+
+    Raises:
+        InputError: The train extra is missing, or there is no tokenizer or no chat template.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"--model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
+    if not tokenizer.chat_template:
+        raise InputError(f"--model {model}: the tokenizer has no chat template; choose an instruct model")
+    return tokenizer
+
+
+def training_template(tokenizer: Any) -> str:
+    """The template that TRL trains with.
+
+    Raises:
+        InputError: The model's template has no generation markers, and TRL has no training template for it.
+    """
+    try:
+        from trl.chat_template_utils import get_training_chat_template
+    except ImportError as error:
+        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+    template = tokenizer.chat_template
+    try:
+        return str(get_training_chat_template(tokenizer) or template)
+    except ValueError as error:
+        raise InputError(
+            "TRL has no training template for this chat template (it compares byte for byte): take the family's "
+            "own template unchanged, or one with {% generation %} markers that renders earlier messages the same "
+            "whatever follows"
+        ) from error
+
+
+class MaskPreview:
+    """Renders rows with a model's training template and refuses those that training would damage.
+
+    Args:
+        tokenizer: A `transformers` tokenizer with a chat template.
+        max_length: Length at which the trainer cuts rows; None cuts nothing.
+
+    Raises:
+        InputError: There is no training template.
+    """
+
+    def __init__(self, tokenizer: Any, max_length: int | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.template = training_template(tokenizer)
+
+    def look(self, row: JsonObject, id: str) -> Masked:
+        """Tokens and mask of one row.
+
+        Raises:
+            Dropped: Training would damage the row; the reason says how.
+            InputError: The row is no conversation.
+        """
+        messages, learnt_from = conversation(row, id)
+        tools = read_tools(row.get("tools"), id)
+        check_nulls(messages, tools)
+        ids, mask = self._tokens(messages, tools)
+        whole = self._text(messages, tools)
+        if learnt_from:
+            start = len(self._ids(messages[:learnt_from], tools, generation=True))
+            mask = [0] * start + mask[start:]
+        if not any(mask):
+            raise Dropped("nothing_in_loss", "the template marks no token of the row as the assistant's")
+        self._check_prefixes(messages, tools, whole, learnt_from)
+        check_kept(messages[learnt_from:], whole)
+        kept = sum(mask[: self.max_length])
+        if not kept:
+            raise Dropped("truncated_to_nothing", f"{len(ids)} tokens, none in the loss before {self.max_length}")
+        return Masked(id, len(ids), sum(mask), sum(mask) - kept, tuple(self._pieces(ids, mask)))
+
+    def _tokens(self, messages: list[JsonObject], tools: Any) -> tuple[list[int], list[int]]:
+        made = self._render(messages, tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)
+        return list(made["input_ids"]), list(made["assistant_masks"])
+
+    def _ids(self, messages: list[JsonObject], tools: Any, generation: bool) -> list[int]:
+        made = self._render(messages, tools, tokenize=True, return_dict=True, add_generation_prompt=generation)
+        return list(made["input_ids"])
+
+    def _text(self, messages: list[JsonObject], tools: Any, generation: bool = False) -> str:
+        return str(self._render(messages, tools, tokenize=False, add_generation_prompt=generation))
+
+    def _render(self, messages: list[JsonObject], tools: Any, **options: Any) -> Any:
+        from jinja2 import TemplateError
+
+        try:
+            return self.tokenizer.apply_chat_template(
+                messages, tools=tools or None, chat_template=self.template, **options
+            )
+        except (TemplateError, TypeError, ValueError, KeyError) as error:
+            raise Dropped("template_fails", f"{type(error).__name__}: {error}") from error
+
+    def _check_prefixes(self, messages: list[JsonObject], tools: Any, whole: str, start: int) -> None:
+        """What stands before each assistant message must be rendered as it will be when the model is asked for it."""
+        for index, message in enumerate(messages):
+            if message["role"] != "assistant" or index < start:
+                continue
+            asked = self._text(messages[:index], tools, generation=True)
+            told = self._text(messages[: index + 1], tools)
+            if not whole.startswith(asked) or not whole.startswith(told):
+                raise Dropped("template_not_prefix_preserving", f"message {index} changes what stands before it")
+
+    def _pieces(self, ids: Sequence[int], mask: Sequence[int]) -> Iterator[Piece]:
+        for loss, run in groupby(zip(ids, mask, strict=True), key=lambda pair: pair[1]):
+            yield Piece(self.tokenizer.decode([token for token, _ in run], skip_special_tokens=False), bool(loss))
+
+
+def mask_page(model: str, facts: Sequence[tuple[str, str]], rows: Sequence[Masked]) -> str:
+    """HTML of some rows with what is learnt marked; `facts` stand above as label and value."""
+    text: str = environment().get_template("mask.html.j2").render(model=model, facts=facts, rows=rows)
+    return text
+
+
+def conversation(row: JsonObject, id: str) -> tuple[list[JsonObject], int]:
+    """Messages of a row, and the position of the first that is learnt (0: all of the assistant's).
+
+    Raises:
+        InputError: The row has neither `messages` nor `prompt` and `completion`.
+    """
+    if is_chat(row.get("messages")):
+        return row["messages"], 0
+    if is_chat(row.get("prompt")) and is_chat(row.get("completion")):
+        return [*row["prompt"], *row["completion"]], len(row["prompt"])
+    raise InputError(
+        f"row {id} is no conversation (columns {', '.join(row)}): the preview reads `messages`, or `prompt` and "
+        "`completion`, as trl, prompt_completion, per_turn and per_step have them"
+    )
+
+
+def is_chat(value: JsonValue) -> bool:
+    """Whether a column holds messages."""
+    return isinstance(value, list) and all(isinstance(one, dict) and "role" in one for one in value)
+
+
+def read_tools(tools: JsonValue, id: str) -> list[JsonObject]:
+    """Tools of a row, which TRL takes as a list or as its JSON text.
+
+    Raises:
+        InputError: They are something else.
+    """
+    try:
+        read = orjson.loads(tools) if isinstance(tools, str) else tools or []
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"row {id}: `tools` is no JSON: {error}") from error
+    if not isinstance(read, list) or not all(isinstance(tool, dict) and "function" in tool for tool in read):
+        raise InputError(f"row {id}: `tools` is no list of function schemas")
+    return read
+
+
+def check_nulls(messages: list[JsonObject], tools: list[JsonObject]) -> None:
+    """Null keys come from Arrow's merging of different rows; a template prints them and the model learns them.
+
+    A null argument is kept where the tool's schema knows the parameter and lets it be null.
+    """
+    for index, message in enumerate(messages):
+        for key, value in message.items():
+            if value is None:
+                raise Dropped("null_key", f"message {index}: {key}")
+    properties = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    for name, schema in properties.items():
+        if path := _null_in(schema):
+            raise Dropped("null_key", f"schema of {name}: {path}")
+    for index, message in enumerate(messages):
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            known = properties.get(function["name"], {}).get("properties") or {}
+            for key, value in function["arguments"].items() if isinstance(function["arguments"], dict) else ():
+                if value is None and not _nullable(known.get(key)):
+                    raise Dropped("null_key", f"message {index}: argument {key} of {function['name']}")
+
+
+LITERAL = frozenset({"default", "const", "enum", "examples", "example"})
+"""Keywords of JSON Schema whose value may be null."""
+
+
+def _null_in(schema: JsonValue) -> str:
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key in LITERAL:
+                continue
+            inner = _null_in(value)
+            if value is None or inner:
+                return f"{key}.{inner}".rstrip(".")
+    if isinstance(schema, list):
+        return next((found for found in map(_null_in, schema) if found), "")
+    return ""
+
+
+def _nullable(schema: JsonValue) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    if "type" not in schema:
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        return any(map(_nullable, choices)) if choices else True
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return "null" in types
+
+
+def check_kept(messages: list[JsonObject], whole: str) -> None:
+    """Everything that a row says must stand in what the template renders."""
+    for index, message in enumerate(messages):
+        reasoning = message.get("reasoning_content")
+        if reasoning and not _stands(reasoning, whole):
+            raise Dropped("reasoning_dropped", f"message {index}: the template leaves its reasoning out")
+        if not _stands(message.get("content", ""), whole):
+            raise Dropped("content_dropped", f"message {index} ({message['role']}): the template leaves its text out")
+        for call in message.get("tool_calls", ()):
+            if call["function"]["name"] not in whole:
+                raise Dropped("call_dropped", f"message {index}: the template leaves {call['function']['name']} out")
+
+
+def _stands(text: JsonValue, whole: str) -> bool:
+    """Templates trim texts, and some print them as JSON; what is no text (pictures) is not looked for."""
+    if not isinstance(text, str):
+        return True
+    return text.strip() in whole or orjson.dumps(text.strip()).decode()[1:-1] in whole

@@ -1,0 +1,99 @@
+"""Any number of formats, written in one pass over the accepted trajectories."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from export.dataset import DatasetWriter
+from export.formats import FormatSettings, Item, format_named
+from export.rows import to_row
+from export.splits import SplitSettings
+from trajectory import Dropped, EnvironmentSpec, JsonObject, RunError, Task, Trajectory, Verdict
+
+
+class Matrix:
+    """Gives every accepted trajectory to every format; leaving the context puts the folders in place.
+
+    Args:
+        targets: Format to the folder it is written to.
+        state: Gives an initial state by its hash.
+        split: How rows are divided.
+        settings: What the formats are told.
+        rows_per_shard: Rows per Parquet file.
+
+    Raises:
+        InputError: A format is unknown, or a target is a file.
+        RunError: A target holds something else; or, after all others are in place, a format that got no row.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, Path],
+        state: Callable[[str], JsonObject],
+        split: SplitSettings,
+        settings: FormatSettings,
+        rows_per_shard: int = 2000,
+    ) -> None:
+        self.formats = {name: format_named(name) for name in targets}
+        self.writers = {
+            name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns) for name, folder in targets.items()
+        }
+        self.dropped: dict[str, Counter[str]] = {name: Counter() for name in targets}
+        """Format to reason to trajectories that it refused."""
+        self._state = state
+        self._split = split
+        self._settings = settings
+        self._done: dict[str, str] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for writer in self.writers.values():
+                stack.enter_context(writer)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        empty = [name for name, writer in self.writers.items() if not writer.rows] if error is None else []
+        for name in empty:
+            self.writers[name].discard()
+        for name, writer in self.writers.items():
+            if name not in empty and error is None:
+                for file, content in self.formats[name].files(writer.splits).items():
+                    writer.attach(file, content)
+        self._stack.__exit__(kind, error, trace)
+        if empty:
+            raise RunError("; ".join(self._nothing(name) for name in empty))
+
+    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+        """Write one accepted trajectory in every format; a format that refuses it counts the reason."""
+        try:
+            row = to_row(task, trajectory, verdict, spec)
+        except Dropped as drop:
+            for reasons in self.dropped.values():
+                reasons[drop.reason] += 1
+            return
+        item = Item(task, trajectory, verdict, spec, row, self._split.of(task), self._state)
+        for name in self.formats:
+            self._write(name, item)
+
+    def _write(self, name: str, item: Item) -> None:
+        made = self.formats[name]
+        if made.per_task and self._done.get(name) == item.task.id:  # the trajectories of a task come together
+            return
+        try:
+            for row in made.rows(item, self._settings):
+                self.writers[name].write(row, item.split)
+        except Dropped as drop:
+            self.dropped[name][drop.reason] += 1
+            return
+        self._done[name] = item.task.id
+
+    def _nothing(self, name: str) -> str:
+        reasons = ", ".join(f"{reason} {number}" for reason, number in self.dropped[name].most_common(3))
+        return f"format {name}: no row to export ({reasons or 'no trajectory was accepted'})"

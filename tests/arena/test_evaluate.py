@@ -1,0 +1,135 @@
+"""Episodes on live environments: the gold transcript passes, every kind of failure has its name."""
+
+import asyncio
+
+import pytest
+
+from arena import EvalSettings, Reply, evaluate
+from arena.evaluate import read_episodes
+from trajectory import FunctionCall, InputError, Message, ToolCall
+from trajsmith.config import load_config
+from trajsmith.pipeline import run_line
+from trajsmith.rundir import RunDirectory
+from trajsmith.settings import dump_settings
+from trajsmith.training import grounds_of, split_tasks
+from usersim import ScriptedAgent
+
+CONFIG = """
+name: arena
+seed: 5
+run: {run}
+environments: [{{library: smart_home, states: {{small: 2}}}}]
+sample: {{count: 6, length: [1, 2], method: random_walk}}
+ground: {{min_calls: 1}}
+write: {{mean_calls: 3, direct: {direct}, shown_tools: 2, policy: false}}
+"""
+
+
+def line(folder, direct=1.0):
+    folder.mkdir()
+    (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run", direct=direct))
+    settings = load_config(folder / "line.yaml")
+    run = RunDirectory.create(settings.run, dump_settings(settings))
+    asyncio.run(run_line(run))
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return line(tmp_path_factory.mktemp("arena") / "direct")
+
+
+@pytest.fixture
+def tasks(run):
+    return list(split_tasks(run, "all"))
+
+
+class Gold:
+    """Answers with the gold transcript of the task whose request it sees."""
+
+    def __init__(self, tasks, grounds):
+        self.tasks = {task.turns[0].query: task for task in tasks}
+        self.grounds = grounds
+        self.asked = 0
+
+    async def complete(self, messages, tools):
+        self.asked += 1
+        task = self.tasks[messages[1].content]
+        agent = ScriptedAgent(task, self.grounds[task.environments[0]].wording, 0)
+        sofar = messages[:2]
+        for message in messages[2:]:
+            if message.role == "assistant":
+                await agent.act(sofar)
+            elif message.role == "tool":
+                agent.observe([message.name], [await self._result(message)], by_user=False)
+            sofar = [*sofar, message]
+        return Reply((await agent.act(messages)).message, 7)
+
+    async def _result(self, message):
+        import orjson
+
+        from environments import ToolResult
+
+        return ToolResult(orjson.loads(message.content))
+
+
+def says(**fields):
+    async def complete(messages, tools):
+        return Reply(Message(role="assistant", **fields.get("message", {})), 3, **fields.get("flags", {}))
+
+    return complete
+
+
+async def test_the_gold_transcript_passes_every_task(run, tasks, tmp_path):
+    grounds = await grounds_of(run)
+    gold = Gold(tasks, grounds)
+    found = await evaluate(tasks, grounds, "gold", gold.complete, EvalSettings(), tmp_path / "episodes.jsonl")
+    assert [(one.passed, one.error, one.checks) for one in found] == [(True, "", 1.0)] * len(tasks)
+
+
+CALL = ToolCall(id="call_1", function=FunctionCall(name="no_such_tool", arguments={}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"message": {"content": "I do not know."}}, "no_call"),
+        ({"message": {"content": "<tool_call>"}, "flags": {"malformed": True}}, "malformed_call"),
+        ({"message": {"content": "well, well"}, "flags": {"cut": True}}, "message_cut"),
+        ({"message": {"tool_calls": (CALL,)}}, "step_limit"),
+    ],
+    ids=["no call", "malformed", "cut", "endless"],
+)
+async def test_failures_have_names(run, tasks, tmp_path, fields, error):
+    settings = EvalSettings(max_steps=3)
+    grounds, file = await grounds_of(run), tmp_path / "episodes.jsonl"
+    (found,) = await evaluate(tasks[:1], grounds, "model", says(**fields), settings, file)
+    assert (found.passed, found.error) == (False, error)
+
+
+async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tmp_path):
+    grounds, file = await grounds_of(run), tmp_path / "episodes.jsonl"
+    gold = Gold(tasks, grounds)
+    first = await evaluate(tasks[:3], grounds, "gold", gold.complete, EvalSettings(), file)
+    asked = gold.asked
+    file.write_bytes(file.read_bytes() + b'{"task_id": "torn')
+    assert await evaluate(tasks[:3], grounds, "gold", gold.complete, EvalSettings(), file) == first
+    assert gold.asked == asked
+    await evaluate(tasks, grounds, "gold", gold.complete, EvalSettings(), file)
+    assert {one.task_id for one in read_episodes(file)} == {task.id for task in tasks}
+
+
+async def test_conversations_are_refused_with_what_to_do(tmp_path):
+    run = await asyncio.to_thread(line, tmp_path / "talk", 0.0)
+    with pytest.raises(InputError, match="scripted user cannot read a model's questions"):
+        await evaluate(
+            list(split_tasks(run, "all")), await grounds_of(run), "m", says(), EvalSettings(), tmp_path / "e"
+        )
+
+
+async def test_shown_tools_hold_what_is_needed(tasks):
+    for task in tasks:
+        needed = {call.tool for call in task.gold_calls}
+        assert needed <= set(task.exposed_tools)
+        assert len(task.exposed_tools) == max(2, len(needed))
+        assert task.policy == ""

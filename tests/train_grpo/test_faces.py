@@ -1,0 +1,125 @@
+"""The same gold transcripts score the same through the session, the episodes of the trainer, and an MCP client."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from mcp import Client
+
+from environments import ToolResult
+from environments.blocking import Background
+from environments.serving import prepare
+from environments.serving.http import listen, serve_http
+from environments.serving.words import REFUSAL
+from train_grpo.rollouts import Rollout, answer, next_steps
+from trajectory import state_digest
+from trajsmith.config import load_config
+from trajsmith.joined import judged
+from trajsmith.pipeline import run_line
+from trajsmith.rundir import RunDirectory
+from trajsmith.settings import dump_settings
+from trajsmith.training import grounds_of
+from usersim import PlaySettings
+from verify import verify_trajectory
+
+CONFIG = """
+name: faces
+seed: 9
+run: {run}
+environments: [{{library: smart_home, states: {{small: 2}}}}, {{library: bank, states: {{small: 1}}}}]
+sample: {{count: 8, length: [2, 4]}}
+ground: {{min_calls: 1}}
+write: {{direct: 1.0}}
+"""
+
+
+class McpFace:
+    """A session as a verifier wants it, through an MCP client of a served environment."""
+
+    def __init__(self, client, spec):
+        self.client = client
+        self.spec = spec
+
+    async def reset(self, state):
+        await self.client.call_tool("load_state", {"state": state})
+
+    async def call(self, tool, arguments, actor="assistant"):
+        result = await self.client.call_tool(tool, arguments)
+        refusal = (result.meta or {}).get(REFUSAL)
+        (block,) = result.content
+        return ToolResult({"error": block.text} if refusal else result.structured_content, refusal)
+
+    async def snapshot(self):
+        return (await self.client.call_tool("save_state", {})).structured_content
+
+    async def state_hash(self):
+        return state_digest(await self.snapshot())
+
+    async def close(self):
+        """The client closes the connection."""
+
+
+@asynccontextmanager
+async def served(ground):
+    with listen("127.0.0.1", 0) as where:
+        serving = asyncio.create_task(serve_http(await prepare(ground.source, admin=True), where))
+        try:
+            async with Client(f"http://127.0.0.1:{where.getsockname()[1]}/mcp") as client:
+                yield McpFace(client, ground.spec)
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """Task, trajectory and the line's own verdict, and what they were made on."""
+    folder = tmp_path_factory.mktemp("faces")
+    (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
+    settings = load_config(folder / "line.yaml")
+    run = RunDirectory.create(settings.run, dump_settings(settings))
+    asyncio.run(run_line(run))
+    return list(judged(run)), asyncio.run(grounds_of(run))
+
+
+async def through_mcp(task, record, ground):
+    async with served(ground) as face:
+        return await verify_trajectory(task, record, ground.state(task.initial_state), face)
+
+
+def through_the_trainer(task, record, ground, background):
+    rollout = Rollout(task, ground, PlaySettings())
+    rollout.start(background)
+    while (step := next_steps(background, [rollout])[0]) is not None:
+        from arena import Reply
+
+        answer(background, [(rollout, Reply(record.messages[len(step)], 1))])
+    return rollout.done[2]
+
+
+def test_every_face_gives_the_same_verdict(known):
+    records, grounds = known
+    assert {record.environment for _, record, _ in records} == {"smart_home", "bank"}
+    background = Background()
+    try:
+        for task, record, verdict in records:
+            ground = grounds[record.environment]
+            for other in (
+                asyncio.run(through_mcp(task, record, ground)),
+                through_the_trainer(task, record, ground, background),
+            ):
+                assert (other.outcome, other.checks, other.rewards) == ("completed", verdict.checks, verdict.rewards)
+                assert (other.state_match, other.replay_match, other.trajectory_match) == (True, True, 1.0)
+    finally:
+        background.close()
+
+
+def test_a_face_that_changes_a_result_is_noticed(known):
+    records, grounds = known
+    task, record, _ = records[0]
+    first = next(event for event in record.events)
+    changed = record.model_copy(
+        update={"events": (first.model_copy(update={"result_hash": "0" * 16}), *record.events[1:])}
+    )
+    verdict = asyncio.run(through_mcp(task, changed, grounds[record.environment]))
+    assert (verdict.outcome, verdict.replay_match) == ("environment_error", False)

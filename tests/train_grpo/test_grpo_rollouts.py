@@ -1,0 +1,185 @@
+"""Episodes beside a trainer: they score as evaluation does, and one step of training runs on live environments."""
+
+import asyncio
+
+import pytest
+
+from arena import Reply
+from train_grpo.rewards import REWARDS
+from trajectory import Message
+from trajsmith.config import load_config
+from trajsmith.pipeline import run_line
+from trajsmith.rundir import RunDirectory
+from trajsmith.settings import dump_settings
+from trajsmith.training import grounds_of, split_tasks
+from usersim import PlaySettings
+
+CONFIG = """
+name: grpo
+seed: 5
+run: {run}
+environments: [{{library: smart_home, states: {{small: 2}}}}]
+sample: {{count: 6, length: [1, 2], method: random_walk}}
+ground: {{min_calls: 1}}
+write: {{mean_calls: 3, direct: 1.0, shown_tools: 2, policy: false}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grpo")
+    (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
+    settings = load_config(folder / "line.yaml")
+    made = RunDirectory.create(settings.run, dump_settings(settings))
+    asyncio.run(run_line(made))
+    return made
+
+
+def play(rollouts, trajectories, background):
+    """Answer every question with what the recorded trajectory says there."""
+    from train_grpo.rollouts import answer, next_steps
+
+    for rollout in rollouts:
+        rollout.start(background)
+    active = list(zip(rollouts, trajectories, strict=True))
+    while active:
+        steps = next_steps(background, [rollout for rollout, _ in active])
+        going = [(pair, step) for pair, step in zip(active, steps, strict=True) if step is not None]
+        replies = [(rollout, Reply(record.messages[len(step)], 5)) for (rollout, record), step in going]
+        answer(background, replies)
+        active = [pair for pair, _ in going]
+
+
+def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
+    from environments.blocking import Background
+    from train_grpo.rollouts import Rollout
+    from trajsmith.joined import judged
+
+    known = list(judged(run))
+    grounds, background = asyncio.run(grounds_of(run)), Background()
+    rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in known]
+    try:
+        play(rollouts, [record for _, record, _ in known], background)
+    finally:
+        background.close()
+    for rollout, (_, record, verdict) in zip(rollouts, known, strict=True):
+        episode, played, judgement = rollout.done
+        assert episode.passed and played.final_state == record.final_state
+        assert played.messages == record.messages
+        assert (judgement.checks, judgement.outcome) == (verdict.checks, verdict.outcome)
+        assert {name: reward(played, judgement) for name, reward in REWARDS.items()} == dict.fromkeys(
+            REWARDS, 1.0
+        )
+
+
+def test_a_broken_format_ends_the_episode_at_once(run):
+    from environments.blocking import Background
+    from train_grpo.rollouts import Rollout, answer, next_steps
+
+    task = next(split_tasks(run, "all"))
+    grounds, background = asyncio.run(grounds_of(run)), Background()
+    rollout = Rollout(task, grounds[task.environments[0]], PlaySettings())
+    try:
+        rollout.start(background)
+        assert [message.role for message in next_steps(background, [rollout])[0]] == ["system", "user"]
+        answer(background, [(rollout, Reply(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))])
+        assert next_steps(background, [rollout]) == [None]
+    finally:
+        background.close()
+    _, played, verdict = rollout.done
+    assert REWARDS["format_outcome"](played, verdict) == -1.0
+    assert REWARDS["composite"](played, verdict) < 1.0
+
+
+@pytest.mark.train
+def test_steps_of_training_run_on_live_environments(run, tmp_path):
+    for needed in ("torch", "transformers", "trl", "peft"):
+        pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'trajsmith[train]'")
+    from train_grpo import GrpoConfig
+    from train_grpo.training import train
+    from train_sft import ScratchSettings, SftConfig
+    from train_sft.training import train as tune
+
+    trainer = {"max_steps": 1, "disable_tqdm": True, "logging_steps": 1, "dataloader_pin_memory": False}
+    small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
+    first = tmp_path / "sft"
+    tune(
+        SftConfig(
+            scratch=small, dataset=run.path, out=first, max_length=4000, trainer=trainer | {"save_strategy": "no"}
+        )
+    )
+    settings = GrpoConfig(
+        model=str(first), run=run.path, out=tmp_path / "grpo", reward="format_outcome", episode_tokens=48, max_steps=2,
+        trainer=trainer | {"per_device_train_batch_size": 4, "num_generations": 2, "save_strategy": "no"},
+    )  # fmt: skip
+    train(settings, list(split_tasks(run, "train")), asyncio.run(grounds_of(run)))
+    metrics = (tmp_path / "grpo/metrics.jsonl").read_text()
+    assert '"rewards/format_outcome/mean"' in metrics and '"tools/call_frequency"' in metrics
+    assert (tmp_path / "grpo/model.safetensors").is_file()
+
+
+@pytest.mark.train
+def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_models_are_learnt(run):
+    """The trainer's loop with gold messages in place of a model's: ids equal one rendering of the transcript."""
+    for needed in ("torch", "transformers", "trl"):
+        pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'trajsmith[train]'")
+    from types import SimpleNamespace
+
+    from environments.blocking import Background
+    from train_grpo.rollouts import Rollout
+    from train_grpo.trainer import Loop, row_of
+    from train_sft.checkpoint import with_templates
+    from train_sft.scratch import make_tokenizer
+    from train_sft.training import read_rows
+    from trajsmith.joined import judged
+
+    known = list(judged(run))
+    tokenizer = with_templates(make_tokenizer(read_rows(run.path), 600), "scratch")
+    grounds, background = asyncio.run(grounds_of(run)), Background()
+    tools, prompts, gold = [], [], []
+    for task, record, _ in known:
+        specs = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
+        tools.append([specs[name].as_function() for name in task.exposed_tools])
+        rows = [row_of(message) for message in record.messages]
+        whole, texts = tokenizer.apply_chat_template(rows, tools=tools[-1], return_dict=False), []
+        for index, message in enumerate(record.messages):
+            if message.role == "assistant":
+                options = {"tools": tools[-1], "return_dict": False}
+                start = len(tokenizer.apply_chat_template(rows[:index], add_generation_prompt=True, **options))
+                stop = whole.index(tokenizer.eos_token_id, start) + 1
+                texts.append(whole[start:stop])
+        prompts.append(
+            tokenizer.apply_chat_template(rows[:2], tools=tools[-1], add_generation_prompt=True, return_dict=False)
+        )
+        gold.append((whole, texts))
+    asked = {tuple(prompt): index for index, prompt in enumerate(prompts)}
+
+    def generate(contexts, *_):
+        made = []
+        for context in contexts:
+            index = next(number for prompt, number in asked.items() if tuple(context[: len(prompt)]) == prompt)
+            made.append(
+                next(text for text in gold[index][1] if gold[index][0][: len(context) + len(text)] == context + text)
+            )
+        return made, None
+
+    environments = [
+        SimpleNamespace(_rollout=Rollout(task, grounds[task.environments[0]], PlaySettings())) for task, _, _ in known
+    ]
+    trainer = SimpleNamespace(
+        background=background, environments=environments, _tokenizer=tokenizer, processing_class=tokenizer,
+        chat_template=tokenizer.chat_template, max_completion_length=4000, _generate_single_turn=generate,
+        _env_tools=dict(enumerate(tools)), _batch_environments=list(range(len(known))),
+    )  # fmt: skip
+    first = [list(texts[0]) for _, texts in gold]
+    try:
+        mask, _, ids, _, calls, failed, _ = Loop(trainer, prompts, first, [[{}] for _ in known], None).run()
+    finally:
+        background.close()
+    assert (calls, failed) == (sum(len(record.events) for _, record, _ in known), 0)
+    for prompt, made, marks, (whole, texts) in zip(prompts, ids, mask, gold, strict=True):
+        assert prompt + made == whole[: len(prompt) + len(made)]
+        assert [token for token, mark in zip(made, marks, strict=True) if mark] == [
+            token for text in texts for token in text
+        ]
+    assert all(environment._rollout.done[0].passed for environment in environments)

@@ -1,0 +1,179 @@
+"""Fine-tuning a model made here: what is trained, saved and refused."""
+
+import asyncio
+
+import pytest
+
+from trajectory import InputError
+from trajsmith.config import load_config
+from trajsmith.pipeline import run_line
+from trajsmith.rundir import RunDirectory
+from trajsmith.settings import dump_settings
+
+pytestmark = pytest.mark.train
+for _needed in ("torch", "transformers", "trl", "peft"):
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+
+CONFIG = """
+name: sft
+seed: 5
+run: {run}
+environments: [{{library: smart_home, states: {{small: 2}}}}]
+sample: {{count: 12, length: [1, 2], method: random_walk}}
+ground: {{min_calls: 1}}
+write: {{mean_calls: 3, direct: 1.0, shown_tools: 2, policy: false}}
+export: {{split: {{test: 0.3}}}}
+"""
+TRAINER = {
+    "max_steps": 3, "per_device_train_batch_size": 2, "logging_steps": 1, "save_steps": 2, "disable_tqdm": True,
+    "dataloader_pin_memory": False,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("sft")
+    (made / "line.yaml").write_text(CONFIG.format(run=made / "run"))
+    settings = load_config(made / "line.yaml")
+    asyncio.run(run_line(RunDirectory.create(settings.run, dump_settings(settings))))
+    return made
+
+
+def config(folder, **changes):
+    from train_sft import ScratchSettings, SftConfig
+
+    small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
+    values = {
+        "scratch": small,
+        "dataset": folder / "run",
+        "out": folder / "model",
+        "max_length": 4000,
+        "trainer": TRAINER,
+    }
+    return SftConfig(**(values | changes))
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    from train_sft.training import train
+
+    train(config(folder))
+    return folder / "model"
+
+
+def test_only_what_the_assistant_says_is_in_the_loss(folder):
+    from train_sft.training import prepare
+
+    _, plan, _ = prepare(config(folder))
+    learnt = "".join(piece.text for piece in plan.example.pieces if piece.loss)
+    context = "".join(piece.text for piece in plan.example.pieces if not piece.loss)
+    assert "<tool_call>" in learnt and "<tool_response>" not in learnt
+    assert "<tool_response>" in context and 0 < plan.trained < plan.tokens
+
+
+def test_training_and_inference_render_alike(trained):
+    from train_sft.checkpoint import ready_tokenizer
+    from train_sft.training import read_rows
+
+    row = read_rows(trained.parent / "run")[0]
+    tokenizer = ready_tokenizer(str(trained))
+    whole = tokenizer.apply_chat_template(row["messages"], tools=row["tools"], tokenize=False)
+    assert "{% generation %}" in tokenizer.chat_template and tokenizer.response_template is not None
+    for index, message in enumerate(row["messages"]):
+        if message["role"] == "assistant":
+            shown = tokenizer.apply_chat_template(
+                row["messages"][:index], tools=row["tools"], tokenize=False, add_generation_prompt=True
+            )
+            assert whole.startswith(shown)
+
+
+def test_metrics_and_the_model_are_whole(trained):
+    from train_sft.checkpoint import open_model
+
+    assert open_model(str(trained)).config.model_type == "qwen3"
+    assert (trained / "metrics.jsonl").read_text().count("\n") >= 3
+
+
+def test_the_checkpoint_can_be_evaluated(folder, trained):
+    from arena import EvalSettings
+    from trajsmith.training import EvalConfig, run_eval
+
+    asked = EvalConfig(
+        model=str(trained), run=folder / "run", split="test", limit=2, out=folder / "eval", max_new_tokens=24,
+        settings=EvalSettings(max_steps=2),
+    )  # fmt: skip
+    scores = asyncio.run(run_eval(asked))
+    assert scores[0].tasks == 2 and scores[0].unscored == 0 and scores[0].tokens > 0
+    assert asyncio.run(run_eval(asked)) == scores
+    with pytest.raises(InputError, match="another model, run or sampling"):
+        asyncio.run(run_eval(asked.model_copy(update={"temperature": 0.5})))
+
+
+@pytest.mark.parametrize(
+    ("unit", "window", "rows"), [("per_turn", None, "turns"), ("per_step", 3, "steps")], ids=["per turn", "per step"]
+)
+def test_history_units_give_their_rows(folder, unit, window, rows):
+    from train_sft import HistorySettings
+    from train_sft.training import read_rows, units
+
+    whole = read_rows(folder / "run")
+    wanted = {"turns": "user", "steps": "assistant"}[rows]
+    made = list(units(whole, HistorySettings(unit=unit, window=window)))
+    assert len(made) == sum(message["role"] == wanted for row in whole for message in row["messages"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"trainer": {"learning_rat": 1e-3}}, "did you mean 'learning_rate'"),
+        ({"trainer": {"max_length": 5}}, "trajsmith sets this itself"),
+        ({"lora": {"rank": 5}}, "LoraConfig has no such setting"),
+        ({"scratch": None, "model": "no/such/folder"}, "no tokenizer there"),
+        ({"max_length": 20}, "truncated_to_nothing"),
+    ],
+    ids=["unknown key", "our key", "lora", "no model", "too short"],
+)
+def test_wrong_input_is_one_line(folder, tmp_path, changes, text):
+    from train_sft.training import train
+
+    with pytest.raises(InputError, match=text):
+        train(config(folder, out=tmp_path / "model", **changes))
+
+
+def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path):
+    import shutil
+
+    from train_sft.checkpoint import open_model
+
+    broken = tmp_path / "broken"
+    shutil.copytree(trained, broken, ignore=shutil.ignore_patterns("checkpoints"))
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(InputError, match="no whole model there"):
+        open_model(str(broken))
+
+
+def test_an_interrupted_training_goes_on(folder, tmp_path):
+    from train_sft.training import train
+
+    out = tmp_path / "model"
+    train(config(folder, out=out))
+    with pytest.raises(InputError, match="go on with --resume"):
+        train(config(folder, out=out))
+    train(config(folder, out=out, trainer=TRAINER | {"max_steps": 5}), resume=True)
+    assert (out / "checkpoints/checkpoint-4").is_dir()
+
+
+def test_lora_gives_a_whole_model_of_other_weights(trained, folder, tmp_path):
+    import torch
+
+    from train_sft.checkpoint import open_model
+    from train_sft.training import train
+
+    tuned = {"r": 2, "target_modules": "all-linear"}
+    hot = TRAINER | {"learning_rate": 0.05, "save_strategy": "no"}
+    train(config(folder, scratch=None, model=str(trained), out=tmp_path / "lora", lora=tuned, trainer=hot))
+    before, after = open_model(str(trained)).state_dict(), open_model(str(tmp_path / "lora")).state_dict()
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed and all("proj" in name for name in changed)

@@ -1,0 +1,81 @@
+"""Models on disk: opened with one line about what is wrong, saved whole or not at all.
+
+Training and inference must render a conversation alike. TRL trains with a template of its own and saves the model's
+original one, which leaves reasoning blocks out of earlier turns; a model trained so and served with the original
+template fails from its second step on. So the training template is saved, and with it the response template by
+which TRL reads calls back.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from export.mask import open_tokenizer, training_template
+from trajectory import InputError, RunError
+
+
+def ready_tokenizer(model: str) -> Any:
+    """The tokenizer of a model, with the training template and the response template set.
+
+    Raises:
+        InputError: There is none, or no template that can be trained with and read back.
+    """
+    return with_templates(open_tokenizer(model), model)
+
+
+def with_templates(tokenizer: Any, name: str) -> Any:
+    """Set both templates; a tokenizer that was saved by us has them already."""
+    from trl.chat_template_utils import add_response_schema
+
+    if "{% generation %}" not in tokenizer.chat_template:
+        try:
+            add_response_schema(tokenizer)
+        except ValueError as error:
+            raise InputError(
+                f"{name}: TRL cannot read tool calls of this chat template; take a model of a family that it knows, "
+                "for example Qwen3, with its template unchanged"
+            ) from error
+    tokenizer.chat_template = training_template(tokenizer)
+    tokenizer.padding_side = "left"
+    return tokenizer
+
+
+def open_model(model: str) -> Any:
+    """The weights of a model on disk or on the Hub.
+
+    Raises:
+        InputError: There are none, or a save was interrupted.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(model)
+    except (OSError, ValueError, SafetensorError) as error:
+        cause = str(error).splitlines()[0]
+        raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
+
+
+def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
+    """Write beside `out` first and then rename: what stands there is always a whole model.
+
+    Raises:
+        RunError: The disk is full or broken; what stood there is kept.
+    """
+    fresh = out.with_name(f".{out.name}.saving")
+    try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        model.save_pretrained(fresh)
+        tokenizer.save_pretrained(fresh)
+        out.mkdir(parents=True, exist_ok=True)
+        for file in sorted(fresh.iterdir(), key=lambda path: path.name == "config.json"):
+            file.replace(out / file.name)
+        fresh.rmdir()
+    except OSError as error:
+        raise RunError(f"cannot save the model to {out} ({error.strerror or error}); checkpoints are kept") from error
+
+
+def newest_checkpoint(out: Path) -> str | None:
+    """The last whole checkpoint of an interrupted training; a half-written one is passed over."""
+    found = [path for path in (out / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+    return str(max(found, key=lambda path: int(path.name.rsplit("-", 1)[1]))) if found else None

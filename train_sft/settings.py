@@ -1,0 +1,62 @@
+"""The configuration of one fine-tuning; loads without torch."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from trajectory import Frozen, JsonObject
+
+
+class ScratchSettings(Frozen):
+    """A small Qwen3-architecture model with random weights and a tokenizer trained on the rows."""
+
+    hidden: PositiveInt = 128
+    layers: PositiveInt = 4
+    heads: PositiveInt = 4
+    vocabulary: PositiveInt = 4096
+    """Tokens that byte-pair merging may make; digits always stand alone, so that identifiers can be copied."""
+    seed: int = 0
+
+
+class HistorySettings(Frozen):
+    """What one training row is, and how much of the conversation it sees."""
+
+    unit: Literal["whole", "per_turn", "per_step"] = "whole"
+    """Whole conversations; one row per user turn (EnvScaler); one per assistant message (AWM)."""
+    window: PositiveInt | None = None
+    """Assistant turns of history in `per_turn` and `per_step`; None is the unit's own default (AWM: 3)."""
+
+    @model_validator(mode="after")
+    def _window_has_a_use(self) -> "HistorySettings":
+        if self.unit == "whole" and self.window is not None:
+            raise ValueError("whole conversations have no window: leave it out, or take per_turn or per_step")
+        return self
+
+
+class SftConfig(Frozen):
+    """Everything that `trajsmith sft` needs."""
+
+    model: str = ""
+    """Folder or Hub name of an instruct model; leave it empty with `scratch`."""
+    scratch: ScratchSettings | None = None
+    """Start from random weights instead of a model."""
+    dataset: Path
+    """Run directory, or the folder of a dataset that `trajsmith export` wrote."""
+    out: Path
+    """Folder of the finished model; checkpoints lie in its `checkpoints`."""
+    history: HistorySettings = HistorySettings()
+    max_length: PositiveInt
+    """Tokens of a row; a row of which nothing would be learnt is refused, never dropped without a word."""
+    lora: JsonObject | None = None
+    """Settings of peft's `LoraConfig`; None trains all weights."""
+    trainer: dict[str, Any] = Field(default_factory=dict)
+    """Settings of TRL's `SFTConfig`, by their names there."""
+    report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    """Where the metrics go; they are always in `metrics.jsonl` of the model's folder too."""
+
+    @model_validator(mode="after")
+    def _one_start(self) -> "SftConfig":
+        if bool(self.model) == (self.scratch is not None):
+            raise ValueError("name a model or give scratch, one of the two")
+        return self

@@ -1,0 +1,52 @@
+"""The training libraries, which are an extra, and their settings."""
+
+import dataclasses
+from difflib import get_close_matches
+from importlib.util import find_spec
+from typing import Any
+
+from trajectory import InputError
+
+INSTALL = "pip install 'trajsmith[train]'"
+OWNED = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
+"""Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
+
+
+def require_train(command: str) -> None:
+    """Refuse early where the extra is missing.
+
+    Raises:
+        InputError: With the command that installs it.
+    """
+    for module in ("torch", "transformers", "trl", "peft", "accelerate"):
+        if find_spec(module) is None:
+            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {INSTALL}")
+
+
+def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer", **ours: Any) -> Any:
+    """An instance of one of the trainers' settings classes, from the configuration.
+
+    Raises:
+        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is refused.
+    """
+    known = {field.name for field in dataclasses.fields(kind) if field.init}
+    for key in given:
+        if key in OWNED or key in ours:
+            raise InputError(f"{section}.{key}: trajsmith sets this itself; see the other keys of the configuration")
+        if key not in known:
+            near = get_close_matches(key, sorted(known), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint}")
+    try:
+        return kind(**(cpu_defaults() | given | ours))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
+
+
+def cpu_defaults() -> dict[str, Any]:
+    """What a machine without an accelerator needs; a configuration can say otherwise."""
+    import torch
+
+    if torch.cuda.is_available():
+        return {}
+    return {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}

@@ -1,0 +1,194 @@
+"""`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from export.formats.per_step import WINDOW
+from export.history import assistants, cut_row, rounds
+from export.mask import Masked, MaskPreview, open_tokenizer
+from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates
+from train_sft.scratch import make_model, make_tokenizer
+from train_sft.settings import HistorySettings, SftConfig
+from train_sft.stack import require_train, trainer_arguments
+from trajectory import Dropped, InputError, JsonObject, RunError
+
+MOST_REFUSED = 0.5
+"""More rows than this share refused means that dataset, model and max_length do not fit together."""
+
+
+@dataclass
+class Plan:
+    """What a training will do, known before it starts."""
+
+    rows: list[JsonObject] = field(default_factory=list)
+    tokens: int = 0
+    longest: int = 0
+    trained: int = 0
+    """Tokens in the loss."""
+    refused: Counter[str] = field(default_factory=Counter)
+    example: Masked | None = None
+
+
+def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
+    """Rows of one split of a dataset that was exported.
+
+    Raises:
+        InputError: There is no dataset, or it has another shape.
+    """
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetNotFoundError
+
+    place = folder / "dataset" if (folder / "verdicts.jsonl").is_file() else folder
+    if not place.is_dir():
+        raise InputError(f"no dataset at {place}: run `trajsmith run` or `trajsmith export` first")
+    try:
+        loaded = load_dataset(str(place), streaming=True)
+    except (DatasetNotFoundError, ValueError, OSError) as error:
+        raise InputError(f"{place} is no dataset ({str(error).splitlines()[0]})") from error
+    if split not in loaded:
+        raise InputError(f"{place} has no split {split!r}; there are {', '.join(loaded)}")
+    rows = list(loaded[split])
+    missing = sorted({"messages", "tools"} - set(rows[0])) if rows else []
+    if missing or not rows:
+        what = f"no column {missing[0]!r}" if missing else "no rows"
+        raise InputError(f"{place}: {what}; `trajsmith sft` trains on the format trl: export it with --format trl")
+    return rows
+
+
+def units(rows: Iterable[JsonObject], history: HistorySettings) -> Iterator[JsonObject]:
+    """Rows as the trainer will see them: whole, or cut into turns or steps with their history."""
+    for row in rows:
+        if history.unit == "whole":
+            yield {"messages": row["messages"], "tools": row["tools"]}
+            continue
+        spans = rounds(row["messages"])
+        window = history.window
+        if history.unit == "per_step":
+            spans = [(start, start + 1) for start in assistants(row["messages"])]
+            window = window or WINDOW
+        for number, span in enumerate(spans, 1):
+            cut = cut_row(
+                {"id": "", "task_id": "", "environment": "", "variant": "", "language": "", **row},
+                number,
+                len(spans),
+                span,
+                window,
+            )
+            yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
+
+
+def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any) -> Plan:
+    """Look at every row through the training template; keep what can be learnt from.
+
+    Raises:
+        InputError: So many rows are refused that something is set wrong.
+    """
+    preview, plan = MaskPreview(tokenizer, config.max_length), Plan()
+    for number, row in enumerate(units(rows, config.history)):
+        try:
+            masked = preview.look(row, str(number))
+        except Dropped as dropped:
+            plan.refused[dropped.reason] += 1
+            continue
+        plan.rows.append(row)
+        plan.example = plan.example or masked
+        plan.tokens += masked.tokens
+        plan.trained += masked.trained
+        plan.longest = max(plan.longest, masked.tokens)
+    if plan.refused.total() > MOST_REFUSED * (plan.refused.total() + len(plan.rows)):
+        why, number = plan.refused.most_common(1)[0]
+        raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
+    return plan
+
+
+def prepare(config: SftConfig) -> tuple[Any, Plan, list[JsonObject]]:
+    """Tokenizer, plan and rows, without training anything.
+
+    Raises:
+        InputError: The extra is missing, or dataset and model do not fit.
+    """
+    require_train("sft")
+    rows = read_rows(config.dataset)
+    if config.scratch is not None:
+        tokenizer = make_tokenizer(rows, config.scratch.vocabulary)
+    else:
+        tokenizer = open_tokenizer(config.model)
+    return with_templates(tokenizer, config.model), plan_training(config, rows, tokenizer), rows
+
+
+def train(config: SftConfig, resume: bool = False) -> Plan:
+    """Train and save; returns the plan that was carried out.
+
+    Raises:
+        InputError: Dataset, model or settings cannot be used.
+        RunError: The disk is full; checkpoints are kept.
+    """
+    tokenizer, plan, _ = prepare(config)
+    from datasets import Dataset, Features, Json, List
+    from trl import SFTConfig as TrlConfig
+    from trl import SFTTrainer
+
+    arguments = trainer_arguments(
+        TrlConfig,
+        config.trainer,
+        output_dir=str(config.out / "checkpoints"),
+        report_to=list(config.report_to) or "none",
+        max_length=config.max_length,
+        assistant_only_loss=True,
+    )
+    checkpoint = newest_checkpoint(config.out)
+    if resume and checkpoint is None:
+        raise InputError(f"{config.out} has no checkpoint to go on from: start without --resume")
+    if checkpoint and not resume:
+        raise InputError(f"{config.out} holds checkpoints: go on with --resume, or name another folder as out")
+    model = make_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
+    columns = Features({name: List(Json()) for name in plan.rows[0]})
+    trainer = SFTTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_list(plan.rows, features=columns),
+        processing_class=tokenizer,
+        peft_config=lora_config(config.lora),
+    )
+    try:
+        trainer.train(resume_from_checkpoint=checkpoint if resume else None)
+    except OSError as error:
+        raise RunError(f"{config.out}: {error.strerror or error}; go on with --resume") from error
+    save_whole(finished(trainer, config.lora), tokenizer, config.out)
+    write_metrics(trainer.state.log_history, config.out)
+    return plan
+
+
+def finished(trainer: Any, lora: JsonObject | None) -> Any:
+    """The trained model as it is served: LoRA's adapters are merged into the weights."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if lora is not None else model
+
+
+def lora_config(given: JsonObject | None) -> Any:
+    """peft's settings, or None for full fine-tuning."""
+    if given is None:
+        return None
+    from peft import LoraConfig
+
+    return trainer_arguments_of_lora(LoraConfig, given)
+
+
+def trainer_arguments_of_lora(kind: type, given: JsonObject) -> Any:
+    import dataclasses
+
+    known = {item.name for item in dataclasses.fields(kind)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
+    return kind(**({"task_type": "CAUSAL_LM"} | given))
+
+
+def write_metrics(history: Iterable[JsonObject], out: Path) -> None:
+    """The trainer's log, a line per entry, beside the model."""
+    (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in history))

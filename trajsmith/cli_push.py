@@ -1,0 +1,54 @@
+"""`trajsmith push`: a run's dataset, another format of it, or a model directory to the Hub."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from trajectory import InputError
+
+out = Console(highlight=False)
+
+
+def push(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset or model.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO", help="Repository on the Hub, as owner/name.")],
+    format_name: Annotated[str, typer.Option("--format", help="Push RUN/exports/NAME in place of the dataset.")] = "",
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; it is private else.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed, and change nothing.")] = False,
+) -> None:
+    """Push to the Hub. Interrupted, the same command goes on with what is missing. The token is HF_TOKEN's."""
+    from huggingface_hub import HfApi
+
+    from export.hub import plan_push
+    from export.hub import push as carry_out
+
+    folder, api = pushed_folder(source, format_name), HfApi()
+    plan = plan_push(folder, repo, api)
+    for name in plan.upload:
+        out.print(f"upload {name} ({(folder / name).stat().st_size:,} bytes)", markup=False, soft_wrap=True)
+    for name in plan.delete:
+        out.print(f"delete {name}", markup=False, soft_wrap=True)
+    counts = f"{len(plan.upload)} files to upload ({plan.size:,} bytes), {len(plan.same)} there already"
+    kind = f"{'public' if public else 'private'} {plan.kind} {repo}"
+    if dry_run:
+        out.print(f"dry run: {kind}: {counts}; nothing was changed", markup=False)
+        return
+    address = carry_out(plan, api, not public)
+    out.print(f"{kind}: {counts}: {address}", markup=False, soft_wrap=True)
+
+
+def pushed_folder(source: Path, format_name: str) -> Path:
+    """What is pushed: the folder itself, or that of a run.
+
+    Raises:
+        InputError: It is not there.
+    """
+    is_run = (source / "verdicts.jsonl").is_file()
+    if format_name and not is_run:
+        raise InputError(f"--format names an export of a run, and {source} is no run")
+    folder = source / (f"exports/{format_name}" if format_name else "dataset") if is_run else source
+    if not folder.is_dir():
+        raise InputError(f"nothing at {folder}: write it with `trajsmith export` first")
+    return folder

@@ -1,0 +1,96 @@
+"""`trajsmith sft`, `trajsmith grpo` and `trajsmith eval`."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajsmith.settings import load_settings
+
+if TYPE_CHECKING:
+    from arena import Score
+    from train_sft.training import Plan
+
+out = Console(highlight=False)
+
+Config = Annotated[Path, typer.Argument(help="YAML configuration.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="Override a setting. May be repeated.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show one row with its loss and the plan; train nothing.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
+
+
+def sft(config: Config, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
+    """Fine-tune a model on the rows of a run (needs the train extra)."""
+    from train_sft import SftConfig
+    from train_sft.training import prepare, train
+
+    settings = load_settings(config, SftConfig, overrides or [])
+    if dry_run:
+        _, plan, _ = prepare(settings)
+        if plan.example is not None:
+            from trajsmith.masking import coloured
+
+            out.print(coloured(plan.example))
+        show_plan(plan)
+        return
+    show_plan(train(settings, resume))
+    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+
+
+def show_plan(plan: "Plan") -> None:
+    """What is learnt from, in one line, and what was refused."""
+    rows = len(plan.rows)
+    out.print(
+        f"{rows} rows, {plan.tokens} tokens (longest row {plan.longest}), {plan.trained} of them in the loss "
+        f"({100 * plan.trained / max(1, plan.tokens):.1f} %)"
+    )
+    for reason, number in plan.refused.items():
+        out.print(f"refused: {reason}: {number} rows", markup=False)
+
+
+def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
+    """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
+    from train_grpo import GrpoConfig
+    from train_grpo.training import train
+    from train_sft.stack import require_train
+    from trajsmith.rundir import RunDirectory
+    from trajsmith.training import grounds_of, split_tasks
+
+    settings = load_settings(config, GrpoConfig, overrides or [])
+    require_train("grpo")
+    run = RunDirectory.open(settings.run)
+    tasks = list(split_tasks(run, "train", settings.limit))
+    train(settings, tasks, asyncio.run(grounds_of(run)), resume)
+    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+
+
+def evaluate(config: Config, overrides: Set = None) -> None:
+    """Evaluate a model on held-out tasks; stopped, the same command goes on."""
+    from trajsmith.training import EvalConfig, run_eval
+
+    settings = load_settings(config, EvalConfig, overrides or [])
+    show_scores(asyncio.run(run_eval(settings)))
+    out.print(f"results: {settings.out / 'results.json'}", markup=False, soft_wrap=True)
+
+
+def show_scores(scores: "list[Score]") -> None:
+    """One line per group."""
+    table = Table("tasks of", "tasks", "pass@1", "95 %", "checks", "turns", "calls", "tokens", "errors")
+    for score in scores:
+        errors = ", ".join(f"{name} {number}" for name, number in score.errors.items())
+        interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
+        table.add_row(
+            score.group,
+            str(score.tasks),
+            f"{100 * score.pass1:.1f}",
+            interval,
+            f"{100 * score.checks:.1f}",
+            f"{score.turns:.1f}",
+            f"{score.calls:.1f}",
+            f"{score.tokens:.0f}",
+            errors,
+        )
+    out.print(table)

@@ -1,0 +1,52 @@
+"""`trajsmith export --format`: single formats of a run, from its records alone; no environment is started."""
+
+from pathlib import Path
+
+from export import FormatSettings, Matrix
+from trajectory import EnvironmentSpec, InputError
+from trajsmith.config import load_config
+from trajsmith.joined import judged
+from trajsmith.journal import count
+from trajsmith.progress import Progress
+from trajsmith.rundir import RunDirectory, storage_boundary
+from trajsmith.stages import VERDICTS
+
+
+async def export_formats(
+    run: RunDirectory, names: list[str], out: Path | None, window: int | None, progress: Progress
+) -> Matrix:
+    """Write formats into `exports/<name>` of the run, or into `out` (a folder per format where there are several).
+
+    Raises:
+        InputError: A format is unknown, or the run has no verdicts.
+        RunError: The disk is full, or a format got no row; the others are in place.
+    """
+    config = load_config(run.config_path)
+    if not run.file(VERDICTS).is_file():
+        raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    specs = stored_specs(run)
+    config.export.split.check(specs)
+    targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}
+    settings = FormatSettings(window=window or config.export.window)
+    first = next(iter(targets.values()))
+    matrix = Matrix(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
+    bar_of = progress.stage("export", count(run.file(VERDICTS)), 0, 0)
+    with storage_boundary(first, run.path), matrix, bar_of as bar:
+        for task, trajectory, verdict in judged(run):
+            if verdict.accepted:
+                matrix.add(task, trajectory, verdict, specs[trajectory.environment])
+            bar.advance(dropped=not verdict.accepted)
+    return matrix
+
+
+def stored_specs(run: RunDirectory) -> dict[str, EnvironmentSpec]:
+    """The environments that the run was made with, by name."""
+    files = (path for path in run.file("environments").glob("*.json") if not path.name.endswith(".phrases.json"))
+    specs = (EnvironmentSpec.model_validate(run.read_json(f"environments/{path.name}")) for path in sorted(files))
+    return {spec.name: spec for spec in specs}
+
+
+def _target(run: RunDirectory, name: str, out: Path | None, several: bool) -> Path:
+    if out is None:
+        return run.file(f"exports/{name}")
+    return out / name if several else out
