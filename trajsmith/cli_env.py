@@ -10,11 +10,13 @@ from rich.table import Column, Table
 from environments.library import library_environment, library_names
 from trajectory import EnvironmentSpec, RunError
 from trajsmith.cli_check import check
+from trajsmith.cli_gen import gen
 from trajsmith.cli_serve import serve
 from trajsmith.naming import WHAT, named_source
 
 app = typer.Typer(help="List, show, examine and serve environments; see what the sandbox can do.", no_args_is_help=True)
 app.command()(check)
+app.command()(gen)
 app.command()(serve)
 out = Console(highlight=False)
 _EFFECTS = {True: "read", False: "write", None: "?"}

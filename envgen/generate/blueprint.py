@@ -1,0 +1,163 @@
+"""What every source is read into, and what the code of an environment is written from."""
+
+from typing import Literal
+
+from trajectory import Frozen
+
+Scalar = str | int | float | bool
+Kind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
+Action = Literal["get", "list", "create", "update", "delete", "move"]
+
+
+class LeftOut(Frozen):
+    """Something of a source that did not become part of the environment."""
+
+    what: str
+    reason: str
+
+
+class Source(Frozen):
+    """Where an environment comes from."""
+
+    kind: Literal["openapi", "mcp", "tables"]
+    name: str
+    """The file's name, or the server's."""
+    digest: str
+    """Hash of what was read."""
+    title: str = ""
+    licence: str = ""
+    """As the source states it; empty if it does not."""
+
+
+class Column(Frozen):
+    """A field of an entity."""
+
+    name: str
+    kind: Kind
+    label: str = ""
+    """Its name in the source."""
+    description: str = ""
+    required: bool = True
+    """False if records may lack it."""
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    shortest: int | None = None
+    longest: int | None = None
+    pattern: str = ""
+    unique: bool = False
+    references: str = ""
+    """Table whose keys it holds."""
+    automatic: bool = False
+    """True if the environment sets it to its clock when a record is made."""
+    pool: tuple[Scalar, ...] = ()
+    """Values that seed states draw from."""
+
+
+class Entity(Frozen):
+    """A table of the state."""
+
+    table: str
+    noun: str
+    cls: str
+    key: str
+    """Column that identifies a record."""
+    key_is_given: bool = False
+    """True if whoever makes a record says its key; else the environment counts."""
+    start: int = 0
+    """What counted keys begin after."""
+    prefix: str = ""
+    """What counted keys of text begin with."""
+    description: str = ""
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Scalar | None, ...], ...] = ()
+    """Real records, in the order of the columns."""
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def status(self) -> Column | None:
+        """The column that tells how far a record has come."""
+        return next((column for column in self.columns if column.kind == "choice" and _is_status(column.name)), None)
+
+
+class Operation(Frozen):
+    """A tool."""
+
+    name: str
+    action: Action
+    table: str
+    description: str
+    fields: tuple[str, ...] = ()
+    """Columns that are arguments: values to set, or what a list is narrowed by."""
+    needed: tuple[str, ...] = ()
+    """Those of them that must be given."""
+    search: str = ""
+    """Argument of a list that is looked for in all texts."""
+    sets: str = ""
+    """What a move makes of the status."""
+
+
+class Blueprint(Frozen):
+    """A whole environment before it is code."""
+
+    name: str
+    cls: str
+    title: str
+    domain: str
+    source: Source
+    entities: tuple[Entity, ...]
+    operations: tuple[Operation, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def entity(self, table: str) -> Entity:
+        return next(entity for entity in self.entities if entity.table == table)
+
+    def referrers(self, table: str) -> list[tuple[Entity, Column]]:
+        """Columns that hold keys of a table."""
+        return [(entity, column) for entity in self.entities for column in entity.columns if column.references == table]
+
+
+FINAL = frozenset(
+    [
+        "archived",
+        "cancelled",
+        "canceled",
+        "closed",
+        "completed",
+        "complete",
+        "declined",
+        "deleted",
+        "delivered",
+        "done",
+        "expired",
+        "failed",
+        "finished",
+        "refunded",
+        "rejected",
+        "resolved",
+        "returned",
+        "revoked",
+        "terminated",
+        "void",
+        "withdrawn",
+    ]
+)
+"""Choices of a status that nothing leads out of."""
+
+
+def final_choices(entity: Entity) -> tuple[str, ...]:
+    """Choices of the status that a record keeps once it has come to them; never all of them."""
+    status = entity.status
+    found = tuple(choice for choice in status.choices if choice.lower() in FINAL) if status else ()
+    return found if status and len(found) < len(status.choices) else ()
+
+
+def _is_status(name: str) -> bool:
+    return name.rpartition("_")[2] in ("status", "state", "stage", "phase")

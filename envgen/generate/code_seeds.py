@@ -1,0 +1,223 @@
+"""The code that makes seed states: the same for the same seed, references that exist, real rows where there are any."""
+
+from envgen.generate.blueprint import Blueprint, Column, Entity
+from envgen.generate.rules import spans
+
+_SIZES = '{"small": 8, "medium": 24, "large": 80}'
+
+
+def seed_code(blueprint: Blueprint) -> str:
+    """Functions and data below the environment's class."""
+    real = any(entity.rows for entity in blueprint.entities)
+    parts = [_helpers(blueprint), _rows(blueprint) if real else _pools(blueprint)]
+    parts += [_chosen(blueprint)] if real else []
+    parts += [_of_rows(entity) if real else _made(blueprint, entity) for entity in blueprint.entities]
+    return "\n\n".join([*parts, _make_state(blueprint, real)])
+
+
+def _helpers(blueprint: Blueprint) -> str:
+    lines = [f"NOW = datetime(2026, 3, 2, 9, 0)\nCOUNTS = {_SIZES}"]
+    if any(operation.search for operation in blueprint.operations):
+        lines.append(
+            "def _mentions(text: str, *values: str | None) -> bool:\n"
+            '    """True if one of the values has the text in it, in any case."""\n'
+            "    return any(value is not None and text.lower() in value.lower() for value in values)"
+        )
+    if any(first.kind == "moment" for entity in blueprint.entities for first, _ in spans(entity)):
+        lines.append(
+            "def _moment(value: datetime) -> datetime:\n"
+            '    """A time that can be compared with others: those without a zone are UTC."""\n'
+            "    return value.replace(tzinfo=UTC) if value.tzinfo is None else value"
+        )
+    return "\n\n".join(lines)
+
+
+def _pool_name(entity: Entity, column: Column) -> str:
+    return f"{entity.noun}_{column.name}".upper() + "S"
+
+
+def _pools(blueprint: Blueprint) -> str:
+    lines = []
+    for entity in blueprint.entities:
+        for column in entity.columns:
+            if column.pool and not column.references:
+                lines.append(f"{_pool_name(entity, column)} = {list(column.pool)!r}")
+    return "\n".join(lines)
+
+
+def _made(blueprint: Blueprint, entity: Entity) -> str:
+    key = entity.column(entity.key)
+    made = f"{entity.start} + place" if key.kind == "whole" else f'f"{entity.prefix}{{{entity.start} + place}}"'
+    values = [f"{entity.key}={entity.key}"]
+    labels = _labels(entity)
+    later = {last.name: first for first, last in spans(entity)}
+    lines = [
+        f"def _make_{entity.table}(rng: random.Random, state: {blueprint.cls}State, wanted: int) -> None:",
+        "    for place in range(1, wanted + 1):",
+        f"        {entity.key} = {made}",
+    ]
+    for column in entity.columns:
+        if column.name == entity.key:
+            continue
+        if column.name in later and column.required and later[column.name].required:
+            value = f"{later[column.name].name} + timedelta(days=rng.randint(1, 20))"
+        else:
+            value = _value(blueprint, entity, column, column.name in labels)
+            if column.name in later:
+                value = "None"
+        lines.append(f"        {column.name} = {value}")
+        values.append(f"{column.name}={column.name}")
+    lines.append(f"        {entity.noun}_made = {entity.cls}({', '.join(values)})")
+    return "\n".join([*lines, f"        state.{entity.table}[str({entity.key})] = {entity.noun}_made"])
+
+
+def _labels(entity: Entity) -> set[str]:
+    """Columns whose values tell records apart."""
+    return {
+        c.name
+        for c in entity.columns
+        if c.unique or c.name in ("name", "title", "label", "email", "username", "slug", "code")
+    }
+
+
+def _value(blueprint: Blueprint, entity: Entity, column: Column, distinct: bool) -> str:
+    made = _plain_value(blueprint, entity, column, distinct)
+    if column.required or made == "None":
+        return made
+    return f"None if rng.random() < 0.2 else {made}"
+
+
+def _plain_value(blueprint: Blueprint, entity: Entity, column: Column, distinct: bool) -> str:
+    if column.references:
+        return _reference(blueprint, entity, column)
+    if column.automatic or column.kind == "moment":
+        ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
+        return ago if column.kind == "moment" else f"({ago}).date()"
+    if column.kind == "date":
+        return "(NOW + timedelta(days=rng.randint(-120, 60))).date()"
+    if column.kind == "flag":
+        return "rng.random() < 0.5"
+    if column.kind == "choice":
+        choices = ", ".join(map(repr, column.choices))
+        return f"rng.choice([{choices}])"
+    if not column.pool:
+        return "[]" if column.kind == "texts" else "None" if not column.required else repr(_least(column))
+    pool = _pool_name(entity, column)
+    if column.kind == "texts":
+        return f"rng.sample({pool}, min(len({pool}), rng.randint(1, 2)))"
+    if distinct and column.kind == "text" and not column.pattern and column.longest is None:
+        return _numbered(pool, column)
+    return f"rng.choice({pool})"
+
+
+def _numbered(pool: str, column: Column) -> str:
+    """Values of a pool, told apart by a number once all are used."""
+    first = f"{pool}[(place - 1) % len({pool})]"
+    if any("@" in str(value) for value in column.pool):
+        return f'{first} if place <= len({pool}) else f"n{{place}}.{{{first}}}"'
+    return f'{first} if place <= len({pool}) else f"{{{first}}} {{place}}"'
+
+
+def _least(column: Column) -> str | int | float:
+    if column.kind == "text":
+        return "x" * (column.shortest or 1)
+    return int(column.low or 1) if column.kind == "whole" else float(column.low or 1)
+
+
+def _reference(blueprint: Blueprint, entity: Entity, column: Column) -> str:
+    target = blueprint.entity(column.references)
+    order = [one.table for one in blueprint.entities]
+    if order.index(target.table) > order.index(entity.table):
+        return "[]" if column.kind == "texts" and column.required else "None"
+    keys = f"[one.{target.key} for one in state.{target.table}.values()]"
+    if column.kind == "texts":
+        return f"rng.sample({keys}, min(len(state.{target.table}), 2))"
+    if target.table == entity.table:
+        return f"rng.choice({keys}) if state.{target.table} else None"
+    return f"rng.choice({keys})"
+
+
+def _rows(blueprint: Blueprint) -> str:
+    lines = []
+    for entity in blueprint.entities:
+        lines.append(f"{entity.table.upper()}_ROWS = [\n" + "".join(f"    {row!r},\n" for row in entity.rows) + "]")
+        lines.append(f'"""{", ".join(entity.names)}"""')
+    return "\n".join(lines)
+
+
+def _chosen(blueprint: Blueprint) -> str:
+    """Code that picks rows and what they mean, so that every reference leads somewhere."""
+    tables = ", ".join(f'"{entity.table}": {entity.table.upper()}_ROWS' for entity in reversed(blueprint.entities))
+    places = ", ".join(f'"{entity.table}": {entity.names.index(entity.key)}' for entity in blueprint.entities)
+    links = ", ".join(
+        f'("{entity.table}", {number}, "{column.references}")'
+        for entity in blueprint.entities
+        for number, column in enumerate(entity.columns)
+        if column.references
+    )
+    comma = "," if links else ""
+    return f'''TABLES: dict[str, list[tuple]] = {{{tables}}}
+KEYS = {{{places}}}
+LINKS: tuple[tuple[str, int, str], ...] = ({links}{comma})
+
+
+def _chosen(rng: random.Random, count: int) -> dict[str, set[str]]:
+    """Keys of some rows of every table, and of all rows that those mean."""
+    chosen: dict[str, set[str]] = {{}}
+    for table, rows in TABLES.items():
+        keys = [str(row[KEYS[table]]) for row in rows]
+        chosen[table] = set(rng.sample(keys, min(count, len(keys))))
+    waiting = [(table, key) for table in chosen for key in sorted(chosen[table])]
+    index = {{(table, str(row[KEYS[table]])): row for table, rows in TABLES.items() for row in rows}}
+    while waiting:
+        table, key = waiting.pop()
+        for origin, place, target in LINKS:
+            meant = index[table, key][place] if origin == table else None
+            if meant is not None and str(meant) not in chosen[target]:
+                chosen[target].add(str(meant))
+                waiting.append((target, str(meant)))
+    return chosen
+'''
+
+
+def _of_rows(entity: Entity) -> str:
+    values = []
+    for number, column in enumerate(entity.columns):
+        value = f"row[{number}]"
+        if column.kind in ("date", "moment"):
+            read = f"{'date' if column.kind == 'date' else 'datetime'}.fromisoformat({value})"
+            value = read if column.required else f"None if {value} is None else {read}"
+        values.append(f"{column.name}={value}")
+    return "\n".join(
+        [
+            f"def _read_{entity.noun}(row: tuple) -> {entity.cls}:",
+            f"    return {entity.cls}({', '.join(values)})",
+        ]
+    )
+
+
+def _make_state(blueprint: Blueprint, real: bool) -> str:
+    lines = [
+        f"def make_state(size: str, seed: int) -> {blueprint.cls}State:",
+        '    """An initial state."""',
+        "    rng = random.Random(seed)",
+        "    count = COUNTS[size]",
+        f"    state = {blueprint.cls}State(now=NOW + timedelta(minutes=rng.randint(0, 500)), seed=seed)",
+    ]
+    if real:
+        lines.append("    chosen = _chosen(rng, count)")
+    for number, entity in enumerate(blueprint.entities):
+        if real:
+            place = entity.names.index(entity.key)
+            lines += [
+                f"    for row in {entity.table.upper()}_ROWS:",
+                f'        if str(row[{place}]) in chosen["{entity.table}"]:',
+                f"            state.{entity.table}[str(row[{place}])] = _read_{entity.noun}(row)",
+            ]
+        else:
+            share = "count" if number else "max(4, count // 2)"
+            lines.append(f"    _make_{entity.table}(rng, state, {share})")
+        if not entity.key_is_given:
+            last = entity.start if real else f"{entity.start} + {'count' if number else 'max(4, count // 2)'}"
+            lines.append(f'    state.counters["{entity.noun}"] = {last}')
+    return "\n".join([*lines, "    return state"])

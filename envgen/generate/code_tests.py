@@ -1,0 +1,146 @@
+"""The tests that lie beside a generated environment: each tool once as meant, once as its rules forbid."""
+
+from collections.abc import Iterator
+
+from envgen.generate.blueprint import Blueprint, Column, Entity, Operation
+
+
+def test_code(blueprint: Blueprint, file: str) -> str:
+    """The text of a pytest file, not yet formatted."""
+    parts = [_head(blueprint, file)]
+    for operation in blueprint.operations:
+        parts += list(_tests(blueprint, operation, blueprint.entity(operation.table)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(blueprint: Blueprint, file: str) -> str:
+    return f'''"""Tests of {file}: run them with pytest in this folder."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SPEC = importlib.util.spec_from_file_location("{blueprint.name}", Path(__file__).with_name("{file}"))
+assert SPEC is not None and SPEC.loader is not None
+MODULE = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(MODULE)
+
+
+@pytest.fixture
+def play() -> Any:
+    return MODULE.{blueprint.cls}(MODULE.{blueprint.cls}.seed_state("medium", 1))
+
+
+def first(table: dict[str, Any]) -> Any:
+    return next(iter(table.values()))
+
+
+def complete(table: dict[str, Any], *names: str) -> list[Any]:
+    """Records that have all of these fields."""
+    return [one for one in table.values() if all(getattr(one, name) is not None for name in names)]
+
+
+def plain(record: Any, *names: str) -> dict[str, Any]:
+    """Fields of a record as JSON, those that it has."""
+    said = record.model_dump(mode="json")
+    return {{name: value for name, value in said.items() if name in names and value is not None}}
+
+
+def changed_or_refused(play: Any, before: bytes, result: Any) -> None:
+    """A call that was answered has left a trace, a refused one none."""
+    assert result.error in (None, "refused"), result.text
+    assert (play.dump() != before) == result.ok
+
+
+def test_seed_states_are_the_same_for_the_same_seed() -> None:
+    make = MODULE.{blueprint.cls}.seed_state
+    assert make("small", 3) == make("small", 3)
+    assert make("small", 3) != make("small", 4)
+'''
+
+
+def _tests(blueprint: Blueprint, operation: Operation, entity: Entity) -> Iterator[str]:
+    table, key, name = f"play.state.{entity.table}", entity.key, operation.name
+    missing = "-1" if entity.column(key).kind == "whole" else '"nothing"'
+    if operation.action == "get":
+        yield f"""def test_{name}(play: Any) -> None:
+    record = first({table})
+    assert play.call("{name}", {{"{key}": record.{key}}}).content == record.model_dump(mode="json")
+"""
+    if operation.action in ("get", "delete", "move"):
+        yield f"""def test_{name}_refuses_what_is_not_there(play: Any) -> None:
+    result = play.call("{name}", {{"{key}": {missing}}})
+    assert result.error == "refused" and "not found" in result.text
+"""
+    if operation.action == "list":
+        yield _list(operation, entity, table)
+    if operation.action == "create":
+        yield _create(operation, entity, table)
+    if operation.action == "update":
+        yield f"""def test_{name}_needs_a_change(play: Any) -> None:
+    result = play.call("{name}", {{"{key}": first({table}).{key}}})
+    assert result.error == "refused" and "nothing to change" in result.text
+"""
+        yield _update(operation, entity, table)
+    if operation.action in ("delete", "move"):
+        yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
+    for record in list({table}.values())[:5]:
+        before = play.dump()
+        changed_or_refused(play, before, play.call("{name}", {{"{key}": record.{key}}}))
+"""
+
+
+def _list(operation: Operation, entity: Entity, table: str) -> str:
+    given = _names(operation.needed)
+    return f"""def test_{operation.name}(play: Any) -> None:
+    for record in complete({table}{given})[:5]:
+        given = plain(record{given})
+        found = play.call("{operation.name}", {{**given, "limit": 100}}).content["result"]
+        expected = [one.model_dump(mode="json") for one in {table}.values() if plain(one{given}) == given]
+        assert found == expected[:100]
+"""
+
+
+def _create(operation: Operation, entity: Entity, table: str) -> str:
+    names = _names(operation.fields)
+    new_key = ""
+    if entity.key_is_given:
+        key = "987654" if entity.column(entity.key).kind == "whole" else repr("new-key")
+        new_key = f'    given["{entity.key}"] = {key}\n'
+    distinct = "".join(
+        f'    given["{column.name}"] = f"{{given.get({column.name!r}, {column.name!r})}}-new"\n'
+        for column in _unique(operation, entity)
+    )
+    return f"""def test_{operation.name}(play: Any) -> None:
+    records = complete({table}{_names(operation.needed)})
+    if not records:
+        pytest.skip("no record of the seed state has all that a new one needs")
+    given = plain(records[0]{names})
+{new_key}{distinct}    count = len({table})
+    result = play.call("{operation.name}", given)
+    assert result.ok, result.text
+    assert len({table}) == count + 1
+    assert given.items() <= result.content.items()
+"""
+
+
+def _update(operation: Operation, entity: Entity, table: str) -> str:
+    names = _names(operation.fields)
+    return f"""def test_{operation.name}(play: Any) -> None:
+    records = list({table}.values())
+    for record in records[1:6]:
+        before = play.dump()
+        given = {{"{entity.key}": records[0].{entity.key}, **plain(record{names})}}
+        changed_or_refused(play, before, play.call("{operation.name}", given))
+"""
+
+
+def _unique(operation: Operation, entity: Entity) -> list[Column]:
+    columns = [entity.column(name) for name in operation.fields]
+    return [column for column in columns if column.unique and column.kind == "text" and column.name != entity.key]
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return "".join(f', "{name}"' for name in names)

@@ -1,0 +1,180 @@
+"""From JSON schemas to columns, with the values that seed states draw from."""
+
+import random
+import re
+from datetime import datetime
+from typing import Any
+
+from envgen.generate.blueprint import Column, Kind, Scalar
+from envgen.generate.spelling import identifier, words
+from environments.openapi.dialect import Dialect
+from environments.openapi.references import Document, LeftOut
+from environments.openapi.values import Maker, Occasion, Omit
+from trajectory import JsonObject, derive_seed
+
+NOW = datetime(2026, 3, 2, 9, 0)
+"""The clock of seed states."""
+POOL = 12
+"""Values of a column that are made."""
+_TRIES = 3 * POOL
+_AUTOMATIC = re.compile(r"^(created|updated|modified|inserted)(_(at|on|time|date))?$|^(date|time)_created$")
+_WORDS = ("note", "description", "comment", "summary", "message", "content", "text", "body")
+_SENTENCES = (
+    "Please call before noon", "As agreed last week", "Checked and found in order", "Needs a second look",
+    "Waiting for an answer", "Keep together with the others", "First of three parts", "Replaces the earlier one",
+    "To be settled this month", "Handle with care", "Nothing else to add", "Asked for by the customer",
+)  # fmt: skip
+_LABELS = (
+    "Amber", "Birch", "Cedar", "Dover", "Elm", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Kestrel", "Lagoon",
+)  # fmt: skip
+
+
+class Columns:
+    """Makes columns of one document."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._maker = Maker(dialect)
+
+    def column(self, label: str, schema: JsonObject, noun: str, required: bool, name: str = "") -> Column | str:
+        """A property as a column, or why it cannot be one."""
+        looked = self._looked(schema)
+        kind = self._kind(looked)
+        if kind is None:
+            return "an object inside the record" if _is(looked, "object") else f"a {looked.get('type', 'value of any')}"
+        name = name or identifier(label)
+        automatic = kind in ("moment", "date") and bool(_AUTOMATIC.match(name))
+        low, high = _bounds(looked, kind)
+        pattern, longest = looked.get("pattern"), looked.get("maxLength")
+        return Column(
+            name=name,
+            kind=kind,
+            label=label,
+            description=_line(looked.get("description") or schema.get("description")),
+            required=required and not self._may_be_null(schema),
+            choices=_choices(looked) if kind == "choice" else (),
+            low=low,
+            high=high,
+            shortest=looked.get("minLength") if kind == "text" else None,
+            longest=longest if kind == "text" and isinstance(longest, int) else None,
+            pattern=pattern if kind == "text" and isinstance(pattern, str) and _usable(pattern) else "",
+            automatic=automatic,
+            pool=() if automatic else self._pool(name, label, looked, kind, noun),
+        )
+
+    def _looked(self, schema: JsonObject) -> JsonObject:
+        looked = {**self._dialect.look(schema), **{k: v for k, v in schema.items() if k != "$ref"}}
+        for key in ("anyOf", "oneOf", "allOf"):
+            branches = [branch for branch in looked.get(key, ()) if branch.get("type") != "null"]
+            if branches and (len(branches) == 1 or "type" not in looked):
+                scalars = [branch for branch in map(self._looked, branches) if self._kind(branch)]
+                rest = {k: v for k, v in looked.items() if k != key}
+                return {**(scalars or [self._looked(branches[0])])[0], **rest}
+        return looked
+
+    def _kind(self, looked: JsonObject) -> Kind | None:
+        kind = looked.get("type")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), None)
+        if _choices(looked):
+            return "choice"
+        if kind in ("string", "integer", "number", "boolean"):
+            plain: dict[str, Kind] = {"string": "text", "integer": "whole", "number": "number", "boolean": "flag"}
+            timed: dict[Any, Kind] = {"date": "date", "date-time": "moment"}
+            return timed.get(looked.get("format"), "text") if kind == "string" else plain[kind]
+        if kind == "array" and isinstance(looked.get("items"), dict):
+            return "texts" if self._kind(self._looked(looked["items"])) in ("text", "choice") else None
+        return "text" if kind is None and not looked.keys() - {"description", "title", "examples", "example"} else None
+
+    def _may_be_null(self, schema: JsonObject) -> bool:
+        looked = self._dialect.look(schema)
+        kind = looked.get("type")
+        branches = [*looked.get("anyOf", ()), *looked.get("oneOf", ())]
+        return (isinstance(kind, list) and "null" in kind) or any(one.get("type") == "null" for one in branches)
+
+    def _pool(self, name: str, label: str, looked: JsonObject, kind: Kind, noun: str) -> tuple[Scalar, ...]:
+        """Different values that fit; fewer where there are no more."""
+        if kind in ("choice", "flag", "date", "moment"):
+            return ()
+        found: dict[Scalar, None] = {}
+        for number in range(_TRIES):
+            rng = random.Random(derive_seed(0, noun, name, number))
+            try:
+                value = self._maker.make(
+                    {**looked, "type": _TYPES[kind]}, (label,), Occasion(noun, number + 1, rng, NOW)
+                )
+            except (LeftOut, Omit):
+                break
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, str | int | float) and not (isinstance(one, str) and not _fits(one, looked, kind)):
+                    found[one] = None
+            if len(found) >= POOL:
+                break
+        free = kind == "text" and not looked.keys() & {"pattern", "format"} and len(found) < 4
+        if free:
+            longest = looked.get("maxLength") or 1000
+            found.update(
+                dict.fromkeys(
+                    text for text in invented(name, noun) if _fits(text, looked, kind) and len(text) <= longest
+                )
+            )
+        return tuple(found)[:POOL]
+
+
+_TYPES = {"text": "string", "whole": "integer", "number": "number", "texts": "array"}
+
+
+def invented(name: str, noun: str) -> list[str]:
+    """Texts for a column of which nothing is known but its name."""
+    if any(word in name for word in _WORDS):
+        return list(_SENTENCES)
+    return [f"{label} {words(noun)}" for label in _LABELS]
+
+
+def open_columns() -> Columns:
+    """Columns of schemas that stand alone, as those of tools do."""
+    return Columns(Dialect(Document({"openapi": "3.1.0", "paths": {}}, "tools"), "request"))
+
+
+def _choices(looked: JsonObject) -> tuple[str, ...]:
+    values = [value for value in looked.get("enum", ()) if value is not None and value != ""]
+    texts = bool(values) and all(isinstance(value, str) for value in values) and len(values) <= 40
+    return tuple(dict.fromkeys(values)) if texts else ()
+
+
+def _bounds(looked: JsonObject, kind: Kind) -> tuple[float | None, float | None]:
+    if kind not in ("whole", "number"):
+        return None, None
+    least, most = looked.get("minimum"), looked.get("maximum")
+    return (least if isinstance(least, int | float) else None, most if isinstance(most, int | float) else None)
+
+
+def _usable(pattern: str) -> bool:
+    """True if Pydantic's own engine takes the pattern."""
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    try:
+        SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except SchemaError:
+        return False
+    return True
+
+
+def _fits(text: str, looked: JsonObject, kind: Kind) -> bool:
+    if kind != "text":
+        return bool(text.strip())
+    pattern = looked.get("pattern")
+    right = not isinstance(pattern, str) or not _usable(pattern) or re.search(pattern, text) is not None
+    return (
+        right and bool(text.strip()) and (looked.get("minLength") or 0) <= len(text) <= (looked.get("maxLength") or 400)
+    )
+
+
+def _is(looked: JsonObject, kind: str) -> bool:
+    return looked.get("type") == kind or "properties" in looked
+
+
+def _line(text: Any) -> str:
+    """The first sentence of a description, on one line."""
+    first = re.split(r"(?<=[.!?])\s|\n", re.sub(r"<[^>]+>|[`*]", "", str(text or "")).strip())[0]
+    return " ".join(first.split())[:160].replace('"""', "").replace("\\", "/")

@@ -1,0 +1,213 @@
+"""From a source to an accepted environment, stage by stage; what a killed run has done is not done again."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from envgen.doctor import Plan, Report, examine
+from envgen.generate.blueprint import Blueprint
+from envgen.generate.code import apart, environment_code
+from envgen.generate.code_tests import test_code
+from envgen.generate.phrases import phrases
+from envgen.generate.refining import refined
+from environments.sources import EnvironmentSettings, open_source
+from trajectory import Frozen, InputError, RunError, canonical_json, hash_bytes
+
+THRESHOLD = 0.9
+"""Doctor's score from which an environment is accepted."""
+STAGES = ("blueprint", "code", "tests", "doctor")
+
+
+class Stage(Frozen):
+    """A line of the ledger: one stage that is done."""
+
+    stage: str
+    inputs: str
+    """Hash of what it worked on; another one makes it run again."""
+    seconds: float
+    outcome: str
+
+
+class Made(Frozen):
+    """What became of a source."""
+
+    name: str
+    accepted: bool
+    directory: Path
+    """Where its files are: below `rejected` if it is not accepted."""
+    score: float | None
+    tests: str
+    """The last line that pytest said."""
+    entities: int
+    tools: int
+    left_out: int
+    reasons: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def make(read: Callable[[], Blueprint], out: Path, name: str | None = None, seed: int = 0) -> Made:
+    """Make an environment and accept or reject it.
+
+    Args:
+        read: Reads the source.
+        out: Accepted environments get a folder in it; rejected ones one in `rejected` in it.
+        name: The environment's name, in place of the source's.
+
+    Raises:
+        InputError: The source has nothing usable.
+    """
+    started = time.perf_counter()
+    blueprint = refined(read())
+    if name is not None:
+        blueprint = _renamed(blueprint, name)
+    blueprint = apart(blueprint)
+    work = out / "work" / blueprint.name
+    _must_be_ours(out / blueprint.name)
+    texts = [environment_code(blueprint), test_code(blueprint, f"{blueprint.name}.py"), phrases(blueprint)]
+    ledger = Ledger(work, hash_bytes(canonical_json([blueprint.model_dump(mode="json"), texts, seed])))
+    ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
+    ledger.run("code", lambda: _write_code(work, blueprint))
+    tests = ledger.run("tests", lambda: _run_tests(work, blueprint))
+    ledger.run("doctor", lambda: _examine(work, blueprint, seed))
+    report = Report.model_validate_json((work / "doctor.json").read_bytes())
+    return _settled(out, work, blueprint, report, tests, time.perf_counter() - started)
+
+
+def _must_be_ours(directory: Path) -> None:
+    """Refuse to replace a directory that no run of this made."""
+    if directory.exists() and not (directory / "made.json").is_file():
+        raise InputError(f"{directory} exists and is no generated environment: choose another --out or --name")
+
+
+class Ledger:
+    """The stages that are done, one line each; a stage on the same inputs is not done again."""
+
+    def __init__(self, work: Path, inputs: str) -> None:
+        self._path = work / "ledger.jsonl"
+        self._inputs = inputs
+        work.mkdir(parents=True, exist_ok=True)
+        self._done = {stage.stage: stage for stage in self._read() if stage.inputs == inputs}
+
+    def run(self, stage: str, work: Callable[[], str]) -> str:
+        """Do a stage unless it is done; its outcome in a few words."""
+        if stage not in self._done:
+            started = time.perf_counter()
+            outcome = work()
+            done = Stage(
+                stage=stage, inputs=self._inputs, seconds=round(time.perf_counter() - started, 3), outcome=outcome
+            )
+            with self._path.open("ab") as file:
+                file.write(b"\n" + done.model_dump_json().encode() + b"\n")  # what was half written stays apart
+            self._done[stage] = done
+        return self._done[stage].outcome
+
+    def _read(self) -> list[Stage]:
+        found = []
+        for line in self._path.read_bytes().splitlines() if self._path.is_file() else ():
+            try:
+                found.append(Stage.model_validate_json(line))
+            except ValidationError:
+                continue  # a line that a killed run has left half written; its stage is done again
+        return found
+
+
+def _renamed(blueprint: Blueprint, name: str) -> Blueprint:
+    from envgen.generate.spelling import class_name, identifier
+
+    made = identifier(name, "environment")
+    if made != name:
+        raise InputError(f"--name {name!r}: give a name in snake case, for example {made}")
+    return blueprint.model_copy(update={"name": name, "cls": class_name(name)})
+
+
+def _write_blueprint(work: Path, blueprint: Blueprint) -> str:
+    (work / "blueprint.json").write_bytes(blueprint.model_dump_json(indent=1).encode())
+    return f"{len(blueprint.entities)} entities, {len(blueprint.operations)} tools, {len(blueprint.left_out)} left out"
+
+
+def _write_code(work: Path, blueprint: Blueprint) -> str:
+    file, tests = work / f"{blueprint.name}.py", work / f"test_{blueprint.name}.py"
+    file.write_text(environment_code(blueprint), encoding="utf-8")
+    tests.write_text(test_code(blueprint, file.name), encoding="utf-8")
+    (work / "phrases.yaml").write_text(phrases(blueprint), encoding="utf-8")
+    tidied = [str(file), str(tests)]
+    _ruff(
+        "check", "--select", "F401,I,UP,RUF100", "--fix", "--quiet", "--isolated", "--target-version", "py311", *tidied
+    )
+    _ruff("format", "--quiet", "--isolated", "--line-length", "120", *tidied)
+    return f"{len(file.read_text(encoding='utf-8').splitlines())} lines"
+
+
+def _ruff(*arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "ruff", *arguments], capture_output=True, text=True, check=False)
+    if "No module named ruff" in done.stderr:
+        raise InputError('generated code is formatted by ruff: pip install "trajsmith[envgen]"')
+    if done.returncode:
+        raise RunError(f"ruff {arguments[0]}: {' '.join((done.stdout or done.stderr).split())[:400]}")
+
+
+def _run_tests(work: Path, blueprint: Blueprint) -> str:
+    """Run the generated tests in a process of their own; the last line that pytest says."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+        f"test_{blueprint.name}.py",
+    ]
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=300)
+    if "No module named pytest" in done.stderr:
+        raise InputError('generated environments are tested by pytest: pip install "trajsmith[envgen]"')
+    (work / "tests.txt").write_bytes(done.stdout.encode())
+    return (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
+
+
+def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
+    source = open_source(EnvironmentSettings(python=str(work / f"{blueprint.name}.py")))
+    try:
+        report = asyncio.run(examine(source, Plan(seed=seed)))
+    finally:
+        source.close()  # type: ignore[attr-defined]
+    (work / "doctor.json").write_bytes(report.model_dump_json(indent=1).encode())
+    return "no score" if report.score is None else f"{report.score:.2f}"
+
+
+def _settled(out: Path, work: Path, blueprint: Blueprint, report: Report, tests: str, seconds: float) -> Made:
+    reasons = _reasons(report, tests)
+    kept, rejected = out / blueprint.name, out / "rejected" / blueprint.name
+    directory = rejected if reasons else kept
+    for old in (kept, rejected):
+        if old.exists():
+            shutil.rmtree(old)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(work, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    made = Made(
+        name=blueprint.name, accepted=not reasons, directory=directory, score=report.score, tests=tests,
+        entities=len(blueprint.entities), tools=len(blueprint.operations), left_out=len(blueprint.left_out),
+        reasons=reasons, seconds=round(seconds, 1),
+    )  # fmt: skip
+    (directory / "made.json").write_bytes(made.model_dump_json(indent=1).encode())
+    return made
+
+
+def _reasons(report: Report, tests: str) -> tuple[str, ...]:
+    """Why an environment is not accepted; empty if it is."""
+    reasons = []
+    if report.score is None:
+        reasons.append("the doctor's time was over before any check: nothing is known of it")
+    elif report.score < THRESHOLD:
+        worst = [f"{f.check}: {f.tool or 'environment'}: {f.message}" for f in report.findings if f.severity != "note"]
+        reasons += [f"the doctor gives {report.score:.2f}, less than {THRESHOLD}", *worst[:10]]
+    if "failed" in tests or "error" in tests or "passed" not in tests:
+        reasons.append(f"its own tests: {tests}")
+    return tuple(reasons)

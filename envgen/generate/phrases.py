@@ -1,0 +1,31 @@
+"""How users speak of an environment's records, as far as names tell."""
+
+from typing import Any
+
+from envgen.generate.blueprint import Blueprint, Entity
+from envgen.generate.spelling import words
+
+
+def phrases(blueprint: Blueprint) -> str:
+    """The text of a `phrases.yaml`; `chatmodel.phrasebook` says what each key means."""
+    import yaml
+
+    book = {"entities": {entity.key: _entity(entity) for entity in blueprint.entities}}
+    head = f"# How users of {blueprint.name} speak. See chatmodel/phrasebook.py for what each key means.\n"
+    return head + yaml.safe_dump(book, sort_keys=False, allow_unicode=True, width=118)
+
+
+def _entity(entity: Entity) -> dict[str, Any]:
+    noun = words(entity.noun)
+    by: dict[str, list[str]] = {}
+    for column in entity.columns:
+        if column.name == entity.key or column.references:
+            continue
+        if column.name in ("name", "title", "label", "subject", "username", "email"):
+            by[column.name] = [f'the {noun} "{{value}}"', f'the {noun} called "{{value}}"']
+        elif column.kind == "choice":
+            by[column.name] = [f"the {noun} whose {words(column.name)} is {{value|human}}"]
+        elif column.kind == "date":
+            by[column.name] = [f"the {noun} with {words(column.name)} {{value|date}}"]
+    found: dict[str, Any] = {"noun": noun, "plural": words(entity.table), "own": [f"that {noun}"]}
+    return {**found, "by": dict(list(by.items())[:4])} if by else found

@@ -1,0 +1,86 @@
+"""What kind of values a column of a table has, and the values as that kind."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from envgen.generate.blueprint import Kind, Scalar
+
+_CHOICES = 12
+_FLAGS = {"true": True, "false": False, "yes": True, "no": False}
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})$")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?$")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A column's values, as the kind that all of them are."""
+
+    kind: Kind
+    values: list[Scalar | None]
+    choices: tuple[str, ...] = ()
+
+
+def typed(raw: list[Any]) -> Typed | None:
+    """The kind of a column; None if it is empty or holds what is no value."""
+    values = [_cleaned(value) for value in raw]
+    filled = [value for value in values if value is not None]
+    if not filled or any(isinstance(value, dict | list | bytes) for value in filled):
+        return None
+    for kind, read in (("flag", _flag), ("whole", _whole), ("number", _number), ("date", _date), ("moment", _moment)):
+        made = [None if value is None else read(value) for value in values]
+        if all(one is not None for one, value in zip(made, values, strict=True) if value is not None):
+            return Typed(kind, made)  # type: ignore[arg-type] # the pairs above are of kinds
+    texts = [None if value is None else str(value).replace("\x00", "") for value in values]
+    different = dict.fromkeys(text for text in texts if text is not None)
+    repeated = len(different) * 3 <= len(filled) and len(filled) >= 9
+    if 2 <= len(different) <= _CHOICES and repeated and all(len(text) <= 40 for text in different):
+        return Typed("choice", list(texts), tuple(different))
+    return Typed("text", list(texts))
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        value = value.strip()
+        return None if value in ("", "NULL", "null", "None", "NaN", "N/A", r"\N") else value
+    return None if isinstance(value, float) and value != value else value
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else _FLAGS.get(value.lower()) if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, str) and _WHOLE.match(value) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return float(value) if isinstance(value, str) and _NUMBER.match(value) and not _padded(value) else None
+
+
+def _padded(value: str) -> bool:
+    """True for digits that are a code, such as a postcode with a zero in front."""
+    return len(value) > 1 and value[0] == "0" and value[1] != "."
+
+
+def _date(value: Any) -> str | None:
+    if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\d($|[ T]00:00(:00(\.0+)?)?$)", value):
+        return None
+    try:
+        return date.fromisoformat(value[:10]).isoformat()
+    except ValueError:
+        return None
+
+
+def _moment(value: Any) -> str | None:
+    if not isinstance(value, str) or not re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d", value):
+        return None
+    try:
+        return datetime.fromisoformat(value).isoformat()
+    except ValueError:
+        return None

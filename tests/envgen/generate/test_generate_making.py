@@ -1,0 +1,100 @@
+"""From a blueprint to files: code that runs and keeps its rules, the same again, and stages that are not done twice."""
+
+import importlib.util
+import json
+
+import pytest
+
+from envgen.generate.code import apart, environment_code
+from envgen.generate.from_tables import read_tables
+from envgen.generate.making import Ledger, make
+from envgen.generate.refining import refined
+from envgen.generate.rules import rules
+from trajectory import InputError
+
+
+@pytest.fixture
+def blueprint(tmp_path):
+    source = tmp_path / "club"
+    source.mkdir()
+    (source / "members.json").write_text(
+        json.dumps([{"id": n, "name": f"Member {n}", "email": f"m{n}@example.org"} for n in range(1, 13)])
+    )
+    states = ["booked", "done", "cancelled"]
+    (source / "visits.json").write_text(
+        json.dumps([{"id": n, "member_id": n % 12 + 1, "status": states[n % 3]} for n in range(1, 31)])
+    )
+    return refined(read_tables(source))
+
+
+@pytest.fixture
+def play(blueprint, tmp_path):
+    file = tmp_path / "club.py"
+    file.write_text(environment_code(blueprint))
+    spec = importlib.util.spec_from_file_location("generated_club", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Club(module.Club.seed_state("large", 1))
+
+
+def test_an_environment_may_be_called_like_its_only_table(tmp_path):
+    (tmp_path / "shop.json").write_text(json.dumps([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
+    made = apart(refined(read_tables(tmp_path / "shop.json")))
+    assert (made.cls, made.entities[0].cls) == ("ShopEnvironment", "Shop")
+    compile(environment_code(made), "shop.py", "exec")
+
+
+def test_the_same_source_gives_the_same_code(blueprint):
+    assert environment_code(blueprint) == environment_code(blueprint.model_copy())
+
+
+def test_seed_states_hold_the_real_rows_with_what_they_mean(play):
+    small = type(play).seed_state("small", 5)
+    assert small == type(play).seed_state("small", 5) != type(play).seed_state("small", 6)
+    assert all(str(visit.member_id) in small.members for visit in small.visits.values())
+    assert len(play.state.visits) == 30
+
+
+def test_rules_are_told_and_kept(blueprint, play):
+    told = "\n".join(rules(blueprint))
+    assert "The member id of a visit must exist." in told
+    assert "No two members have the same email." in told
+    assert "A visit that is done or cancelled stays so" in told.replace("cancelled or done", "done or cancelled")
+    refusals = {
+        "member not found: 99": ("add_visit", {"member_id": 99, "status": "booked"}),
+        "there is another member with email m1@example.org": ("add_member", {"name": "X", "email": "m1@example.org"}),
+        "member 1 still has visits": ("delete_member", {"member_id": 1}),
+        "nothing to change": ("update_member", {"member_id": 1, "name": "Member 1"}),
+        "visit 1 is done and stays so": ("update_visit", {"visit_id": 1, "status": "booked"}),
+    }
+    for reason, (tool, arguments) in refusals.items():
+        before = play.dump()
+        result = play.call(tool, arguments)
+        assert result.error == "refused" and reason in result.text
+        assert play.dump() == before
+
+
+def test_tools_work_together(play):
+    made = play.call("add_visit", {"member_id": 3, "status": "booked"}).content
+    assert made["visit_id"] == 31
+    assert made in play.call("search_visits", {"member_id": 3}).content["result"]
+    assert play.call("delete_visit", {"visit_id": 31}).ok
+    assert play.call("get_visit", {"visit_id": 31}).error == "refused"
+
+
+def test_done_stages_are_not_done_again(tmp_path):
+    done = []
+    Ledger(tmp_path, "a").run("code", lambda: done.append(1) or "first")
+    with (tmp_path / "ledger.jsonl").open("ab") as file:
+        file.write(b'{"stage": "tes')  # a killed run's last line
+    assert Ledger(tmp_path, "a").run("code", lambda: done.append(2) or "second") == "first"
+    assert Ledger(tmp_path, "b").run("code", lambda: done.append(3) or "third") == "third"
+    assert Ledger(tmp_path, "b").run("code", lambda: done.append(4) or "fourth") == "third"
+    assert done == [1, 3]
+
+
+def test_a_directory_that_is_not_ours_is_left_alone(tmp_path):
+    (tmp_path / "boxes").mkdir()
+    (tmp_path / "boxes.json").write_text(json.dumps([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
+    with pytest.raises(InputError, match="is no generated environment"):
+        make(lambda: read_tables(tmp_path / "boxes.json"), tmp_path)

@@ -1,0 +1,219 @@
+"""What sources become before there is code: entities, references, tools, and what is left out with its reason."""
+
+import json
+import sqlite3
+
+import pytest
+
+from envgen.generate.from_mcp import read_mcp
+from envgen.generate.from_openapi import read_openapi
+from envgen.generate.from_tables import read_tables
+from envgen.generate.refining import ENTITIES, refined
+from envgen.generate.spelling import class_name, identifier
+from envgen.generate.tool_lists import ToolList, read_tool_list
+from envgen.generate.tool_words import meaning
+from envgen.generate.typing_values import typed
+from trajectory import InputError
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("class", "class_value"), ("2nd try", "field_2nd_try"), ("customerID", "customer_id"), ("now", "now_value")],
+)
+def test_names_become_identifiers(given, expected):
+    assert identifier(given) == expected
+
+
+def test_names_of_other_scripts_stay_apart():
+    assert identifier("价格").isidentifier() and identifier("价格") != identifier("名称")
+
+
+def test_class_names_hide_nothing():
+    assert class_name("order_item") == "OrderItem"
+    assert class_name("field") == "FieldRecord"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2", ""], "whole"),
+        (["1.5", "2"], "number"),
+        (["007", "008"], "text"),
+        (["2024-01-02", "2024-02-03"], "date"),
+        (["2024-01-02T10:00", "2024-02-03T11:00"], "moment"),
+        (["yes", "no"], "flag"),
+        (["a", "b"] * 6, "choice"),
+    ],
+)
+def test_kinds_of_values(values, kind):
+    found = typed(values)
+    assert found is not None and found.kind == kind
+
+
+def test_columns_without_values_have_no_kind():
+    assert typed(["", None]) is None
+    assert typed([{"a": 1}]) is None
+
+
+# Tables
+
+
+@pytest.fixture
+def shop(tmp_path):
+    database = sqlite3.connect(tmp_path / "shop.sqlite")
+    database.executescript(
+        """CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+        CREATE TABLE "order"(id INTEGER PRIMARY KEY, buyer INTEGER REFERENCES customer(id), class TEXT);
+        INSERT INTO customer VALUES (1, 'Ada'), (2, 'Ben');
+        INSERT INTO "order" VALUES (1, 1, 'a'), (2, 2, NULL);"""
+    )
+    database.commit()
+    database.close()
+    return tmp_path / "shop.sqlite"
+
+
+def test_sqlite_gives_keys_references_and_real_rows(shop):
+    made = read_tables(shop)
+    order = made.entity("order")
+    assert order.key == "order_id" and order.start == 2
+    assert order.column("buyer").references == "customer"
+    assert order.column("class_value").label == "class" and not order.column("class_value").required
+    assert made.entity("customer").rows == ((1, "Ada"), (2, "Ben"))
+
+
+def test_tables_without_keys_are_numbered_and_broken_files_told(tmp_path):
+    (tmp_path / "colours.csv").write_text("colour,warm\nred,yes\nred,yes\n")
+    (tmp_path / "broken.csv").write_text("a,b\n1,2,3\n")
+    made = read_tables(tmp_path)
+    assert [entity.table for entity in made.entities] == ["colours"]
+    assert made.entity("colours").key == "colour_id"
+    assert {one.what: one.reason for one in made.left_out} == {
+        "broken.csv": "cannot be read: row 2 has 3 values, the head has 2",
+        "colours: key": "no column identifies the rows; they are numbered",
+    }
+
+
+def test_references_by_name_need_values_that_are_keys(tmp_path):
+    (tmp_path / "towns.json").write_text(json.dumps([{"id": 1, "name": "York"}]))
+    (tmp_path / "people.json").write_text(json.dumps([{"id": 1, "town_id": 1}, {"id": 2, "town_id": 9}]))
+    assert read_tables(tmp_path).entity("people").column("town_id").references == ""
+
+
+@pytest.mark.parametrize("content", ["", "only,a,head\n"])
+def test_a_source_with_nothing_usable_is_refused(tmp_path, content):
+    (tmp_path / "empty.csv").write_text(content)
+    with pytest.raises(InputError, match="no table to make an environment of"):
+        read_tables(tmp_path)
+
+
+# Tool lists
+
+
+def listed(*tools):
+    return ToolList("demo", [{"name": name, "input_schema": schema(**fields)} for name, fields in tools])
+
+
+def schema(**fields):
+    return {"type": "object", "properties": {n: {"type": kind} for n, kind in fields.items()}, "required": list(fields)}
+
+
+def test_nouns_become_entities_and_verbs_tools():
+    given = listed(
+        ("create_task", {"title": "string", "projectId": "string"}),
+        ("complete_task", {"task_id": "string"}),
+        ("list_tasks", {"projectId": "string"}),
+        ("think", {"thought": "string"}),
+        ("get_weather", {"city": "string"}),
+    )
+    made = read_mcp(given)
+    assert {operation.name: operation.action for operation in made.operations} == {
+        "create_task": "create",
+        "complete_task": "move",
+        "list_tasks": "list",
+    }
+    assert made.entity("tasks").status.choices == ("open", "completed")
+    assert {one.what: one.reason for one in made.left_out} == {
+        "think": "its name has no verb and noun",
+        "get_weather": "nothing says where weather records come from",
+    }
+
+
+def test_words_that_all_names_begin_with_say_nothing():
+    assert meaning("notion_create_page", ("notion",)) == meaning("create_page", ())
+
+
+def test_tools_that_take_many_records_are_left_out():
+    assert meaning("batch_delete_notes", ()) == "it takes several records at once"
+
+
+def test_a_list_without_records_is_refused():
+    with pytest.raises(InputError, match="nothing usable"):
+        read_mcp(listed(("think", {"thought": "string"})))
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["create_task", "complete_task"], "2 tools are left, fewer than 3"),
+        (["create_task", "complete_task", "delete_task"], "no tool shows a record"),
+    ],
+)
+def test_tools_that_no_task_can_be_made_of_are_refused(names, reason):
+    made = read_mcp(listed(*((name, {"task_id": "string", "title": "string"}) for name in names)))
+    with pytest.raises(InputError, match=reason):
+        refined(made)
+
+
+def test_a_file_of_several_servers_wants_one(tmp_path):
+    file = tmp_path / "tools.jsonl"
+    file.write_text('{"server": "a", "name": "get_x"}\n{"server": "b", "name": "get_y"}\n')
+    with pytest.raises(InputError, match="holds 2 servers"):
+        read_tool_list(str(file))
+    assert read_tool_list(f"{file}:b").tools[0]["name"] == "get_y"
+
+
+# OpenAPI documents
+
+
+def document(count=1, **more):
+    record = {"type": "object", "required": ["id", "name"], "properties": {
+        "id": {"type": "integer"}, "name": {"type": "string"},
+        "state": {"type": "string", "enum": ["new", "closed"]}, **more,
+    }}  # fmt: skip
+    content = {"application/json": {"schema": record}}
+    paths = {}
+    for number in range(count):
+        name = f"{'abcdefghijklmnopqrstuvwxyz'[number]}ox"
+        parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+        answer = {"200": {"description": "ok", "content": content}}
+        many = {"application/json": {"schema": {"type": "array", "items": record}}}
+        paths[f"/{name}s"] = {
+            "get": {"responses": {"200": {"description": "ok", "content": many}}},
+            "post": {"requestBody": {"content": content}, "responses": answer},
+        }
+        paths[f"/{name}s/{{id}}"] = {"parameters": [parameter], "get": {"responses": answer}}
+    return {"openapi": "3.0.0", "info": {"title": "Boxes", "version": "1"}, "paths": paths}
+
+
+def test_documents_give_entities_with_their_rules(tmp_path):
+    (tmp_path / "boxes.json").write_text(json.dumps(document()))
+    made = read_openapi(tmp_path / "boxes.json")
+    entity = made.entity("aoxs")
+    assert (entity.key, entity.column("aox_id").kind) == ("aox_id", "whole")
+    assert entity.column("state_value").choices == ("new", "closed")
+    assert sorted(operation.action for operation in made.operations) == ["create", "get", "list"]
+
+
+def test_of_a_large_document_a_part_is_taken_and_the_rest_told(tmp_path):
+    (tmp_path / "boxes.json").write_text(json.dumps(document(ENTITIES + 2)))
+    made = refined(read_openapi(tmp_path / "boxes.json"))
+    assert len(made.entities) == ENTITIES
+    assert sum("beyond the" in one.reason for one in made.left_out) == 2
+
+
+def test_a_document_without_schemas_is_refused(tmp_path):
+    (tmp_path / "bare.json").write_text(
+        json.dumps({"openapi": "3.0.0", "info": {}, "paths": {"/x": {"get": {"responses": {}}}}})
+    )
+    with pytest.raises(InputError, match="no operation can be played"):
+        read_openapi(tmp_path / "bare.json")
