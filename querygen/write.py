@@ -143,7 +143,7 @@ class TaskWriter:
         calls = grounded.calls[start:stop]
         keys = list(dict.fromkeys(key for call in calls for key in needed(call)))
         query = drop_near_years(join_opening(opening, request.text), clock_of(states[0]))
-        self._check_words(query, grounded.calls, [known[key] for key in known])
+        self.check_words(query, grounded.calls, [known[key] for key in known])
         facts = [fact for goal in goals for fact in self.facts(grounded.calls[goal])][:MOST_FACTS]
         return Turn(
             intent=request.intent,
@@ -171,7 +171,7 @@ class TaskWriter:
             found = telling_values(call.result)
         return [value for value in dict.fromkeys(map(_plain, found)) if value is not None]
 
-    def _check_words(self, query: str, calls: Sequence[GoldCall], known: Sequence[Known]) -> None:
+    def check_words(self, query: str, calls: Sequence[GoldCall], known: Sequence[Known]) -> None:
         """Mechanical gates: no tool name, no value that only a tool could have told."""
         if any(name.search(query) for name in self.tool_names):
             raise Dropped("query_names_a_tool", query[:120])

@@ -45,6 +45,7 @@ from trajectory.task import (
     StateCheck,
     Task,
     Turn,
+    Twist,
     UntouchedCheck,
 )
 from trajectory.tool import Actor, ToolAnnotations, ToolSpec
@@ -92,6 +93,7 @@ __all__ = [
     "TrajsmithError",
     "Turn",
     "TurnSpan",
+    "Twist",
     "UntouchedCheck",
     "Verdict",
     "canonical_json",

@@ -134,6 +134,7 @@ def _stage_command(name: str, text: str) -> None:
 _stage_command("sample", "Only draw the tool chains of a run.")
 _stage_command("ground", "Only ground the chains of a run by execution.")
 _stage_command("write", "Only write the tasks of a run.")
+_stage_command("vary", "Only derive the variants of the tasks of a run.")
 _stage_command("play", "Only play the dialogues of a run.")
 _stage_command("verify", "Only verify the trajectories of a run.")
 

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from export import DatasetWriter, build_card, build_report, to_row
-from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Trajectory, Verdict
+from trajectory import Dropped, InputError, RunError, StageSummary, Summary, Trajectory, Verdict, canonical_json
+from trajsmith.choosing import SELECTION, Choice
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
 from trajsmith.joined import Played, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
+from trajsmith.rounds import Round, load_rounds, next_round, save_rounds
 from trajsmith.rundir import RunDirectory, storage_boundary
-from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, make_stages
+from trajsmith.stages import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, make_stages, order
+from trajsmith.varying import VaryPlan
 from trajsmith.world import World
 
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
@@ -32,8 +35,31 @@ async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summa
         return await import_line(run, progress)
     with run.lock():
         world = await World.open(load_config(run.config_path), run)
-        await _run_stages(run, world, ORDER, progress)
-        return export_run(run, world, progress or NullProgress())
+        choice = await _run_rounds(run, world, progress)
+        return export_run(run, world, progress or NullProgress(), choice)
+
+
+async def _run_rounds(run: RunDirectory, world: World, progress: Progress | None) -> Choice:
+    """Run the line once, or, where a number of rows is asked for, until they are there.
+
+    Raises:
+        RunError: The budget is spent and something is still missing.
+    """
+    choice, rounds = Choice(run, world), load_rounds(run, world.config)
+    while True:
+        if choice.quotas:
+            save_rounds(run, rounds)
+        await _run_stages(run, world, order(world.config), progress, rounds)
+        if choice.quotas is None:
+            return choice
+        choice.catch_up()
+        if not choice.quotas.missing():
+            return choice
+        try:
+            rounds = (*rounds, next_round(run, world.config, rounds, choice))
+        except RunError:
+            run.write_json("summary.json", _tallied(run, world).model_dump(mode="json"))
+            raise
 
 
 async def import_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -61,7 +87,7 @@ async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None 
     """
     with run.lock():
         world = await World.open(load_config(run.config_path), run)
-        await _run_stages(run, world, (name,), progress)
+        await _run_stages(run, world, (name,), progress, load_rounds(run, world.config))
     return _tallied(run, world)
 
 
@@ -72,30 +98,43 @@ def _tallied(run: RunDirectory, world: World) -> Summary:
     return tally.summary()
 
 
-async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None) -> None:
+async def _run_stages(
+    run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None, rounds: Sequence[Round] = ()
+) -> None:
     made = make_stages(world)
     for name in names:
         inputs: Iterable[tuple[str, Any]] | None = None
         if name == "sample":
-            inputs = ChainPlan(world)
+            inputs = ChainPlan(world, rounds)
+        elif name == "vary":
+            inputs = VaryPlan(world, rounds)
         elif name == "verify":
             inputs = Played(run)
         await run_stage(made[name], run, inputs, world.config.engine.concurrency, progress)
 
 
-def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
+def export_run(run: RunDirectory, world: World, progress: Progress, choice: Choice | None = None) -> Summary:
     """Write dataset, card, report and summary from what the run holds, in one pass over the records.
+
+    Args:
+        choice: What goes into the dataset, from a caller that has it.
 
     Raises:
         RunError: The disk is full or broken, or no trajectory was accepted.
     """
     config, start = world.config, time.monotonic()
     specs = [place.spec for _, place in sorted(world.places.items())]
+    choice = choice or Choice(run, world)
+    if choice.active:
+        choice.catch_up()
+        if choice.quotas and choice.quotas.missing():
+            raise RunError(f"not all rows that were asked for are there yet: go on with `trajsmith resume {run.path}`")
+        run.write_text(SELECTION, "".join(f"{canonical_json(row).decode()}\n" for row in choice.rows()))
     tally = Tally(run, config, world)
     target = run.file("dataset")
     with storage_boundary(target, run.path), DatasetWriter(target, config.export.rows_per_shard) as dataset:
         with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
-            for task, trajectory, verdict in judged(run):
+            for task, trajectory, verdict in choice.judged():
                 accepted = verdict.accepted
                 if accepted:
                     try:
@@ -105,12 +144,15 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
                         tally.refused[drop.reason] += 1
                 tally.add(trajectory, verdict)
                 bar.advance(dropped=not accepted)
-        summary = tally.summary(time.monotonic() - start)
-        statistics = build_report(summary, specs, judged(run), run.file("report.html"), gallery=config.export.gallery)
+        summary = tally.summary(time.monotonic() - start, choice)
+        statistics = build_report(
+            summary, specs, choice.judged(), run.file("report.html"), gallery=config.export.gallery
+        )
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
             raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
-        dataset.attach("README.md", build_card(summary, specs, statistics, license=config.export.license))
+        card = build_card(summary, specs, statistics, license=config.export.license)
+        dataset.attach("README.md", card + choice.card())
     return summary
 
 
@@ -149,7 +191,7 @@ class Tally:
             self.calls += 1
             self.coverage[trajectory.environment][event.tool] += 1
 
-    def summary(self, export_seconds: float | None = None) -> Summary:
+    def summary(self, export_seconds: float | None = None, choice: Choice | None = None) -> Summary:
         """What was counted; with a line for the export only where there was one."""
         imported = bool(imported_files(self.run))
         files = IMPORT_FILES if imported else FILES
@@ -157,7 +199,11 @@ class Tally:
             name: count(self.run.file(file)) if self.run.file(file).is_file() else 0 for name, file in files.items()
         }
         funnel |= {"accepted": self.accepted, "exported": self.exported}
-        stages = [stage_summary(self.run, name) for name in ((*IMPORT_ORDER, "verify") if imported else ORDER)]
+        stages = [
+            stage_summary(self.run, name) for name in ((*IMPORT_ORDER, "verify") if imported else order(self.config))
+        ]
+        if choice is not None and choice.active:
+            stages.append(choice.stage())
         if export_seconds is not None:
             stages.append(
                 StageSummary(

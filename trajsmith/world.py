@@ -10,9 +10,10 @@ from environments import EnvironmentSource, Session
 from environments.sources import open_source
 from grounding import Grounder
 from querygen import TaskWriter
+from querygen.vary import Case
 from toolgraph import GraphIndex, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
-from trajectory import EnvironmentSpec, InputError, JsonObject, content_hash
+from trajectory import EnvironmentSpec, InputError, JsonObject, Task, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
 
@@ -104,6 +105,12 @@ class World:
     def writer(self, environment: str) -> TaskWriter:
         place = self.places[environment]
         return TaskWriter(place.spec, place.wording, self.config.write)
+
+    def case(self, task: Task, variant: str, session: Session) -> Case:
+        """What a variant of a task is made from."""
+        place = self.places[task.environments[0]]
+        entities = self.config.vary.entities
+        return Case(task, self.state(task.initial_state), session, place.spec, place.wording, variant, entities)
 
 
 def _keep(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:
