@@ -7,14 +7,11 @@ import importlib.util
 import json
 import os
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-sys.path.sort(key=lambda entry: entry == str(Path(__file__).parent))  # benchmarks/toolgraph.py is not the package
 
 from toolgraph.match import by_server
 from trajectory import ToolSpec

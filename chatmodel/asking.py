@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection
 
+_PIECE = re.compile(r"[^.!?\n]+[.!?]?|[.!?\n]")
 _CLOSING = re.compile(
-    r"[^.!?\n]*\b(anything else|what else|something else|else i can|further (help|assistance|questions)|"
-    r"other (requests|questions)|(happy|glad|here) to help|feel free|let me know if)\b[^.!?\n]*[.!?]?",
+    r"\b(anything else|what else|something else|else i can|further (help|assistance|questions)|"
+    r"other (requests|questions)|(happy|glad|here) to help|feel free|let me know if)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -35,7 +36,7 @@ _COMING = re.compile(
 
 def open_text(text: str) -> str:
     """A text without the polite offers at its end."""
-    return _CLOSING.sub(" ", text).strip()
+    return "".join(" " if _CLOSING.search(piece) else piece for piece in _PIECE.findall(text)).strip()
 
 
 def questions(text: str) -> list[str]:

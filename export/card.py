@@ -94,6 +94,11 @@ def size_category(rows: int) -> str:
 def _front_matter(
     summary: Summary, license: str, rows: int, splits: Mapping[str, int], models: Sequence[tuple[str, str]]
 ) -> str:
+    """YAML of the card.
+
+    `datasets` keeps what it has read under a hash of this part, in which neither a path nor a time stands: without
+    something of the run in it, one run's rows would be given for another's.
+    """
     import yaml
 
     fields: JsonObject = {
@@ -109,6 +114,7 @@ def _front_matter(
             {
                 "config_name": "default",
                 "data_files": [{"split": split, "path": f"data/{split}-*"} for split in splits],
+                "description": f"run {summary.content}",
             },
         ],
     }

@@ -40,7 +40,7 @@ def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = (), 
     if not isinstance(level.row, dict):
         return None
     options: list[tuple[float, Selector]] = []
-    for field in _fields(level.row):
+    for field in sayable_fields(level.row):
         weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
         options += [(weight * likely, selector) for likely, selector in _ways(level, field)]
     if not options:
@@ -48,7 +48,7 @@ def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = (), 
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
 
 
-def _fields(row: dict[str, Any]) -> list[str]:
+def sayable_fields(row: dict[str, Any]) -> list[str]:
     """Fields of a row, and of the objects in it, that hold something sayable."""
     found = []
     for key, value in row.items():

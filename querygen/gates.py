@@ -4,7 +4,7 @@ A fault goes back to the writer in words (`says`); after the last round it is th
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +45,10 @@ def names_a_tool(text: str, patterns: Sequence[re.Pattern[str]]) -> Fault | None
     return Fault("query_names_a_tool", text[:120], f'it names the tool "{found}"; people do not know tool names')
 
 
-def leaks(text: str, plan: TaskPlan) -> Fault | None:
+def leaks(text: str, calls: Sequence[GoldCall], known: Iterable[Known]) -> Fault | None:
     """A value that only a tool could have told: an identifier that the calls take from results."""
-    sayable = {str(entry.value) for entry in plan.known.values()}
-    for path, value in internal_values(plan.grounded.calls):
+    sayable = {str(entry.value) for entry in known}
+    for path, value in internal_values(calls):
         said = str(value)
         if len(said) >= 4 and said in text and said not in sayable:
             says = f'it says "{said}", which this person cannot know yet'
@@ -86,7 +86,11 @@ class Gates:
     def query(self, text: str, plan: TaskPlan, number: int) -> list[Fault]:
         """Everything that is wrong with the request of one turn."""
         turn = plan.turns[number]
-        found = [names_a_tool(text, self.tools), leaks(text, plan), self._shape(text)]
+        found = [
+            names_a_tool(text, self.tools),
+            leaks(text, plan.grounded.calls, plan.known.values()),
+            self._shape(text),
+        ]
         for key in turn.fresh:
             if not tells(text, plan.known[key], self.wording):
                 entry = plan.known[key]
@@ -108,7 +112,7 @@ class Gates:
         """Everything that is wrong with a persona or scenario: it names no tool and no facts but the known ones."""
         allowed = self.sayable(plan, len(plan.turns) - 1)
         allowed.add(*(entry.said for entry in plan.known.values()), *(entry.value for entry in plan.known.values()))
-        found = [names_a_tool(text, self.tools), leaks(text, plan)]
+        found = [names_a_tool(text, self.tools), leaks(text, plan.grounded.calls, plan.known.values())]
         strange = allowed.strange(text)
         if strange:
             says = f"it says {', '.join(map(repr, strange[:4]))}, which is not given: leave it out"

@@ -37,15 +37,16 @@ class References:
         entity = self.wording.entity(name)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         keys = [selector_key(source.call, selector) for selector in picks]
+        told = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
         last = self.things.get((name, str(value)), self.turn)
         if self.latest.get(entity.noun) == str(value) and self.turn - last <= 1:
             words = (f"that {entity.noun}", f"the same {entity.noun}")
-            return self.rng.choice(words if last < self.turn else words[:1]), keys
+            return self.rng.choice(words if last < self.turn else words[:1]), told
         self.latest[entity.noun] = str(value)
         if self._changed_since(source.call, name, value):
-            return f"the {entity.noun} from before", keys
+            return f"the {entity.noun} from before", told
         if picks and held & set(keys):
-            return one_of(entity), [key for key in keys if key not in held]
+            return one_of(entity), told
         if picks:
             inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
             return inner + self._outer(picks[:-1], source), keys

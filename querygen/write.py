@@ -11,7 +11,6 @@ from chatmodel import Wording
 from chatmodel.recognise import tells
 from chatmodel.surface import clock_of, drop_near_years, say
 from environments import Session
-from environments.session import Checkpointed
 from grounding import leaves, needed, selector_key
 from grounding.names import is_identifier
 from grounding.paths import find
@@ -20,6 +19,7 @@ from querygen.gates import leaks, names_a_tool, tool_patterns
 from querygen.partition import goals_of, partition
 from querygen.persona import later_turn, make_persona, open_conversation
 from querygen.plan import TaskPlan, TurnPlan, steps_between
+from querygen.proving import Proof, run_gold
 from querygen.request import RequestWriter
 from trajectory import (
     Dropped,
@@ -31,18 +31,12 @@ from trajectory import (
     JsonObject,
     JsonValue,
     Known,
-    Masks,
     Task,
     Turn,
     canonical_json,
     derive_seed,
 )
-from verify.auditing import AuditSettings, Tested, audit_task
-from verify.checks import checks_of
-from verify.form import masked_form
-from verify.jury import Jury
-from verify.origins import find_masks
-from verify.rerun import Equivalent, GoldRun
+from verify.auditing import AuditSettings
 
 MOST_FACTS = 8
 
@@ -91,15 +85,15 @@ class TaskWriter:
         cuts = partition(grounded.calls, rng, self.settings.mean_calls)
         plan = self._plan(grounded, state, cuts, rng)
         shown = await self._shown(plan, state, session) if author else {}
-        gold = await self._gold_run(grounded, state, session, cuts)
-        masks, equal = await find_masks(gold, session) if gold.keeps_points else (Masks(), [])
-        forms = [masked_form(gold.initial, after, masks) for after in gold.ran.states]
+        proof = await self._proof(grounded, state, session, cuts)
         words = await author.write(plan, shown) if author else self._scripted(plan)
         facts = [self._facts(turn, shown, grounded) for turn in words.plan.turns]
-        hashes = [form.hash if masks != Masks() else "" for form in forms]
+        hashes = proof.form_hashes
         turns = [self._turn(words, number, facts[number], hashes[number]) for number in range(len(cuts))]
-        checks = checks_of(forms, facts, self.spec.rules, gold.ran.made)
-        tested = await self._tested(Jury(gold, masks, checks, facts), equal, grounded.seed)
+        tested = await proof.test(facts, self.spec, self.settings.audit, derive_seed(grounded.seed, "audit"))
+        weakness = tested.fault(None)
+        if weakness:
+            raise Dropped("weak_checks", weakness)
         task = Task(
             grounded_id=grounded.id,
             environments=(grounded.environment,),
@@ -114,7 +108,7 @@ class TaskWriter:
             language=words.language,
             prompts=words.prompts,
             turns=tested.put_into(turns),
-            masks=masks,
+            masks=proof.masks,
             audit=tested.audit,
             seed=grounded.seed,
         )
@@ -175,7 +169,7 @@ class TaskWriter:
         queries = []
         for turn in plan.turns:
             query = drop_near_years(join_opening(turn.opening, turn.meaning), plan.now)
-            fault = names_a_tool(query, self.tool_names) or leaks(query, plan)
+            fault = names_a_tool(query, self.tool_names) or leaks(query, plan.grounded.calls, plan.known.values())
             if fault:
                 raise Dropped(fault.reason, fault.detail)
             queries.append(query)
@@ -223,32 +217,15 @@ class TaskWriter:
             refinements=turn.edits,
         )
 
-    async def _gold_run(
+    async def _proof(
         self, grounded: GroundedChain, state: JsonObject, session: Session, cuts: Sequence[tuple[int, int]]
-    ) -> GoldRun:
-        """The gold run, made again; with points to go back to where that is cheap or asked for."""
-        points = isinstance(session, Checkpointed) or self.settings.audit.live
-        gold = GoldRun([grounded.calls[start:stop] for start, stop in cuts], session, points)
-        await gold.play(state)
-        if len(gold.ran.states) < len(cuts):
-            tool = gold.ran.made[-1][0]
-            raise Dropped("gold_not_repeatable", f"{tool} is refused when the gold calls are made again")
+    ) -> Proof:
+        """The gold run, made again: it must lead to where grounding said that it leads."""
+        turns = [grounded.calls[start:stop] for start, stop in cuts]
+        gold = await run_gold(turns, state, session, self.settings.audit.live)
         if await session.state_hash() != grounded.states[-1]:
             raise Dropped("gold_not_repeatable", "the same calls led to another state")
-        return gold
-
-    async def _tested(self, jury: Jury, equal: Sequence[Equivalent], seed: int) -> Tested:
-        """The checks that stood the test.
-
-        Raises:
-            Dropped: Too little stood it.
-        """
-        whole = jury.gold.keeps_points
-        settings = self.settings.audit if whole else AuditSettings(mutants=0, equivalents=0, masking=0)
-        tested = await audit_task(jury, self.spec, settings, derive_seed(seed, "audit"), equal)
-        if tested.weakness:
-            raise Dropped("weak_checks", tested.weakness)
-        return tested
+        return await Proof.of(gold, session)
 
     def _worded(self, known: Known, rng: random.Random) -> Known:
         """The entry with the words in which this user says it."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from toolgraph.graph import Edge, ParameterNode, ToolGraph
+from toolgraph.storage import whole_file
 from trajectory import ToolSpec
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,10 +20,8 @@ Values = dict[str, str | int | float | bool]
 
 def write_graphml(graph: ToolGraph, path: Path) -> None:
     """Write the file; a part of it never stands there."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.writelines(_lines(graph))
-    part.replace(path)
+    with whole_file(path) as file:
+        file.writelines(line.encode() for line in _lines(graph))
 
 
 def _lines(graph: ToolGraph) -> Iterator[str]:

@@ -42,9 +42,8 @@ def write_page(
         css=Markup((TEMPLATES / "graph.css").read_text("utf-8")),
         js=Markup((TEMPLATES / "graph.js").read_text("utf-8")),
     )
-    target = path.with_name(f".{path.name}.part")
-    target.write_text(page, encoding="utf-8")
-    target.replace(path)
+    with storage.whole_file(path) as file:
+        file.write(page.encode())
     return len(part.tools), len(part.edges)
 
 

@@ -15,11 +15,12 @@ columns in turn.
 import gzip
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 import orjson
@@ -30,11 +31,23 @@ VERSION = 1
 GZIP = b"\x1f\x8b"
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a whole file or, killed halfway, none; a name that ends in .gz is packed. The same data, the same bytes."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that stands there when all of it is written, or not at all; what was there before stays until then."""
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
-    part.replace(path)
+    file = part.open("wb")
+    try:
+        with file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a whole file; a name that ends in .gz is packed. The same data, the same bytes."""
+    with whole_file(path) as file:
+        file.write(gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
 
 
 def read(path: Path) -> JsonObject:

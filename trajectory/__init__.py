@@ -52,6 +52,7 @@ from trajectory.task import (
     StateCheck,
     Task,
     Turn,
+    Twist,
     UntouchedCheck,
 )
 from trajectory.tool import Actor, ToolAnnotations, ToolSpec
@@ -111,6 +112,7 @@ __all__ = [
     "Turn",
     "TurnSpan",
     "TurnVerdict",
+    "Twist",
     "UntouchedCheck",
     "UsageSummary",
     "Verdict",

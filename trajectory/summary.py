@@ -93,4 +93,6 @@ class Summary(Frozen):
     """All tokens of the run, also those of what was dropped and rejected, for each accepted trajectory."""
     cost_per_accepted: float = 0.0
     judge: JudgeSummary = JudgeSummary()
+    content: str = ""
+    """Hash of what was accepted: equal for two runs only if their datasets are made of the same."""
     wall_seconds: float = 0.0

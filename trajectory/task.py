@@ -248,6 +248,40 @@ class Turn(Frozen):
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 
 
+class Twist(Frozen):
+    """What makes a variant differ from its base task, what the agent must do about it, and how the label was proved."""
+
+    base: str
+    """Id of the task that it was derived from."""
+    turn: int
+    """Turn in which it happens."""
+    act: Literal["ask", "decline", "recover", "check", "delegate", "plain"]
+    """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
+    user do it, or nothing special."""
+    tool: str = ""
+    """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
+    hidden: bool = False
+    """The tool is not there when the twist happens."""
+    arrives: int | None = None
+    """Turn from which a hidden tool is there."""
+    refusal: str = ""
+    """What the first call of the tool is refused with, where a failure is injected; the environment never saw it."""
+    keys: tuple[str, ...] = ()
+    """Known entries that the agent must ask for."""
+    told: tuple[JsonValue, ...] = ()
+    """Values that tell the asked entry; any of them will do."""
+    ignorant: bool = False
+    """The user does not know it either."""
+    first: Known | None = None
+    """What the user says before they change their mind."""
+    because: str = ""
+    """Why it cannot be done, in words for the user."""
+    tempting: tuple[GoldCall, ...] = ()
+    """Calls of the turn that an agent would make which does not notice the twist."""
+    proof: str
+    """How execution showed that the label is right."""
+
+
 class Task(Record):
     """Everything that a user simulator, an agent and a verifier need."""
 
@@ -265,6 +299,8 @@ class Task(Record):
     """Plain names of the tools that only the user can call."""
     mode: Literal["conversation", "direct"]
     variant: str = "base"
+    twist: Twist | None = None
+    """Of a variant: what is different."""
     difficulty: float
     """0 (one call, nothing hidden) to 1."""
     language: str

@@ -1,7 +1,6 @@
 """`trajsmith tasks --audit`: the checks of every task of a run are tested against wrong and equivalent runs."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -10,7 +9,7 @@ from trajsmith.config import load_config
 from trajsmith.journal import count, read_records
 from trajsmith.progress import Progress
 from trajsmith.rundir import RunDirectory
-from trajsmith.stages import TASKS
+from trajsmith.varying import written_tasks
 from trajsmith.world import World
 from verify import AuditSettings, audit_task
 from verify.auditing import Tested
@@ -55,8 +54,9 @@ class Audited:
         self.equivalent += audit.equivalent
         self.accepted += audit.accepted
         self.escaped += [(task.id, what) for what in audit.escaped]
-        if tested.weakness:
-            self.weak.append((task.id, tested.weakness))
+        weakness = tested.fault(task.twist)
+        if weakness:
+            self.weak.append((task.id, weakness))
 
 
 async def audit_run(run: RunDirectory, mutants: int, limit: int | None, progress: Progress) -> dict[str, Audited]:
@@ -74,24 +74,21 @@ async def audit_run(run: RunDirectory, mutants: int, limit: int | None, progress
     Raises:
         InputError: The run has no tasks.
     """
-    if not run.file(TASKS).is_file() or not count(run.file(TASKS)):
+    path = written_tasks(run)
+    if not path.is_file() or not count(path):
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith tasks {run.path}`")
     world = await World.reopen(load_config(run.config_path), run)
     found = {name: Audited() for name in sorted(world.places)}
     settings = AuditSettings(mutants=mutants, equivalents=4, masking=0)
-    total = count(run.file(TASKS))
+    total = count(path)
     try:
         with progress.stage("audit checks", total if limit is None else min(limit, total), 0, 0) as bar:
-            for task in _tasks(run, limit):
+            for task in islice(read_records(path, Task), limit):
                 await _audit(world, task, settings, found.setdefault(task.environments[0], Audited()))
                 bar.advance()
     finally:
         world.code_checks.close()
     return found
-
-
-def _tasks(run: RunDirectory, limit: int | None) -> Iterator[Task]:
-    return islice(read_records(run.file(TASKS), Task), limit)
 
 
 async def _audit(world: World, task: Task, settings: AuditSettings, found: Audited) -> None:

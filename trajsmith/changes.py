@@ -7,20 +7,33 @@ from chatmodel import ROLES, SCRIPTED, Role
 from trajectory import InputError, JsonObject
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import time_file
+from trajsmith.rounds import ROUNDS
 from trajsmith.rundir import CONFIG, LEDGER, RunDirectory, storage_boundary
 from trajsmith.settings import dump_settings
-from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS
+from trajsmith.stages import CHAINS, GROUNDED, ORDER, TRAJECTORIES, VERDICTS
+from trajsmith.varying import TASKS, VARIED
 from trajsmith.world import GRAPH
 
-OUTPUTS = {"sample": CHAINS, "ground": GROUNDED, "write": TASKS, "play": TRAJECTORIES, "verify": VERDICTS}
+OUTPUTS = {
+    "sample": CHAINS,
+    "ground": GROUNDED,
+    "write": TASKS,
+    "vary": VARIED,
+    "play": TRAJECTORIES,
+    "verify": VERDICTS,
+}
 FIRST: dict[str, str | None] = {
     "graph": "graph",
     "sample": "sample",
     "ground": "ground",
     "write": "write",
+    "vary": "vary",
     "play": "play",
     "verify": "verify",
     "judge": "verify",
+    "duplicates": None,
+    "decontaminate": None,
+    "accept": None,
     "export": None,
     "engine": None,
     "budget": None,
@@ -95,7 +108,8 @@ def _touched(before: RunConfig, after: RunConfig) -> Iterator[str | None]:
             raise InputError(f"{name} cannot change when a run is resumed: start anew with trajsmith run ... --fresh")
     for name, value in new.items():
         if value != old[name] and name not in OF_ROLES:
-            yield FIRST[name]
+            topped_up = name == "vary" and (before.accept or after.accept)
+            yield "sample" if topped_up else FIRST[name]
     for role in ROLES:
         spoken = after.roles.of(role).model != SCRIPTED
         if _voice(before, role) != _voice(after, role) or (spoken and before.prompts != after.prompts):
@@ -124,4 +138,7 @@ def throw_away(run: RunDirectory, stages: Sequence[str]) -> None:
 
 def _outputs(stage: str) -> tuple[str, ...]:
     """Files of a stage, the ledger first: records without a ledger count for nothing."""
-    return (GRAPH,) if stage == "graph" else (f"{LEDGER}/{stage}.jsonl", OUTPUTS[stage], time_file(stage))
+    if stage == "graph":
+        return (GRAPH,)
+    rounds = (ROUNDS,) if stage == "sample" else ()
+    return (f"{LEDGER}/{stage}.jsonl", OUTPUTS[stage], time_file(stage), *rounds)

@@ -209,6 +209,7 @@ def tasks(
     _run_one_stage(opened, "write")
 
 
+_stage_command("vary", "Only derive the variants of the tasks of a run.")
 _stage_command("play", "Only play the dialogues of a run.")
 _stage_command("verify", "Only verify the trajectories of a run.")
 
@@ -305,7 +306,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except TyperException as error:
-        _fail(f"error: {error}", 2)
+        _fail(f"error: {error.format_message()}", 2)
 
 
 def _fail(message: str, code: int) -> None:

@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from toolgraph.storage import whole_file
 from trajectory import InputError, RunError
 from trajsmith.naming import WHAT
+from trajsmith.writing import writable, writing
 
 if TYPE_CHECKING:
     from envgen.doctor import Finding, Plan, Replay, Report
@@ -70,6 +72,9 @@ def check(
     from envgen.doctor import Plan
 
     sources = _sources(target, sandbox)
+    for file in (json if replay is None else None, html):
+        if file is not None:
+            writable(file, make=True)
     plan = Plan(seed=seed, seconds=budget)
     if replay is not None:
         asyncio.run(_replay(sources, replay, json, plan))
@@ -255,8 +260,8 @@ def _finding(finding: "Finding") -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    def whole(target: Path) -> None:
+        with whole_file(target) as file:
+            file.write(data)
+
+    writing(path, whole)

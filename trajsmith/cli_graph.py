@@ -1,8 +1,9 @@
 """`trajsmith graph`: build a tool graph, look at it, print it as JSON Lines, draw chains from it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, get_args
 
 import orjson
 import typer
@@ -24,8 +25,8 @@ from toolgraph.why import find_tool
 from toolgraph.why import why as explain_edge
 from trajectory import InputError, ToolSpec, first_fault
 from trajsmith.progress import open_progress
+from trajsmith.writing import writable, writing
 
-Result = TypeVar("Result")
 app = typer.Typer(
     help="Build a tool graph: which tool gives what another needs. Look at it, print it, draw chains from it.",
     no_args_is_help=True,
@@ -75,6 +76,7 @@ def build(
         raise InputError(
             f"tools {tools}: the file is empty; it takes one tool a line, see `trajsmith graph build --help`"
         )
+    writable(target)
     old = ToolGraph.load(target) if update and target.exists() else None
     if len(specs) >= LARGE:
         typer.echo(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core", err=True)
@@ -88,7 +90,7 @@ def build(
         graph = with_evidence(graph, evidence, scores, settings)
     if old is not None and old.evidence and not graph.evidence:
         typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
-    _writing(target, graph.save)
+    writing(target, graph.save)
     for finding in graph.findings:
         typer.echo(f"note: {finding}", err=True)
     typer.echo(
@@ -156,7 +158,8 @@ def show(
     elif tool is not None:
         lines = tool_lines(loaded, find_tool(loaded, tool))
     elif html is not None:
-        tools, shown = _writing(html, lambda path: write_page(loaded, path, graph.stem, server or (), most or MOST))
+        page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
+        tools, shown = writing(writable(html), page)
         typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
         return
     else:
@@ -173,7 +176,7 @@ def export(
 ) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
     part = narrowed(ToolGraph.load(graph), server or ())
-    _writing(target, lambda path: write_graphml(part, path))
+    writing(writable(target), lambda path: write_graphml(part, path))
     typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
 
 
@@ -218,19 +221,6 @@ def _print_lines(lines: Iterable[object]) -> None:
     stream = typer.get_binary_stream("stdout")
     stream.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
     stream.flush()
-
-
-def _writing(target: Path, write: Callable[[Path], Result]) -> Result:
-    """Write a file.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    try:
-        return write(target)
-    except OSError as error:
-        hint = "" if target.parent.is_dir() else f"; there is no folder {target.parent}"
-        raise InputError(f"cannot write {target}: {error.strerror}{hint}") from error
 
 
 def read_tools(path: Path) -> Iterator[ToolSpec]:

@@ -11,11 +11,14 @@ from environments.sources import EnvironmentSettings, expand
 from export import SplitSettings, format_named
 from grounding import GroundSettings
 from querygen import WriteSettings
+from querygen.vary import VarySettings, names
 from toolgraph import GraphSettings, SampleSettings
-from trajectory import Frozen
+from trajectory import Frozen, InputError
+from trajsmith.quotas import AcceptSettings
 from trajsmith.settings import load_settings
 from usersim import PlaySettings
 from verify import JudgeSettings, VerifySettings
+from verify.duplicates import DuplicateSettings
 
 
 class EngineSettings(Frozen):
@@ -67,11 +70,18 @@ class RunConfig(Frozen):
     sample: SampleSettings = SampleSettings()
     ground: GroundSettings = GroundSettings()
     write: WriteSettings = WriteSettings()
+    vary: VarySettings = VarySettings()
     play: PlaySettings = PlaySettings()
     judge: JudgeSettings = JudgeSettings()
     prompts: Path | None = None
     """Folder with prompts that take the place of ours, as `package/name.md.j2`; see `trajsmith prompts list`."""
     verify: VerifySettings = VerifySettings()
+    duplicates: DuplicateSettings | None = None
+    """When two trajectories are too much alike; without it, all are kept."""
+    decontaminate: tuple[Path, ...] = ()
+    """Files of benchmarks; rows that stand in them are dropped."""
+    accept: AcceptSettings | None = None
+    """How many rows the dataset has, and of which kinds; without it, all that were accepted."""
     export: ExportSettings = ExportSettings()
     engine: EngineSettings = EngineSettings()
 
@@ -89,4 +99,14 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     config = load_settings(path, RunConfig, overrides)
     entries = tuple(one for entry in config.environments for one in expand(entry))
+    _check_accept(config)
     return config.model_copy(update={"environments": entries})
+
+
+def _check_accept(config: RunConfig) -> None:
+    shares = config.accept.by.get("variant", {}) if config.accept else {}
+    for name in shares if isinstance(shares, dict) else ():
+        if name != "base" and name not in names():
+            raise InputError(f"accept.by.variant: no variant {name!r}; there are base, {', '.join(names())}")
+        if name != "base" and not config.vary.on:
+            raise InputError(f"accept.by.variant wants {name}, but no variants are made: set vary.rates.{name}")

@@ -12,6 +12,8 @@ from trajsmith.config import RunConfig
 
 KEPT = 0.95
 """Share of chains that become tasks."""
+DERIVED = 0.5
+"""Share of the attempts at a variant that succeed."""
 
 
 class RoleEstimate(NamedTuple):
@@ -65,7 +67,7 @@ def estimate(config: RunConfig, tools: int) -> list[RoleEstimate]:
 
 def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
     tasks = config.sample.count * KEPT
-    plays = tasks * config.play.candidates
+    plays = tasks * (1 + DERIVED * sum(config.vary.rates.values())) * config.play.candidates
     turns = sum(config.sample.length) / 2 / config.write.mean_calls
     return {
         "classify": len(config.environments) + tools / 16,

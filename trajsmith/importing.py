@@ -14,7 +14,8 @@ from trajsmith.engine import Stage, run_stage
 from trajsmith.journal import read_records
 from trajsmith.progress import Progress
 from trajsmith.rundir import RunDirectory, storage_boundary
-from trajsmith.stages import TASKS, TRAJECTORIES
+from trajsmith.stages import TRAJECTORIES
+from trajsmith.varying import TASKS
 from trajsmith.world import Place, World
 from verify.outside import make_task, misfits, play_outside, read_outside
 from verify.outside.playing import initial_state

@@ -6,7 +6,8 @@ from itertools import groupby
 from trajectory import RunError, Task, Trajectory, Verdict
 from trajsmith.journal import count, read_records
 from trajsmith.rundir import RunDirectory
-from trajsmith.stages import TASKS, TRAJECTORIES, VERDICTS
+from trajsmith.stages import TRAJECTORIES, VERDICTS
+from trajsmith.varying import written_tasks
 
 
 class Played:
@@ -19,13 +20,16 @@ class Played:
         return count(self.run.file(TRAJECTORIES))
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
-        tasks = read_records(self.run.file(TASKS), Task)
+        path = written_tasks(self.run)
+        tasks = read_records(path, Task)
         task: Task | None = None
         for trajectory in read_records(self.run.file(TRAJECTORIES), Trajectory):
             while task is None or task.id != trajectory.task_id:
                 task = next(tasks, None)
                 if task is None:
-                    raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {TASKS}")
+                    raise RunError(
+                        f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {path.name}"
+                    )
             yield trajectory.id, (task, trajectory)
 
 

@@ -31,17 +31,32 @@ from trajectory import (
     Trajectory,
     UsageSummary,
     Verdict,
+    canonical_json,
+    content_hash,
 )
 from trajsmith.changes import FIRST_OF_ROLE
+from trajsmith.choosing import SELECTION, Choice
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import run_stage, stage_summary
 from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
 from trajsmith.joined import PlayedTasks, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
+from trajsmith.rounds import Round, load_rounds, next_round, save_rounds
 from trajsmith.rundir import RunDirectory, storage_boundary
 from trajsmith.settings import dump_settings
-from trajsmith.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VERDICTS, ChainPlan, check_cast, make_stages
+from trajsmith.stages import (
+    CHAINS,
+    GROUNDED,
+    ORDER,
+    TRAJECTORIES,
+    VERDICTS,
+    ChainPlan,
+    check_cast,
+    make_stages,
+    order,
+)
+from trajsmith.varying import TASKS, VARIED, VaryPlan
 from trajsmith.world import World
 
 MAIN = "trl"
@@ -49,7 +64,14 @@ MAIN = "trl"
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
-FILES = {"sampled": CHAINS, "grounded": GROUNDED, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
+FILES = {
+    "sampled": CHAINS,
+    "grounded": GROUNDED,
+    "written": TASKS,
+    "varied": VARIED,
+    "played": TRAJECTORIES,
+    "verified": VERDICTS,
+}
 
 
 async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -63,10 +85,33 @@ async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summa
         return await import_line(run, progress)
     with run.lock():
         config = load_config(run.config_path)
-        async with _opened(config, run, ORDER) as world:
+        async with _opened(config, run, order(config)) as world:
             config.export.split.check(world.places)
-            await _run_stages(run, world, ORDER, progress)
-            return export_run(run, world, progress or NullProgress())
+            choice = await _run_rounds(run, world, progress)
+            return export_run(run, world, progress or NullProgress(), choice)
+
+
+async def _run_rounds(run: RunDirectory, world: World, progress: Progress | None) -> Choice:
+    """Run the line once, or, where a number of rows is asked for, until they are there.
+
+    Raises:
+        RunError: The budget is spent and something is still missing.
+    """
+    choice, rounds = Choice(run, world), load_rounds(run, world.config)
+    while True:
+        if choice.quotas:
+            save_rounds(run, rounds)
+        await _run_stages(run, world, order(world.config), progress, rounds)
+        if choice.quotas is None:
+            return choice
+        choice.catch_up()
+        if not choice.quotas.missing():
+            return choice
+        try:
+            rounds = (*rounds, next_round(run, world.config, rounds, choice))
+        except RunError:
+            run.write_json("summary.json", _tallied(run, world).model_dump(mode="json"))
+            raise
 
 
 async def import_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -93,8 +138,9 @@ async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None 
         RunError: The run cannot go on; what was committed stays.
     """
     with run.lock():
-        async with _opened(load_config(run.config_path), run, (name,)) as world:
-            await _run_stages(run, world, (name,), progress)
+        config = load_config(run.config_path)
+        async with _opened(config, run, (name,)) as world:
+            await _run_stages(run, world, (name,), progress, load_rounds(run, config))
     return _tallied(run, world)
 
 
@@ -136,14 +182,18 @@ def roles_of(stages: Sequence[str]) -> list[Role]:
     return [role for role in ROLES if FIRST_OF_ROLE[role] in found]
 
 
-async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None) -> None:
+async def _run_stages(
+    run: RunDirectory, world: World, names: Sequence[str], progress: Progress | None, rounds: Sequence[Round] = ()
+) -> None:
     made = make_stages(world)
     try:
         for name in names:
             inputs: Iterable[tuple[str, Any]] | None = None
             if name == "sample":
                 await world.prepare_graph()
-                inputs = ChainPlan(world)
+                inputs = ChainPlan(world, rounds)
+            elif name == "vary":
+                inputs = VaryPlan(world, rounds)
             elif name == "verify":
                 inputs = PlayedTasks(run)
             await run_stage(made[name], run, inputs, world.config.engine.concurrency, progress)
@@ -151,13 +201,18 @@ async def _run_stages(run: RunDirectory, world: World, names: Sequence[str], pro
         world.code_checks.close()
 
 
-def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
+def export_run(run: RunDirectory, world: World, progress: Progress, choice: Choice | None = None) -> Summary:
     """Write dataset, card, report and summary from what the run holds, in one pass over the records.
+
+    Args:
+        choice: What goes into the dataset, from a caller that has it.
 
     Raises:
         RunError: The disk is full or broken, or no trajectory was accepted.
     """
     config, start = world.config, time.monotonic()
+    choice = choice or Choice(run, world)
+    _choose(run, choice)
     settings = config.export
     settings.split.check(world.places)
     specs = {name: place.spec for name, place in sorted(world.places.items())}
@@ -169,7 +224,7 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
     )
     with storage_boundary(target, run.path), matrix:
         with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
-            for task, trajectory, verdict in judged(run):
+            for task, trajectory, verdict in choice.judged():
                 if verdict.accepted:
                     matrix.add(task, trajectory, verdict, world.place(trajectory.environment).spec)
                 tally.add(trajectory, verdict)
@@ -177,13 +232,27 @@ def export_run(run: RunDirectory, world: World, progress: Progress) -> Summary:
                 bar.advance(dropped=not verdict.accepted)
         dataset = matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
-        summary = tally.summary(time.monotonic() - start)
+        summary = tally.summary(time.monotonic() - start, choice)
         report.write(summary, run.file("report.html"))
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
             raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
-        _describe(dataset, config, summary, list(specs.values()), report.statistics)
+        _describe(dataset, config, summary, list(specs.values()), report.statistics, choice.card())
     return summary
+
+
+def _choose(run: RunDirectory, choice: Choice) -> None:
+    """Decide what goes into the dataset, and keep what does not with its reason.
+
+    Raises:
+        RunError: Rows that were asked for are missing.
+    """
+    if not choice.active:
+        return
+    choice.catch_up()
+    if choice.quotas and choice.quotas.missing():
+        raise RunError(f"not all rows that were asked for are there yet: go on with `trajsmith resume {run.path}`")
+    run.write_text(SELECTION, "".join(f"{canonical_json(row).decode()}\n" for row in choice.rows()))
 
 
 def _describe(
@@ -192,17 +261,17 @@ def _describe(
     summary: Summary,
     specs: Sequence[EnvironmentSpec],
     statistics: Statistics,
+    chosen: str,
 ) -> None:
-    """Put card, pictures and configuration beside the data."""
+    """Put card, pictures and configuration beside the data; `chosen` is what the card says of the choice."""
     plots = build_plots(summary, statistics, tool_coverage(summary, specs, statistics))
     for name, picture in plots.items():
         dataset.attach(name, picture)
     shared = config.model_copy(update={"run": Path("runs") / config.run.name})
     dataset.attach("config.yaml", dump_settings(shared))
     splits, license = dataset.splits, config.export.license
-    dataset.attach(
-        "README.md", build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
-    )
+    card = build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
+    dataset.attach("README.md", card + chosen)
 
 
 def main_reason(summary: Summary) -> str:
@@ -230,6 +299,7 @@ class Tally:
         }
         self.accepted = self.turns = self.calls = 0
         self.judge: Counter[str] = Counter()
+        self.content = ""
 
     def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
         if verdict.judge is not None:
@@ -238,6 +308,7 @@ class Tally:
             self.rejected.update(verdict.reasons)
             return
         self.accepted += 1
+        self.content = content_hash([self.content, trajectory.id, verdict.id], 16)
         self.environments[trajectory.environment] += 1
         self.turns += len(trajectory.turns)
         for event in trajectory.events:
@@ -254,15 +325,20 @@ class Tally:
         self.judge["compared"] += not opinion.decisive
         self.judge["agreed"] += not opinion.decisive and opinion.outcome == verdict.outcome
 
-    def summary(self, export_seconds: float | None = None) -> Summary:
+    def summary(self, export_seconds: float | None = None, choice: Choice | None = None) -> Summary:
         """What was counted; with a line for the export only where there was one."""
         imported = bool(imported_files(self.run))
         files = IMPORT_FILES if imported else FILES
         funnel = {
-            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0 for name, file in files.items()
+            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0
+            for name, file in files.items()
+            if file != VARIED or self.config.vary.on
         }
         funnel |= {"accepted": self.accepted, "exported": self.exported}
-        stages = [stage_summary(self.run, name) for name in ((*IMPORT_ORDER, "verify") if imported else ORDER)]
+        names = (*IMPORT_ORDER, "verify") if imported else order(self.config)
+        stages = [stage_summary(self.run, name) for name in names]
+        if choice is not None and choice.active:
+            stages.append(choice.stage())
         if export_seconds is not None:
             stages.append(
                 StageSummary(
@@ -292,6 +368,7 @@ class Tally:
             tokens_per_accepted=round(usage.tokens / self.accepted, 1) if self.accepted else 0.0,
             cost_per_accepted=round(usage.cost / self.accepted, 6) if self.accepted else 0.0,
             judge=JudgeSummary(**self.judge),
+            content=self.content,
             wall_seconds=round(sum(stage.seconds for stage in stages), 3),
         )
 

@@ -17,7 +17,8 @@ from trajsmith.config import load_config
 from trajsmith.joined import Played
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
-from trajsmith.stages import GROUNDED, PROMPTS, TASKS, Cast
+from trajsmith.stages import GROUNDED, PROMPTS, Cast
+from trajsmith.varying import TASKS, written_tasks
 from trajsmith.world import World
 
 Kind = TypeVar("Kind", bound=Record)
@@ -121,7 +122,7 @@ async def _work(cast: Cast, run: RunDirectory, purpose: Purpose, name: str) -> N
             await cast.verify(*_played(run, name))
         else:
             trajectory = next((pair for key, pair in Played(run) if key == name), None) if name[:4] == "traj" else None
-            task = trajectory[0] if trajectory else _find(run, TASKS, Task, name)
+            task = trajectory[0] if trajectory else _find(run, written_tasks(run).name, Task, name)
             await cast.play(task, trajectory[1].candidate if trajectory else 0)
     except (ModelFault, Dropped):
         return  # the requests so far are what is wanted

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from environments.staged import staged
 from trajectory import EnvironmentFault, InputError, Task, Trajectory
 from trajsmith.config import load_config
 from trajsmith.joined import Played
@@ -57,7 +58,7 @@ def _differs(run: RunDirectory, name: str, place: Place) -> bool:
 async def _one(world: World, task: Task, trajectory: Trajectory, report: ReplayReport) -> None:
     async with world.place(trajectory.environment).session() as session:
         try:
-            found = await replay(trajectory, world.state(task.initial_state), session)
+            found = await replay(trajectory, world.state(task.initial_state), staged(session, task))
         except EnvironmentFault as fault:
             report.undecided.append((trajectory.id, str(fault)))
             return

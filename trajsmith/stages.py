@@ -1,27 +1,31 @@
 """The stages of the line as the engine runs them: each reads one record and gives records, or drops with a reason."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from chatmodel import SCRIPTED, ChatModel, Role
 from chatmodel.prompts import Prompts, PromptSpec
 from chatmodel.surface import clock_of
+from environments.staged import staged
 from querygen import PERSONA, REFINE, WRITE, Author, Earlier, Gates
-from toolgraph import sample_across, sample_chains
+from querygen.vary import derive
+from toolgraph import Sampler, sample_across, sample_chains
 from toolgraph.refine import EDGES, PARAMETERS
-from trajectory import Chain, GroundedChain, InputError, JsonObject, Task, Trajectory, Verdict
+from trajectory import Chain, GroundedChain, InputError, JsonObject, Task, Trajectory, Verdict, derive_seed
 from trajsmith.config import RunConfig
 from trajsmith.engine import Stage
 from trajsmith.journal import read_records
+from trajsmith.rounds import Round, first_round
+from trajsmith.varying import TASKS, VARIED, VaryInput, tasks_file
 from trajsmith.world import Place, World
-from usersim import AGENT, USER, AgentRole, Dialogue, ModelAgent, ModelUser, ScriptedAgent, ScriptedUser, UserRole
+from usersim import AGENT, USER, AgentRole, Dialogue, ModelAgent, ModelUser, UserRole, scripted_agent, scripted_user
 from verify import JUDGE, Judge, select_best, verify_trajectory
 from verify.outside.playing import IMPORTED, verify_outside
 
-CHAINS, GROUNDED, TASKS = "chains.jsonl", "grounded.jsonl", "tasks.jsonl"
+CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
 TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
-ORDER = ("sample", "ground", "write", "play", "verify")
+ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 """Names of the stages, in the order of the line."""
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "refine": (EDGES,),
@@ -34,24 +38,38 @@ PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
 """The prompts of each role."""
 
 
+def order(config: RunConfig) -> tuple[str, ...]:
+    """The stages of a run: `vary` only where variants are made."""
+    return tuple(name for name in ORDER if name != "vary" or config.vary.on)
+
+
 class ChainPlan:
     """The inputs of `sample`: all chains of the run, drawn anew on every pass, with a known length."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, rounds: Sequence[Round] = ()) -> None:
+        """`rounds` are those of a run that tops up; a run without has one."""
         self.world = world
+        self.rounds = rounds or (first_round(world.config),)
 
     def __len__(self) -> int:
-        return self.world.config.sample.count
+        return sum(each.chains for each in self.rounds)
 
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
+        samplers = self.world.samplers() if self.world.config.sample.servers == 1 else {}
+        for number, each in enumerate(self.rounds):
+            for chain in self._drawn(number, each, samplers):
+                yield chain.id, chain
+
+    def _drawn(self, number: int, round_: Round, samplers: Mapping[str, Sampler]) -> Iterable[Chain]:
+        """The chains of one round; across servers they come from all environments."""
         world = self.world
-        settings, seed = world.config.sample, world.config.seed
+        seed = derive_seed(world.config.seed, "round", number) if number else world.config.seed
+        settings = world.config.sample.model_copy(update={"count": round_.chains})
         states = {name: list(place.states) for name, place in world.places.items()}
         if settings.servers == 1:
-            chains = sample_chains(world.samplers(), states, settings, seed)
-        else:
-            chains = map(world.joined, sample_across(world.graph, settings, seed, states))
-        return ((chain.id, chain) for chain in chains)
+            some = {name: samplers[name] for name in round_.environments or samplers}
+            return sample_chains(some, states, settings, seed)
+        return map(world.joined, sample_across(world.graph, settings, seed, states))
 
 
 def check_cast(config: RunConfig) -> None:
@@ -119,19 +137,20 @@ class Cast:
         """One play of a task."""
         place, state = self.world.place(task.environments[0]), self.world.state(task.initial_state)
         agent, user = self._agent(task, place, candidate), self._user(task, place, state, candidate)
-        async with place.session() as session:
+        async with place.session() as opened:
+            session = staged(opened, task)
             settings, prompts = self.config.play, self.world.prompts
             dialogue = Dialogue(place.spec, task, state, session, agent, user, settings, candidate, prompts)
             return await dialogue.play()
 
     def _agent(self, task: Task, place: Place, candidate: int) -> AgentRole:
         if self.agent is None:
-            return ScriptedAgent(task, place.wording, candidate, listens=self.user is not None)
+            return scripted_agent(task, place.wording, candidate, listens=self.user is not None)
         return ModelAgent(self.agent, place.spec, task, self.config.play, candidate)
 
     def _user(self, task: Task, place: Place, state: JsonObject, candidate: int) -> UserRole:
         if self.user is None:
-            return ScriptedUser(task, place.wording, candidate, clock_of(state))
+            return scripted_user(task, place.wording, candidate, clock_of(state))
         return ModelUser(self.user, place.spec, place.wording, task, state, candidate, self.world.prompts)
 
     async def verify(self, task: Task, trajectory: Trajectory) -> Verdict:
@@ -162,6 +181,16 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
     async def write(grounded: GroundedChain) -> tuple[Task]:
         return (await cast.write(grounded),)
 
+    async def vary(wanted: VaryInput) -> tuple[Task]:
+        task, name = wanted
+        if name is None:
+            return (task,)
+        async with world.place(task.environments[0]).session() as session:
+            varied = await derive(name, world.case(task, name, session))
+        if varied.state is not None:
+            world.run.put_state(varied.state)
+        return (varied.task,)
+
     async def play(task: Task) -> tuple[Trajectory, ...]:
         return tuple([await cast.play(task, candidate) for candidate in range(world.config.play.candidates)])
 
@@ -174,6 +203,7 @@ def make_stages(world: World) -> dict[str, Stage[Any, Any]]:
         "sample": Stage("sample", sample, CHAINS, Chain, title="sample chains"),
         "ground": Stage("ground", ground, GROUNDED, GroundedChain, CHAINS, Chain, "ground by execution"),
         "write": Stage("write", write, TASKS, Task, GROUNDED, GroundedChain, "write tasks"),
-        "play": Stage("play", play, TRAJECTORIES, Trajectory, TASKS, Task, "play dialogues"),
+        "vary": Stage("vary", vary, VARIED, Task, title="derive variants"),
+        "play": Stage("play", play, TRAJECTORIES, Trajectory, tasks_file(world), Task, "play dialogues"),
         "verify": Stage("verify", verify, VERDICTS, Verdict, title="verify by replay"),
     }

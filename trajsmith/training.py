@@ -15,7 +15,7 @@ from trajectory import Frozen, InputError, Task
 from trajsmith.config import load_config
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
-from trajsmith.stages import TASKS
+from trajsmith.varying import written_tasks
 from trajsmith.world import World
 
 
@@ -46,10 +46,11 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
     Raises:
         InputError: The run has no tasks.
     """
-    if not run.file(TASKS).is_file():
+    path = written_tasks(run)
+    if not path.is_file():
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith resume {run.path}`")
     settings, seen = load_config(run.config_path).export.split, dict[str, int]()
-    for task in read_records(run.file(TASKS), Task):
+    for task in read_records(path, Task):
         name = task.environments[0]
         if split in ("all", settings.of(task)) and (limit is None or seen.get(name, 0) < limit):
             seen[name] = seen.get(name, 0) + 1

@@ -13,11 +13,12 @@ from environments.sources import open_source
 from environments.together import PLUS, JoinedSource, Part, joined_name
 from grounding import Givers, Grounder
 from querygen import TaskWriter
+from querygen.vary import Case
 from toolgraph import GraphIndex, Link, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
 from toolgraph.evidence import Evidence, execute_all, schema_scores, with_evidence
 from toolgraph.refine import classify_parameters, refine_edges
-from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, content_hash
+from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, Task, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
 from verify import CodeChecks
@@ -194,6 +195,13 @@ class World:
     def writer(self, environment: str) -> TaskWriter:
         place = self.place(environment)
         return TaskWriter(place.spec, place.wording, self.config.write)
+
+    def case(self, task: Task, variant: str, session: Session) -> Case:
+        """What a variant of a task is made from."""
+        place, config = self.place(task.environments[0]), self.config
+        state = self.state(task.initial_state)
+        entities, audit = config.vary.entities, config.write.audit
+        return Case(task, state, session, place.spec, place.wording, variant, entities, audit)
 
 
 def _keep(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:

@@ -6,6 +6,7 @@ from usersim.model_user import USER, ModelUser
 from usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
 from usersim.scripted_agent import ScriptedAgent
 from usersim.scripted_user import ScriptedUser
+from usersim.twisted import scripted_agent, scripted_user
 
 __all__ = [
     "AGENT",
@@ -21,5 +22,7 @@ __all__ = [
     "UserAct",
     "UserCall",
     "UserRole",
+    "scripted_agent",
+    "scripted_user",
     "system_prompt",
 ]

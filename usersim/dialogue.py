@@ -6,6 +6,7 @@ from pydantic import Field, PositiveInt
 
 from chatmodel.prompts import Prompts, PromptSpec, own_prompts
 from environments import Session, ToolResult, diff
+from environments.staged import open_turn
 from trajectory import (
     CallEvent,
     EnvironmentFault,
@@ -109,6 +110,7 @@ class Dialogue:
             initial = self.before
             for turn in range(len(self.task.turns)):
                 self.start = len(self.messages)
+                open_turn(self.session, turn)
                 self.messages.append(Message(role="user", content=await self.user.open(turn)))
                 stop = await self._turn()
                 self._close_turn()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from chatmodel.model import ChatModel, ChatReply, ChatRequest
 from environments import ToolResult
-from trajectory import EnvironmentSpec, FunctionCall, Message, Task, ToolCall, derive_seed
+from trajectory import EnvironmentSpec, FunctionCall, JsonObject, Message, Task, ToolCall, derive_seed
 from usersim.calls import TWO_LEVEL
 from usersim.dialogue import PlaySettings
 from usersim.roles import AgentAct
@@ -27,11 +27,12 @@ class ModelAgent:
         self.temperature = warm[candidate % len(warm)] if warm else None
         shown = TWO_LEVEL if settings.tools == "two_level" else [spec.tool(name) for name in task.exposed_tools]
         self.tools = tuple(tool.as_function() for tool in shown)
+        self.arrives = _arriving(task, spec) if settings.tools == "native" else None
 
     async def act(self, messages: list[Message]) -> AgentAct:
         request = ChatRequest(
             messages=tuple(without_old_reasoning(messages)),
-            tools=self.tools,
+            tools=self._tools(messages),
             temperature=self.temperature,
             seed=self.seed,
             purpose="agent",
@@ -40,8 +41,22 @@ class ModelAgent:
         reply = await self.model.complete(request)
         return AgentAct(_with_malformed(reply), hinted=False, malformed=reply.malformed)
 
+    def _tools(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
+        """The tools that can be called now: one that a message of the user brought is there from then on."""
+        if self.arrives is None or not any(m.role == "user" and m.content == self.arrives[0] for m in messages):
+            return self.tools
+        return (*self.tools, self.arrives[1])
+
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         """Nothing: a model reads the messages."""
+
+
+def _arriving(task: Task, spec: EnvironmentSpec) -> tuple[str, JsonObject] | None:
+    """The request that brings a hidden tool, and that tool."""
+    twist = task.twist
+    if twist is None or twist.arrives is None:
+        return None
+    return task.turns[twist.arrives].query, spec.tool(twist.tool).as_function()
 
 
 def without_old_reasoning(messages: Sequence[Message]) -> list[Message]:

@@ -9,6 +9,7 @@ from environments import ToolResult
 from trajectory import EnvironmentSpec, JsonObject, Known, Message, ModelFault, Task, derive_seed
 from usersim.dialogue import clock_text
 from usersim.roles import AgentAct, UserAct, UserCall
+from usersim.twisted import direction
 
 STOP = "###STOP###"
 
@@ -24,6 +25,7 @@ USER = PromptSpec(
         "wishes": ["Find the parcel"],
         "facts": [{"label": "email", "said": "a@b.org"}],
         "tools": True,
+        "direction": "You are in a hurry.",
         "stop": STOP,
     },
 )
@@ -51,6 +53,8 @@ class ModelUser:
         prompt = prompts.get(USER)
         self.prompts = {prompt.name: prompt.version}
         known: dict[str, Known] = {entry.key: entry for turn in task.turns for entry in turn.known}
+        if task.twist is not None and task.twist.ignorant:
+            known = {key: entry for key, entry in known.items() if key not in task.twist.keys}
         self.briefing = prompt.messages(
             description=spec.description,
             name=task.persona.name,
@@ -61,6 +65,7 @@ class ModelUser:
             wishes=[turn.intent for turn in task.turns],
             facts=[{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()],
             tools=bool(self.tools),
+            direction=direction(task, wording),
             stop=STOP,
         )
         self.device: dict[int, list[Message]] = {}

@@ -265,7 +265,10 @@ class ScriptedAgent:
             if not isinstance(source, FromOutput) or self._stale(source.call):
                 continue
             if any(selector.how != "only" for selector in source.selectors):
-                row = self._row(source)
+                try:
+                    row = self._row(source)
+                except Unresolved:
+                    return ""  # the call will say so
                 text = (
                     pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
                 )

@@ -1,6 +1,7 @@
 """A user who says only what the task lets them know, and only when asked."""
 
 import random
+import re
 from collections.abc import Sequence
 from datetime import date
 
@@ -33,7 +34,10 @@ SHRUGS = (
     "Sorry, I don't have that. Can you look it up?",
 )
 WAITING = ("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK.")
-LEAD = ("", "", "", "Sure.", "Of course.", "Right.", "Oh, sorry.")
+LEAD = ("", "", "", "Oh, sorry.", "Oh, right.")
+WILLING = ("", "", "Sure.", "Of course.", "Right.")
+"""Said only to somebody who asked whether one could."""
+_COULD_YOU = re.compile(r"\b(could|can|would|will) you\b|\bplease\b", re.IGNORECASE)
 PATIENCE = 2
 """Messages of a turn to which there is no answer before the user gives up waiting."""
 SWITCHES = ("One moment.", "Hold on.", "Just a second.", "OK, wait.", "")
@@ -71,7 +75,8 @@ class ScriptedUser:
         if act.wants_user_call:
             return self._use_device()
         if act.asks:
-            return self._answer([self.known[key] for key in act.asks if key in self.known])
+            asked_to = _COULD_YOU.search(act.message.content) is not None
+            return self._answer([self.known[key] for key in act.asks if key in self.known], asked_to)
         if act.confirms:
             return UserAct(self.rng.choice(YES))
         return UserAct(done=True)
@@ -85,9 +90,9 @@ class ScriptedUser:
         mine = [call for call in self.task.turns[self.turn].gold_calls if call.actor == "user"]
         return mine[self.calls_made :]
 
-    def _answer(self, entries: Sequence[Known]) -> UserAct:
+    def _answer(self, entries: Sequence[Known], asked_to: bool) -> UserAct:
         sentences = [self._tell(entry) for entry in entries]
-        text = " ".join([self.rng.choice(LEAD), *sentences]).strip()
+        text = " ".join([self.rng.choice(WILLING if asked_to else LEAD), *sentences]).strip()
         return UserAct(drop_near_years(text, self.now))
 
     def _read(self, text: str, messages: list[Message]) -> UserAct:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pydantic import Field, NonNegativeInt
 
 from grounding import leaves
-from trajectory import AnswerCheck, Audit, Check, CodeCheck, EnvironmentSpec, FromOutput, Frozen, Turn
+from trajectory import AnswerCheck, Audit, Check, CodeCheck, EnvironmentSpec, FromOutput, Frozen, Turn, Twist
 from verify.equivalents import Equivalents
 from verify.jury import Jury, Key, Says
 from verify.mutants import Mutant, Mutator, took_back
 from verify.rerun import Equivalent, Ran
 from verify.told import told
 
+IDLE = "doing nothing passes all checks"
+"""Weakness of a task in which nothing has to be done."""
 SHOWN = 5
 """Runs that went wrong which are kept by name."""
 TRIES = 4
@@ -53,6 +55,14 @@ class Tested:
     checks: list[tuple[Check, ...]]
     masked: dict[int, tuple[str, ...]]
     weakness: str | None = None
+
+    def fault(self, twist: Twist | None) -> str | None:
+        """Why a task with these checks is of no use, or None.
+
+        Where nothing may be changed, doing nothing is right as far as the state tells; `verify.conduct` asks for more.
+        """
+        judged_otherwise = twist is not None and twist.act != "plain" and self.weakness == IDLE
+        return None if judged_otherwise else self.weakness
 
     def put_into(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """The turns with these checks, and with the masks in their gold calls."""
@@ -135,7 +145,7 @@ class _Auditor:
 
     def _weakness(self, audit: Audit, good: set[Key]) -> str | None:
         if not self.idle & good:
-            return "doing nothing passes all checks"
+            return IDLE
         if audit.refused:
             return f"an equivalent run fails ({audit.refused[0]})"
         made, caught = sum(audit.made.values()), sum(audit.caught.values())

@@ -11,6 +11,7 @@ from typing import Any
 
 from chatmodel.surface import mentions
 from environments import Session
+from environments.staged import open_turn
 from trajectory import CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
 from verify.form import leaves_of
 from verify.messages import arranged, call_id, result_of, without_calls
@@ -73,7 +74,8 @@ async def _comes_to_the_same(
     try:
         await session.reset(state)
         made = 0
-        for span in trajectory.turns:
+        for number, span in enumerate(trajectory.turns):
+            open_turn(session, number)
             while made < len(trajectory.events) and trajectory.events[made].message < span.stop:
                 event = trajectory.events[made]
                 if made not in gone and not await _same_result(event, session):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from chatmodel import Wording
 from chatmodel.surface import clock_of
 from environments import Session
+from environments.staged import open_turn, staged
 from trajectory import (
     CallEvent,
     CheckOutcome,
@@ -21,6 +22,7 @@ from trajectory.verdict import Outcome
 from verify.blame import blame, script_faults, turn_outcome
 from verify.checks import Called
 from verify.code_checks import CodeChecks, run_checks
+from verify.conduct import CONDUCT, conduct
 from verify.fidelity import USER, user_faults
 from verify.form import Form, masked_form
 from verify.matching import matched_calls, trajectory_match
@@ -61,6 +63,7 @@ async def replay(trajectory: Trajectory, state: JsonObject, session: Session) ->
     done = 0
     texts = [message.content for message in trajectory.messages if message.role == "tool"]
     for number, span in enumerate(trajectory.turns):
+        open_turn(session, number)
         upto = sum(event.message < span.stop for event in trajectory.events)
         for event in trajectory.events[done:upto]:
             await _repeat(event, session, found, texts.pop(0) if event.actor == "assistant" and texts else None)
@@ -117,7 +120,7 @@ async def verify_trajectory(
         code: Where written check functions run; without it they could not tell.
         wording: How people say the values of the environment; without it the user's words are not examined.
     """
-    settings = settings or VerifySettings()
+    settings, session = settings or VerifySettings(), staged(session, task)
     if trajectory.stop_reason == "model_fault":
         return _broken(task, trajectory, None, (f"model_fault:{trajectory.fault}",), settings, "undecided")
     if trajectory.stop_reason == "environment_fault":
@@ -160,6 +163,8 @@ async def _judge_turn(
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
     outcomes = await run_checks(turn.checks, form, (again.initial, state), "\n".join(said), calls, code)
+    if task.twist is not None and task.twist.turn == number:
+        outcomes += conduct(task.twist, task.variant, trajectory)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _Judged(outcomes, match, form)
 
@@ -211,10 +216,15 @@ def _reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match
     reasons = []
     if trajectory.stop_reason != "user_stop":
         reasons.append(f"stopped: {trajectory.stop_reason}")
-    reasons += sorted({f"check failed: {outcome.kind}" for outcome in failed})
+    reasons += sorted({f"check failed: {_said(outcome)}" for outcome in failed})
     if not state_match:
         reasons.append("the final state is not the gold state")
     return tuple(reasons)
+
+
+def _said(outcome: CheckOutcome) -> str:
+    """The kind of a check; of what an agent must do about a twist, there is only one of each."""
+    return f"{outcome.kind}: {outcome.says}" if outcome.kind == CONDUCT else outcome.kind
 
 
 def _broken(

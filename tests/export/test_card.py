@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import yaml
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
@@ -71,3 +73,16 @@ def test_bins_leave_nothing_out():
     assert sum(count for _, count in values.bins(5)) == 5
     assert len(values.bins(5)) <= 5
     assert (values.quantile(0.5), values.quantile(1.0), values.mean) == (2, 41, 17.0)
+
+
+def test_rows_of_one_run_are_not_given_for_those_of_another(tmp_path: Path) -> None:
+    """`datasets` keeps what it has read under a hash of the card, whatever the folder."""
+    from datasets import load_dataset
+
+    for number in (1, 2):
+        folder = tmp_path / str(number) / "dataset"
+        (folder / "data").mkdir(parents=True)
+        (folder / "README.md").write_text(build_card(make_summary(content=str(number)), SPECS, gathered()))
+        (folder / "data" / "train-00000-of-00001.jsonl").write_text(f'{{"number": {number}}}\n')
+    loaded = [load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache")) for name in "12"]
+    assert [list(found["train"]["number"]) for found in loaded] == [[1], [2]]

@@ -176,3 +176,12 @@ def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
     assert read.is_directed() and not read.is_multigraph()
     some = graph.edges[0]
     assert read.edges[some.source, some.target]["score"] == some.score
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    path.write_bytes(b"before")
+    with pytest.raises(OSError, match="disk full"), storage.whole_file(path) as file:
+        file.write(b"half")
+        raise OSError("disk full")
+    assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"graph.json": b"before"}

@@ -1,5 +1,6 @@
 """What holds in all initial states and must hold after every call as well."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -31,21 +32,21 @@ class Fact(Frozen):
     """False if a few initial states may keep a fact of this kind by chance; then it counts only if many do."""
 
     @classmethod
+    @abstractmethod
     def mine(cls, data: Data) -> Iterable[Self]:
         """All facts of this kind that hold in every initial state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def touched(self, changes: Sequence[Change]) -> bool:
         """True if one of these changes could break it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def broken(self, before: View, after: View, changes: Sequence[Change]) -> Broken | None:
         """The first row that keeps it before a call and breaks it afterwards."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self) -> str:
         """The fact in plain words."""
-        raise NotImplementedError
 
 
 def row_name(relation: str, key: Key) -> str:

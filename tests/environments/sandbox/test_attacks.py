@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from attacks.catalog import HOST_CATEGORIES, Attack, all_attacks, host_attacks
-from attacks.clients import OTHER_USER, environment, python_of, run_script
+from attacks.clients import OTHER_USER, as_user, environment, python_of, run_script
 
 from environments.sandbox.probe import probe
 
@@ -48,10 +48,10 @@ class Campaign:
 
     def start(self) -> subprocess.Popen[str]:
         order = [str(python_of(self.user)), "-m", "attacks.campaign", self.mode, self.without, *self.names]
-        as_other = {"user": self.user, "group": self.user, "extra_groups": []} if self.ordinary else {}
         return subprocess.Popen(
-            order, env=environment(), cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **as_other
-        )  # type: ignore[call-overload]
+            order, env=environment(), cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            **as_user(self.user),
+        )  # fmt: skip
 
     def finish(self, process: subprocess.Popen[str]) -> None:
         out, err = process.communicate(timeout=800)

@@ -314,13 +314,13 @@ async def _run(mode: str, without: list[str], names: list[str], world: World) ->
     campaign = Campaign(mode, without, world)
     await campaign.run(attacks)
     campaign.bystander.close()
-    for _ in range(100):
+    expected = len(pool._zygotes) * (2 if "namespaces" in campaign.layers else 1)
+    for _ in range(100):  # plays die with their worker, which takes the kernel a moment
         left = [pid for pid in offspring(os.getpid()) if _state(pid) != "Z"]
-        if len(left) <= len(pool._zygotes) * 2:
+        if len(left) <= expected:
             break
         await asyncio.sleep(0.05)
-    left_over = len(left) - len(pool._zygotes) * (2 if "namespaces" in campaign.layers else 1)
-    _say({"id": "end", "where": "end", "said": "", "found": ["processes are left"] * (left_over > 0)})
+    _say({"id": "end", "where": "end", "said": "", "found": ["processes are left"] * (len(left) > expected)})
 
 
 def _say(result: dict[str, Any]) -> None:

@@ -34,8 +34,13 @@ def environment() -> dict[str, str]:
 
 
 def as_user(user: int | None) -> dict[str, Any]:
-    """Arguments of `Popen` to start a process as another user."""
-    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    """Arguments of `Popen` to start a process that is attacked, as another user where one is given.
+
+    It leads a process group: some attacks signal their group, and must reach neither the tests nor other processes that
+    are attacked at the same time.
+    """
+    other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    return other | {"process_group": 0}
 
 
 @cache

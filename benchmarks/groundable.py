@@ -1,8 +1,8 @@
 """Which tools grounding can call, and which a random filler can: per environment and in total, no model.
 
-    .venv/bin/python benchmarks/grounding.py --envfactory ../EnvFactory
-    .venv/bin/python benchmarks/grounding.py --library --awm DIRECTORY --openapi petstore.yaml box.json
-    .venv/bin/python benchmarks/grounding.py --envfactory ../EnvFactory --only Canvas --reasons
+    .venv/bin/python benchmarks/groundable.py --envfactory ../EnvFactory
+    .venv/bin/python benchmarks/groundable.py --library --awm DIRECTORY --openapi petstore.yaml box.json
+    .venv/bin/python benchmarks/groundable.py --envfactory ../EnvFactory --only Canvas --reasons
 
 A tool counts if one call of it gave a result that is neither a refusal nor empty. The filler is that of the other
 scripts here: values from the state and from earlier results by name, every tool in turn, from every state. Grounding
@@ -13,14 +13,11 @@ what can succeed at all: tools that either of the two has called, or the filler 
 import argparse
 import asyncio
 import random
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-sys.path.sort(key=lambda entry: entry == str(Path(__file__).parent))  # this file is not the package of its name
 
 from _published import Pool, fill
 from rich.console import Console

@@ -1,7 +1,7 @@
 """The tool graph's figures: edges, parameter kinds, build time; side by side with a plain cosine in the same run.
 
-    python benchmarks/toolgraph.py                      # tables; --curves FILE.svg draws precision and recall
-    python benchmarks/toolgraph.py --embedding MODEL    # the cosine of that model, and ours with it beside the words
+    python benchmarks/edges.py                      # tables; --curves FILE.svg draws precision and recall
+    python benchmarks/edges.py --embedding MODEL    # the cosine of that model, and ours with it beside the words
 
 Edges count as `graph edges` prints them with weight 2 or 3, by `score_edges.py`; kinds by `score_params.py` from what
 `graph params` prints. "left out" is the honest column: a model and a threshold that never saw the set. "shipped" is the

@@ -1,0 +1,107 @@
+"""More rows for the lists that an agent reads: like those that are there, of the same owners, under other ids.
+
+A state may hold thousands of rows that no call ever returns. What makes a context long is what the calls return.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmodel.surface import as_moment
+from trajectory import JsonObject, JsonValue
+
+_DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
+
+
+def fresh(key: str, number: str) -> str:
+    """A key of the same look: W1001 becomes W90000011001, W90000021001, ..."""
+    found = _DIGITS.match(key)
+    return f"{found[1]}{number}{found[2]}" if found else f"{key}-{number}"
+
+
+def is_table(rows: JsonValue) -> bool:
+    """True for objects by their ids, more than one."""
+    return isinstance(rows, dict) and len(rows) > 1 and all(isinstance(row, dict) for row in rows.values())
+
+
+def listed(state: JsonObject, results: Sequence[JsonValue]) -> dict[str, list[str]]:
+    """Table to the ids of its rows that stand in a list of a result, for tables that lists are made of."""
+    tables = {name: rows for name, rows in state.items() if is_table(rows)}
+    found: dict[str, list[str]] = {}
+    for rows in (rows for result in results for rows in _lists(result)):
+        hits = Counter(
+            (name, field)
+            for row in rows
+            for field, value in row.items()
+            for name in tables
+            if isinstance(value, str) and value in tables[name]
+        )
+        for (name, field), number in hits.most_common(1):
+            ids = list(dict.fromkeys(str(row[field]) for row in rows))
+            if number == len(rows) == len(ids):
+                found[name] = list(dict.fromkeys([*found.get(name, ()), *ids]))
+    return found
+
+
+def _lists(result: JsonValue) -> Iterator[list[JsonObject]]:
+    """Lists of at least two objects in a result."""
+    if isinstance(result, dict):
+        for value in result.values():
+            yield from _lists(value)
+    elif isinstance(result, list):
+        rows = [row for row in result if isinstance(row, dict)]
+        if len(rows) == len(result) > 1:
+            yield rows
+
+
+def siblings(table: Mapping[str, JsonObject], like: Sequence[str], count: int, rng: random.Random) -> JsonObject:
+    """New rows by their ids.
+
+    Args:
+        table: The rows that are there.
+        like: Ids of the rows that they take after, in turn: what belongs to whom stays as it is there.
+        count: How many.
+        rng: Where values are drawn.
+    """
+    columns = {name: _column(table, name) for name in dict.fromkeys(name for row in table.values() for name in row)}
+    made: JsonObject = {}
+    for number in range(count):
+        key = like[number % len(like)]
+        new = fresh(key, f"8{number:05d}")
+        row = table[key]
+        made[new] = {name: _drawn(name, value, key, new, columns[name], rng) for name, value in row.items()}
+    return made
+
+
+def _column(table: Mapping[str, JsonObject], name: str) -> list[Any]:
+    """The different values of a column, in order where they have one."""
+    values = list({repr(row[name]): row[name] for row in table.values() if name in row}.values())
+    try:
+        return sorted(values)
+    except TypeError:
+        return values
+
+
+def _drawn(name: str, value: Any, key: str, new: str, column: Sequence[Any], rng: random.Random) -> Any:
+    """A value for a column: of the other rows, never the largest or smallest, and no text that another row has."""
+    if value == key:
+        return new
+    if isinstance(value, bool) or value is None or isinstance(value, dict | list) or name.endswith("_id"):
+        return value
+    if isinstance(value, int | float) or as_moment(value) is not None:
+        inner = column[1:-1]
+        return rng.choice(inner) if inner and all(type(other) is type(value) for other in inner) else value
+    return _text(value, column, rng) if " " in value.strip() else value
+
+
+def _text(value: str, column: Sequence[Any], rng: random.Random) -> str:
+    """Words of two texts of the column, put together so that no row has it yet; the text itself if none comes out."""
+    others = [other for other in column if isinstance(other, str) and " " in other]
+    for _ in range(8):
+        first, second = rng.choice(others).split(), rng.choice(others).split()
+        text = " ".join([*first[: max(1, len(first) - 1)], *second[-1:]])
+        if text not in column:
+            return text
+    return value

@@ -1,0 +1,72 @@
+"""A request that no tool of the environment serves, between the others: the agent must say so and call nothing.
+
+Proof: none of the words that a tool for it would speak of stands in a name, description or parameter of any tool, or
+in what the environment says of itself.
+"""
+
+from functools import cache
+from importlib import resources
+
+import yaml
+
+from grounding.names import words
+from querygen.vary._case import Case, Varied
+from querygen.vary._words import Piece
+from trajectory import Dropped, EnvironmentSpec, Frozen, Twist
+
+NONE = (
+    "none of the tools that I have here is for that",
+    "I have nothing here that could do it",
+    "that is beyond what I can reach from here",
+    "none of my tools covers it",
+    "I have no way to get at that from here",
+)
+OPENINGS = ("", "One more thing.", "Something else:", "While I have you:", "By the way.")
+
+
+class Errand(Frozen):
+    """One request, and the words that a tool for it would speak of."""
+
+    ask: str
+    about: tuple[str, ...]
+
+
+@cache
+def errands() -> tuple[Errand, ...]:
+    text = resources.files("querygen.vary").joinpath("errands.yaml").read_text(encoding="utf-8")
+    return tuple(Errand.model_validate(entry) for entry in yaml.safe_load(text))
+
+
+def vocabulary(spec: EnvironmentSpec) -> set[str]:
+    """All words of an environment's tools, parameters and description."""
+    texts = [spec.name, spec.description, spec.domain, spec.policy]
+    for tool in spec.tools:
+        texts += [tool.name, tool.description, *tool.parameters]
+        texts += [str(schema.get("description", "")) for schema in tool.parameters.values()]
+    return {word for text in texts for word in words(text)}
+
+
+async def vary(case: Case) -> Varied:
+    """The task with one more turn somewhere after its first.
+
+    Raises:
+        Dropped: The environment speaks of everything that could be asked.
+    """
+    spoken = vocabulary(case.spec)
+    options = [each for each in errands() if not any(set(words(about)) <= spoken for about in each.about)]
+    if not options:
+        raise Dropped("everything_matches")
+    errand = case.rng.choice(options)
+    place = case.rng.randint(1, len(case.spans))
+    base = case.words()
+    pieces = case.unchanged(base, range(len(case.spans)))
+    query = f"{case.rng.choice(OPENINGS)} {errand.ask}".strip()
+    pieces.insert(place, Piece(query, "Something that no tool here is for", (), ()))
+    twist = Twist(
+        base=case.base.id,
+        turn=place,
+        act="decline",
+        because=case.rng.choice(NONE),
+        proof=f"no tool speaks of {', '.join(errand.about)}",
+    )
+    return Varied(await case.finish(pieces, twist))

@@ -1,0 +1,42 @@
+"""The tool that a write needs is not there at first: the agent says so, and does it once the tool has arrived.
+
+The user's next message brings the tool with its schema: a system message in the middle of a conversation is more than
+many chat templates can take. Proof as for `missing_function`.
+"""
+
+from querygen.vary._case import Case, Varied
+from querygen.vary._reach import tempting
+from querygen.vary._words import Piece
+from querygen.vary.missing_function import hide, no_tool
+from trajectory import Twist, canonical_json
+
+ARRIVED = (
+    "There is a new tool for you now: {} Could you do it now?",
+    "I was told that you have just been given another tool: {} Please try again.",
+    "Your tools were extended, you can use this one from now on: {} So please go ahead with what I asked for.",
+)
+
+
+async def vary(case: Case) -> Varied:
+    """The whole task, with one more turn: the request is made again when the tool is there."""
+    turn, tool, proof = await hide(case)
+    words = case.words()
+    pieces = case.unchanged(words, range(turn))
+    entries = words.entries(turn)
+    pieces.append(Piece(words.queries[turn], words.intents[turn], entries, ()))
+    schema = canonical_json(case.tools[tool].as_function()["function"]).decode()
+    query = case.rng.choice(ARRIVED).format(schema)
+    pieces.append(Piece(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])]), True))
+    pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
+    twist = Twist(
+        base=case.base.id,
+        turn=turn,
+        act="decline",
+        tool=tool,
+        hidden=True,
+        arrives=turn + 1,
+        because=no_tool(case, tool),
+        tempting=tempting(case.calls[slice(*case.spans[turn])]),
+        proof=proof,
+    )
+    return Varied(await case.finish(pieces, twist, hidden=tool))

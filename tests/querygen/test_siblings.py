@@ -1,0 +1,32 @@
+import random
+
+from querygen.vary._siblings import fresh, listed, siblings
+
+ORDERS = {
+    "W1": {"order_id": "W1", "customer_id": "C1", "title": "Blue Kettle", "total": 10.0, "placed_at": "2026-01-03"},
+    "W2": {"order_id": "W2", "customer_id": "C1", "title": "Green Lamp", "total": 20.0, "placed_at": "2026-02-03"},
+    "W3": {"order_id": "W3", "customer_id": "C1", "title": "Old Desk", "total": 35.5, "placed_at": "2026-03-03"},
+}
+
+
+def test_only_lists_of_rows_of_a_table_count():
+    state = {"orders": ORDERS, "now": "2026-04-01"}
+    shown = {"result": [{"order_id": "W1", "total": 10.0}, {"order_id": "W3", "total": 35.5}]}
+    assert listed(state, [shown]) == {"orders": ["W1", "W3"]}
+    assert listed(state, [{"result": [{"order_id": "W1"}]}]) == {}, "one row is no list to look through"
+    assert listed(state, [{"result": [{"order_id": "W1"}, {"order_id": "X"}]}]) == {}, "X is no row of the table"
+
+
+def test_siblings_belong_to_the_same_owner_and_stay_within_what_is_there():
+    made = siblings(ORDERS, ["W1", "W2"], 12, random.Random(1))
+    assert len(made) == 12 and not made.keys() & ORDERS.keys()
+    for key, row in made.items():
+        assert row["order_id"] == key and row["customer_id"] == "C1"
+        assert row["total"] == 20.0 and row["placed_at"] == "2026-02-03", "never the largest or smallest"
+        assert row["title"] not in {order["title"] for order in ORDERS.values()}
+    assert made == siblings(ORDERS, ["W1", "W2"], 12, random.Random(1))
+
+
+def test_new_ids_look_like_the_old_ones():
+    assert fresh("W1001", "9000001") == "W90000011001"
+    assert fresh("alpha", "9000001") == "alpha-9000001"

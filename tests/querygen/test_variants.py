@@ -1,0 +1,252 @@
+"""Every variant: the right play is accepted, the play that does not notice is turned down, and labels hold."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chatmodel import load_phrasebook
+from chatmodel.surface import clock_of, mentions
+from chatmodel.wording import Wording
+from environments import NativeSession
+from environments.library import __file__ as library_file
+from environments.library import library_environment
+from environments.staged import staged
+from grounding import Grounder, GroundSettings
+from grounding.names import words
+from querygen import TaskWriter, WriteSettings
+from querygen.vary import Case, VarySettings, chosen, derive, names
+from querygen.vary.forbidden_request import _rule_for
+from querygen.vary.irrelevant_request import errands, vocabulary
+from querygen.vary.long_context import crowded
+from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+from trajectory import Dropped, Message, Task, content_hash
+from usersim import Dialogue, PlaySettings
+from usersim.twisted import NaiveAgent, TwistedAgent, TwistedUser
+from verify import verify_trajectory
+from verify.conduct import DECLINES
+
+ENVIRONMENTS = ("retail", "mobile_care")
+CHAINS = 26
+
+
+@dataclass
+class Shelf:
+    """One environment with its written tasks."""
+
+    cls: type
+    spec: object
+    state: dict
+    wording: Wording
+    tasks: list
+
+    def session(self):
+        return NativeSession(self.cls, self.spec)
+
+    def case(self, task, variant):
+        return Case(task, self.state, self.session(), self.spec, self.wording, variant, entities=300)
+
+    async def play(self, varied, agent_class):
+        task, state = varied.task, varied.state or self.state
+        session = staged(self.session(), task)
+        agent = agent_class(task, self.wording, 0)
+        user = TwistedUser(task, self.wording, 0, clock_of(state))
+        trajectory = await Dialogue(self.spec, task, state, session, agent, user, PlaySettings(), 0).play()
+        verdict = await verify_trajectory(task, trajectory, state, self.session(), wording=self.wording)
+        return trajectory, verdict
+
+
+async def make_shelf(name):
+    cls = library_environment(name)
+    spec, state = cls.describe(), cls.seed_state("small", 2).model_dump(mode="json")
+    phrasebook = load_phrasebook(Path(library_file).parent / name / "phrases.yaml")
+    wording = Wording(phrasebook, spec.tools)
+    settings = SampleSettings(count=CHAINS, length=(5, 8))
+    sampler = Sampler(GraphIndex(build_graph(spec.tools), name), settings)
+    grounder, writer = Grounder(spec, state, phrasebook, GroundSettings()), TaskWriter(spec, wording, WriteSettings())
+    tasks = []
+    for chain in sample_chains({name: sampler}, {name: [content_hash(state)]}, settings, 3):
+        try:
+            grounded = await grounder.ground(chain, NativeSession(cls, spec))
+            tasks.append(await writer.write(grounded, state, NativeSession(cls, spec)))
+        except Dropped:
+            continue
+    return Shelf(cls, spec, state, wording, tasks)
+
+
+@pytest.fixture(scope="module")
+def shelves():
+    return [asyncio.run(make_shelf(name)) for name in ENVIRONMENTS]
+
+
+async def some(shelves, variant, most=3):
+    """A few variants of one kind, with the shelf that they come from."""
+    found = []
+    for shelf in shelves:
+        here = 0
+        for task in shelf.tasks:
+            try:
+                found.append((shelf, task, await derive(variant, shelf.case(task, variant))))
+                here += 1
+            except Dropped as drop:
+                assert drop.reason.startswith(f"{variant}: ")
+            if here == most:
+                break
+    return found
+
+
+@pytest.mark.parametrize("variant", names())
+async def test_the_right_play_is_accepted_and_the_naive_one_is_not(shelves, variant):
+    made = await some(shelves, variant)
+    assert made, f"no {variant} could be made of any task"
+    for shelf, base, varied in made:
+        task = varied.task
+        assert (task.variant, task.twist.base) == (variant, base.id) and task.id != base.id and task.twist.proof
+        trajectory, verdict = await shelf.play(varied, TwistedAgent)
+        assert verdict.accepted, (verdict.reasons, [message.content for message in trajectory.messages[1:]])
+        _, verdict = await shelf.play(varied, NaiveAgent)
+        assert not verdict.accepted and verdict.outcome in ("agent_error", "partial"), verdict.reasons
+
+
+@pytest.mark.parametrize("variant", names())
+async def test_the_same_task_gives_the_same_variant(shelves, variant):
+    (shelf, base, varied), *_ = await some(shelves, variant, most=1)
+    again = await derive(variant, shelf.case(base, variant))
+    assert again.task.to_line() == varied.task.to_line()
+    assert Task.from_line(varied.task.to_line()) == varied.task
+
+
+async def test_a_hidden_tool_is_not_shown_and_is_refused(shelves):
+    for shelf, _, varied in await some(shelves, "missing_function"):
+        tool = varied.task.twist.tool
+        assert tool not in varied.task.exposed_tools
+        session = staged(shelf.session(), varied.task)
+        await session.reset(shelf.state)
+        assert (await session.call(tool, {})).error == "unknown_tool"
+
+
+async def test_a_tool_that_arrives_is_brought_with_its_schema(shelves):
+    for shelf, _, varied in await some(shelves, "late_function"):
+        twist = varied.task.twist
+        query = varied.task.turns[twist.arrives].query
+        assert f'"name":"{twist.tool}"' in query and '"parameters"' in query
+        trajectory, _ = await shelf.play(varied, TwistedAgent)
+        calls = [event for event in trajectory.events if event.tool == twist.tool]
+        assert calls and all(event.message >= trajectory.turns[twist.arrives].start for event in calls)
+
+
+async def test_nothing_is_written_in_the_turn_of_a_refusal(shelves):
+    for variant in ("missing_function", "unknown_parameter", "forbidden_request", "irrelevant_request"):
+        for shelf, _, varied in await some(shelves, variant, most=2):
+            trajectory, _ = await shelf.play(varied, TwistedAgent)
+            turn = trajectory.turns[varied.task.twist.turn]
+            assert not [
+                event for event in trajectory.events if event.effect and turn.start <= event.message < turn.stop
+            ]
+
+
+async def test_a_held_value_stands_in_no_query_before_it_is_asked_for(shelves):
+    for variant in ("missing_parameter", "ambiguous_reference"):
+        for _, _, varied in await some(shelves, variant):
+            twist = varied.task.twist
+            known = {entry.key: entry for turn in varied.task.turns for entry in turn.known}
+            assert not known[twist.keys[0]].stated
+            said = " ".join(turn.query for turn in varied.task.turns[: twist.turn + 1])
+            assert not mentions(said, known[twist.keys[0]].said)
+
+
+async def test_an_open_reference_fits_two_rows_and_the_other_one_gives_something_else(shelves):
+    for _, _, varied in await some(shelves, "ambiguous_reference"):
+        twist = varied.task.twist
+        gold = next(call for call in varied.task.gold_calls if call.tool == twist.tool)
+        assert twist.tempting[0].tool == gold.tool
+        assert twist.tempting[0].arguments != gold.arguments or len(varied.task.gold_calls) > 1
+
+
+async def test_what_is_forbidden_is_refused_by_the_environment(shelves):
+    for shelf, _, varied in await some(shelves, "forbidden_request"):
+        session = shelf.session()
+        await session.reset(shelf.state)
+        for call in varied.task.gold_calls:
+            assert (await session.call(call.tool, call.arguments, call.actor)).ok
+        before = await session.state_hash()
+        tried = varied.task.twist.tempting[-1]
+        assert (await session.call(tried.tool, tried.arguments)).error == "refused"
+        assert await session.state_hash() == before
+
+
+async def test_a_staged_failure_is_met_once_and_again_on_replay(shelves):
+    for shelf, _, varied in await some(shelves, "tool_failure", most=2):
+        trajectory, verdict = await shelf.play(varied, TwistedAgent)
+        failed = [event for event in trajectory.events if not event.ok]
+        assert [event.tool for event in failed] == [varied.task.twist.tool] and verdict.replay_match
+
+
+async def test_a_crowded_state_has_the_entities_and_the_task_is_about_the_same_ones(shelves):
+    for shelf, base, varied in await some(shelves, "long_context", most=1):
+        assert varied.task.initial_state == content_hash(varied.state) != base.initial_state
+        more = sum(len(rows) - len(shelf.state[name]) for name, rows in varied.state.items() if isinstance(rows, dict))
+        assert more >= 150
+        assert [call.arguments for call in varied.task.gold_calls] == [call.arguments for call in base.gold_calls]
+
+
+def test_a_copied_row_belongs_to_a_copied_owner():
+    state = {"people": {"P1": {"mail": "a@b.c"}, "P2": {"mail": "d@b.c"}}, "cars": {"C1": {"of": "P1"}}}
+    rows = crowded(state, ["people", "cars"], 3)
+    assert rows["people"]["P1"] == state["people"]["P1"]
+    assert rows["cars"]["C90000011"] == {"of": "P90000011"}
+    assert rows["people"]["P90000011"] == {"mail": "a9000001@b.c"}
+
+
+def test_a_refusal_is_put_to_the_rule_that_it_breaks():
+    rules = ["Only pending orders can be cancelled.", "The address can be changed only while an order is pending."]
+    assert _rule_for("order W1 is shipped; its address cannot be changed", "change_shipping_address", rules) == rules[1]
+    assert _rule_for("the moon is full", "howl", rules) == ""
+
+
+async def test_an_errand_never_speaks_of_what_the_environment_has(shelves):
+    assert len(errands()) > 20
+    for shelf, _, varied in await some(shelves, "irrelevant_request"):
+        query, spoken = varied.task.turns[varied.task.twist.turn].query, vocabulary(shelf.spec)
+        errand = next(each for each in errands() if each.ask in query)
+        assert all(set(words(about)) - spoken for about in errand.about)
+
+
+@pytest.mark.parametrize(
+    "text", ["I can't do this.", "I'm afraid that is not possible.", "I don’t have a tool for that.", "I cannot."]
+)
+def test_a_refusal_is_heard(text):
+    assert DECLINES.search(text.replace("’", "'"))
+
+
+@pytest.mark.parametrize("text", ["That's done.", "I have cancelled it.", "Is there anything else?", ""])
+def test_a_claim_of_success_is_no_refusal(text):
+    assert not DECLINES.search(text)
+
+
+async def test_asking_after_the_act_is_not_asking(shelves):
+    (shelf, _, varied), *_ = await some(shelves, "missing_parameter", most=1)
+    trajectory, _ = await shelf.play(varied, TwistedAgent)
+    messages = [
+        message.model_copy(update={"content": message.content.replace("?", ".")})
+        if message.role == "assistant"
+        else message
+        for message in trajectory.messages
+    ]
+    silent = trajectory.model_copy(update={"messages": tuple(messages)})
+    verdict = await verify_trajectory(varied.task, silent, shelf.state, shelf.session())
+    assert not verdict.accepted and verdict.outcome == "partial"
+    assert verdict.reasons == ("check failed: conduct: the agent asks for what is missing before it acts",)
+    assert isinstance(messages[0], Message)
+
+
+def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
+    with pytest.raises(ValueError, match="no variant 'nonsense'"):
+        VarySettings(rates={"nonsense": 0.5})
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        VarySettings(rates={"tool_failure": 1.5})
+    assert not VarySettings().on and VarySettings(rates={"tool_failure": 0.1}).on
+    task = shelves[0].tasks[0]
+    assert chosen(task, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
+    assert chosen(task, {"tool_failure": 0.5}) == chosen(task, {"tool_failure": 0.5})

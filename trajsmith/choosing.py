@@ -1,0 +1,127 @@
+"""Which accepted trajectories go into the dataset: none twice, none from a benchmark, as many of each kind as asked."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from trajectory import JsonObject, StageSummary, Task, Trajectory, Verdict
+from trajsmith.joined import judged
+from trajsmith.quotas import Cell, Quotas
+from trajsmith.rundir import RunDirectory
+from trajsmith.world import World
+from verify.decontaminate import Decontaminator
+from verify.duplicates import Duplicates
+
+SELECTION = "selection.jsonl"
+
+
+class Choice:
+    """Goes through the judged trajectories of a run in order and says which are taken; always the same ones."""
+
+    def __init__(self, run: RunDirectory, world: World) -> None:
+        config = world.config
+        self.run = run
+        self.world = world
+        self.duplicates = Duplicates(config.duplicates) if config.duplicates else None
+        self.decontaminator = Decontaminator(config.decontaminate) if config.decontaminate else None
+        self.quotas = Quotas(config.accept.count, config.accept.shares(list(world.places))) if config.accept else None
+        self.refused: dict[str, tuple[str, str]] = {}
+        """Trajectory to (reason, detail), for good."""
+        self.reasons: Counter[str] = Counter()
+        self.offered = 0
+        self.surplus: set[str] = set()
+        """Trajectories beyond what was asked for."""
+        self.places: defaultdict[str, set[str]] = defaultdict(set)
+        """Variant to the environments that gave rows of it."""
+        self._waiting: list[tuple[str, Cell]] = []
+        self._seen = 0
+
+    @property
+    def active(self) -> bool:
+        """True if a run asks for any choice at all."""
+        return bool(self.duplicates or self.decontaminator or self.quotas)
+
+    def catch_up(self) -> None:
+        """Look at everything that was judged since the last time."""
+        for number, (task, trajectory, verdict) in enumerate(judged(self.run)):
+            if number >= self._seen:
+                self._seen = number + 1
+                if verdict.accepted:
+                    self._offer(task, trajectory)
+        self._settle()
+
+    def _offer(self, task: Task, trajectory: Trajectory) -> None:
+        self.offered += 1
+        why = self._why_not(task, trajectory)
+        if why is not None:
+            self.refused[trajectory.id] = why
+            self.reasons[why[0]] += 1
+
+    def _why_not(self, task: Task, trajectory: Trajectory) -> tuple[str, str] | None:
+        if self.decontaminator is not None:
+            match = self.decontaminator.match(task, trajectory, self.world.places[trajectory.environment].spec.tools)
+            if match:
+                return f"contaminated: {match[0]}", match[1]
+        if self.duplicates is not None:
+            other = self.duplicates.offer(task, trajectory)
+            if other is not None:
+                return "near_duplicate", other
+        if self.quotas is not None:
+            labels = {
+                "variant": task.variant,
+                "turns": str(len(trajectory.turns)),
+                "environment": trajectory.environment,
+            }
+            cell = self.quotas.cell(labels)
+            if cell is None:
+                return "no_share_wants_it", ", ".join(labels.values())
+            self.quotas.available[cell] += 1
+            self._waiting.append((trajectory.id, cell))
+            self.places[task.variant].add(trajectory.environment)
+        return None
+
+    def _settle(self) -> None:
+        """Fill the strata with the first rows of each cell; the others are more than was asked for."""
+        if self.quotas is None:
+            return
+        self.surplus.clear()
+        left = Counter(self.quotas.solve())
+        for name, cell in self._waiting:
+            if left[cell] > 0:
+                left[cell] -= 1
+            else:
+                self.surplus.add(name)
+
+    def judged(self) -> Iterator[tuple[Task, Trajectory, Verdict]]:
+        """The judged trajectories as they stand after the choice."""
+        for task, trajectory, verdict in judged(self.run):
+            reason = "enough" if trajectory.id in self.surplus else self.refused.get(trajectory.id, ("", ""))[0]
+            if reason:
+                verdict = verdict.model_copy(update={"accepted": False, "reasons": (f"not chosen: {reason}",)})
+            yield task, trajectory, verdict
+
+    def card(self) -> str:
+        """What the dataset card says of it; empty where nothing was compared."""
+        text = f"\n{self.decontaminator.report()}" if self.decontaminator else ""
+        if self.duplicates:
+            text += (
+                f"\n## Near-duplicates\n\n{self.reasons['near_duplicate']} rows were dropped because an earlier one "
+                "says, calls and is about the same (Jaccard similarity of at least "
+                f"{self.duplicates.settings.threshold}).\n"
+            )
+        return text
+
+    def rows(self) -> Iterator[JsonObject]:
+        """One row for each trajectory that was accepted and not chosen."""
+        for name, (reason, detail) in self.refused.items():
+            text = f"{reason}: {detail}" if reason == "near_duplicate" else reason
+            yield {"trajectory_id": name, "reason": text, "detail": detail}
+        for name, _ in self._waiting:
+            if name in self.surplus:
+                yield {"trajectory_id": name, "reason": "enough", "detail": ""}
+
+    def stage(self) -> StageSummary:
+        """What it came to, as a stage of the summary."""
+        dropped = dict(sorted((self.reasons + Counter(enough=len(self.surplus))).items()))
+        return StageSummary(
+            name="select", read=self.offered, written=self.offered - sum(dropped.values()), dropped=dropped
+        )

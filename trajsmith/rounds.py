@@ -1,0 +1,122 @@
+"""Rounds of a run that must have a certain number of rows: each draws more chains where something is missing.
+
+What a round does is decided by the verdicts of the rounds before it and kept in the run directory before it starts, so
+that a run that was stopped goes on with the same.
+"""
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from trajectory import Frozen, RunError, StageSummary
+from trajsmith.config import RunConfig
+from trajsmith.engine import stage_summary
+from trajsmith.journal import count
+from trajsmith.rundir import LEDGER, RunDirectory
+
+if TYPE_CHECKING:
+    from trajsmith.choosing import Choice
+
+ROUNDS = f"{LEDGER}/rounds.json"
+SURPLUS = 1.3
+"""More chains than the yield so far asks for: a round too many costs more than a few rows too many."""
+LEAST_YIELD = 0.02
+
+
+class Round(Frozen):
+    """What one round draws."""
+
+    chains: int
+    environments: tuple[str, ...] = ()
+    """Empty for all."""
+    rates: dict[str, float] = {}
+    """Variant rates."""
+    tasks: int = 0
+    """Written tasks before this round."""
+
+
+_LIST = TypeAdapter(tuple[Round, ...])
+
+
+def first_round(config: RunConfig) -> Round:
+    return Round(chains=config.sample.count, rates=config.vary.rates)
+
+
+def load_rounds(run: RunDirectory, config: RunConfig) -> tuple[Round, ...]:
+    """The rounds that a run has begun; the first one if it has not."""
+    if not run.file(ROUNDS).is_file():
+        return (first_round(config),)
+    return _LIST.validate_python(run.read_json(ROUNDS))
+
+
+def save_rounds(run: RunDirectory, rounds: tuple[Round, ...]) -> None:
+    run.write_json(ROUNDS, _LIST.dump_python(rounds, mode="json"))
+
+
+def next_round(run: RunDirectory, config: RunConfig, rounds: tuple[Round, ...], choice: "Choice") -> Round:
+    """A round for what is missing.
+
+    Raises:
+        RunError: The budget is spent; the text names what starves and where most was lost.
+    """
+    if config.accept is None or choice.quotas is None:
+        raise ValueError("nothing is asked for")
+    missing, spent = choice.quotas.missing(), sum(each.chains for each in rounds)
+    most = config.accept.budget.chains or 20 * config.accept.count
+    if spent >= most or len(rounds) >= config.accept.budget.rounds:
+        raise RunError(_starving(run, choice, missing, spent, len(rounds)))
+    yields = {
+        label: max(_made(choice, name, label) / spent, LEAST_YIELD) for name in missing for label in missing[name]
+    }
+    wanted = max(number / yields[label] for labels in missing.values() for label, number in labels.items())
+    chains = min(max(8, ceil(SURPLUS * wanted)), 4 * max(config.sample.count, 8), most - spent)
+    variants = set(missing.get("variant", ())) - {"base"}
+    rates = {name: 1.0 if name in variants else rate for name, rate in config.vary.rates.items() if rate}
+    return Round(
+        chains=chains,
+        environments=_environments(choice, missing),
+        rates=rates,
+        tasks=count(run.file("tasks.jsonl")),
+    )
+
+
+def _environments(choice: "Choice", missing: dict[str, dict[str, int]]) -> tuple[str, ...]:
+    """Those that are missing, and those that gave what is missing; all where nothing is known."""
+    found = set(missing.get("environment", ()))
+    for name in missing.get("variant", ()):
+        if not choice.places[name]:
+            return ()
+        found |= choice.places[name]
+    return () if missing.get("turns") and not found else tuple(sorted(found))
+
+
+def _made(choice: "Choice", name: str, label: str) -> int:
+    """Rows of a stratum so far."""
+    if choice.quotas is None or name == "all":
+        return choice.offered
+    place = list(choice.quotas.wanted).index(name)
+    return sum(number for cell, number in choice.quotas.available.items() if cell[place] == label)
+
+
+def _starving(run: RunDirectory, choice: "Choice", missing: dict[str, dict[str, int]], spent: int, rounds: int) -> str:
+    """What is missing, and the main reasons for which records were lost that bear on it."""
+    short = [
+        f"{name} {label}: {number} short"
+        for name, labels in missing.items()
+        if name != "all" or len(missing) == 1
+        for label, number in labels.items()
+    ]
+    names = {label for labels in missing.values() for label in labels}
+    stages: list[StageSummary] = [stage_summary(run, name) for name in ("ground", "write", "vary")]
+    lost = [(number, f"{stage.name}: {reason}") for stage in stages for reason, number in stage.dropped.items()]
+    lost += [(number, f"not chosen: {reason}") for reason, number in choice.reasons.items()]
+    own = [each for each in lost if any(f" {name}:" in each[1] for name in names)]
+    why = (
+        ", ".join(f"{reason} {number}" for number, reason in sorted(own or lost, reverse=True)[:3])
+        or "too few were drawn"
+    )
+    return (
+        f"accept: {'; '.join(short[:4])} after {rounds} rounds and {spent} chains; mostly lost to {why}. "
+        "Ask for fewer, raise accept.budget, or raise the rate of what starves, and start anew"
+    )
