@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from chatmodel.recognise import shingles
+from chatmodel.near import PERMUTATIONS, minhash
 
 if TYPE_CHECKING:
     from datasketch import MinHash
-
-PERMUTATIONS = 128
 
 
 class Earlier:
@@ -57,20 +55,12 @@ class Earlier:
 
     def find(self, text: str) -> str | None:
         """The id of an earlier request that says the same, or None; ask only in `turn`."""
-        made = _minhash(text)
+        made = minhash(text)
         near = sorted(str(name) for name in self._index.query(made))
         return next((name for name in near if made.jaccard(self._hashes[name]) >= self.threshold), None)
 
     def add(self, name: str, text: str) -> None:
         """Remember a request."""
         if name not in self._hashes:
-            self._hashes[name] = _minhash(text)
+            self._hashes[name] = minhash(text)
             self._index.insert(name, self._hashes[name])
-
-
-def _minhash(text: str) -> "MinHash":
-    from datasketch import MinHash
-
-    made = MinHash(num_perm=PERMUTATIONS, seed=1)
-    made.update_batch(sorted(part.encode() for part in shingles(text)))
-    return made

@@ -13,7 +13,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
-from trajsmith import cli_env, cli_export, cli_graph, cli_import, cli_prompts, cli_push, cli_train
+from trajsmith import cli_env, cli_export, cli_graph, cli_growth, cli_import, cli_prompts, cli_push, cli_train
 
 if TYPE_CHECKING:
     from trajsmith.rundir import RunDirectory
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+cli_growth.register(cli_env.app)
 app.add_typer(cli_env.app, name="env")
 app.add_typer(cli_graph.app, name="graph")
 app.add_typer(cli_prompts.app, name="prompts")

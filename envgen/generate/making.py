@@ -1,6 +1,7 @@
 """From a source to an accepted environment, stage by stage; what a killed run has done is not done again."""
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -165,7 +166,8 @@ def _run_tests(work: Path, blueprint: Blueprint) -> str:
         "/dev/null",
         f"test_{blueprint.name}.py",
     ]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=300)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=work, env=alone, capture_output=True, text=True, check=False, timeout=300)
     if "No module named pytest" in done.stderr:
         raise InputError('generated environments are tested by pytest: pip install "trajsmith[envgen]"')
     (work / "tests.txt").write_bytes(done.stdout.encode())

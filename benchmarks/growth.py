@@ -1,0 +1,142 @@
+"""Figures of docs/growth.md: which requests are kept, which copies are found, what grown environments are worth.
+
+    .venv/bin/python -m benchmarks.growth requests ../shared/data/sets
+    .venv/bin/python -m benchmarks.growth copies ../EnvFactory [--library]
+    .venv/bin/python -m benchmarks.growth grow OUT made/museum made/clinic ... [--steps 3]
+
+`stateful_labels.json` holds the hashes of 204 requests of the sets, labelled by reading them: of a state or not.
+`copies` disguises every environment and looks for the disguise among all the others.
+"""
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.generated import trajectories
+from envgen.generate import Made
+from envgen.growth.duplicates import find_duplicates
+from envgen.growth.growing import grow
+from envgen.sources.requests import read_requests
+from envgen.sources.stateful import sense
+from envgen.sources.task_sets import read_task_set
+from trajectory import EnvironmentSpec, TrajsmithError, content_hash, derive_seed
+from trajsmith.collecting import encode_words, open_specs
+
+LABELS = Path(__file__).with_name("stateful_labels.json")
+SETS = ("apibank/dialogues", "nestful_sgd/chains", "nestful_glaive/chains", "restbench_tmdb/chains",
+        "taskbench_multimedia/requests")  # fmt: skip
+RENAMES = {"get": "show", "list": "search", "create": "add", "update": "edit", "delete": "remove", "search": "find"}
+console = Console(width=160)
+
+
+def requests(folder: Path) -> None:
+    """Kept requests and themes of each set, and the filter against the labels."""
+    table = Table("set", "requests", "need a state", "themes", "the largest", title="task sets")
+    said: dict[str, bool] = {}
+    for name in SETS:
+        file = folder / f"{name}.jsonl"
+        texts = list(dict.fromkeys(read_requests(file)[0]))
+        senses = {text: sense(text).stateful for text in texts}
+        said |= senses
+        kept = sum(senses.values())
+        try:
+            themes = read_task_set(file).sources
+        except TrajsmithError as error:
+            console.print(str(error), markup=False)
+            themes = ()
+        largest = ", ".join(f"{theme.name} {len(theme.requests)}" for theme in themes[:6])
+        table.add_row(name.split("/")[0], str(len(texts)), str(kept), str(len(themes)), largest)
+    said |= {text: sense(text).stateful for text in _others(folder)}
+    console.print(table)
+    labels = {one: kind == "stateful" for kind, ones in json.loads(LABELS.read_text()).items() for one in ones}
+    judged = [(labels[key], kept) for text, kept in said.items() if (key := content_hash(text, 12)) in labels]
+    hits = sum(wanted and kept for wanted, kept in judged)
+    precision, recall = hits / sum(kept for _, kept in judged), hits / sum(wanted for wanted, _ in judged)
+    console.print(f"{len(judged)} labelled requests: precision {precision:.2f}, recall {recall:.2f}")
+
+
+def _others(folder: Path) -> list[str]:
+    """Requests of sets that are no task sets by their form."""
+    tasks = json.loads((folder / "tau2_airline" / "tasks.json").read_text())
+    found = [task["user_scenario"]["instructions"]["reason_for_call"] for task in tasks]
+    for line in (folder / "bfcl_public" / "replay.jsonl").read_text().splitlines():
+        for turn in json.loads(line)["user_turns"]:
+            for said in turn if isinstance(turn, list) else [turn]:
+                text = said if isinstance(said, str) else said.get("content", "")
+                found.append(json.loads(text)[0] if text.startswith('["') else text)
+    return [" ".join(text.split()) for text in found]
+
+
+def copies(where: list[str], library: bool) -> None:
+    """Every environment disguised: renamed, without description and state, a fifth of its tools gone, verbs changed."""
+    specs, _ = open_specs(where, library)
+    alike = find_duplicates(specs, encode_words)
+    console.print(f"{len(specs)} environments, {len(alike)} pairs from the usual threshold on")
+    for pair in find_duplicates(specs, encode_words, 0.25)[:8]:
+        console.print(f"{pair.score:.2f} {pair.keep} and {pair.drop}", markup=False)
+    found = wrong = 0
+    for spec in specs:
+        pairs = find_duplicates([*specs, disguised(spec)], encode_words)
+        mine = [pair for pair in pairs if "copy" in (pair.keep, pair.drop)]
+        found += any(spec.name in (pair.keep, pair.drop) for pair in mine)
+        wrong += sum(spec.name not in (pair.keep, pair.drop) for pair in mine)
+    console.print(f"disguised copies: {found} of {len(specs)} found, {wrong} taken for copies of others")
+
+
+def disguised(spec: EnvironmentSpec) -> EnvironmentSpec:
+    rng = random.Random(derive_seed(0, spec.name))
+    tools = [tool for tool in spec.tools if rng.random() < 0.8] or list(spec.tools)
+    renamed = []
+    for tool in tools:
+        verb, mark, rest = tool.name.partition("_")
+        name = f"{RENAMES.get(verb, verb)}{mark}{rest}" if rng.random() < 0.5 else tool.name
+        renamed.append(tool.model_copy(update={"name": name, "server": "copy"}))
+    return spec.model_copy(update={"name": "copy", "description": "", "state_schema": {}, "tools": tuple(renamed)})
+
+
+def grown(out: Path, parents: list[Path], steps: int) -> None:
+    table = Table("environment", "tables", "references", "tools", "rules", "doctor", "earlier tests", "accepted of 20")
+    for parent in parents:
+        try:
+            made = grow(parent, out, steps)
+        except TrajsmithError as error:
+            table.add_row(parent.name, *[""] * 6, str(error))
+            continue
+        before, after = made.before, made.after
+        sizes = [
+            f"{getattr(before, name)} -> {getattr(after, name)}"
+            for name in ("entities", "references", "tools", "rules")
+        ]
+        record = Made.model_validate_json((made.directory / "made.json").read_bytes())
+        count = trajectories(record, out, 20)
+        table.add_row(made.name, *sizes, f"{made.score or 0:.2f}", made.earlier_tests, str(count))
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("requests")
+    one.add_argument("folder", type=Path)
+    two = commands.add_parser("copies")
+    two.add_argument("where", nargs="*")
+    two.add_argument("--library", action="store_true")
+    three = commands.add_parser("grow")
+    three.add_argument("out", type=Path)
+    three.add_argument("parents", type=Path, nargs="+")
+    three.add_argument("--steps", type=int, default=3)
+    given = parser.parse_args()
+    if given.command == "requests":
+        requests(given.folder)
+    elif given.command == "copies":
+        copies(given.where, given.library)
+    else:
+        grown(given.out, given.parents, given.steps)
+
+
+if __name__ == "__main__":
+    main()

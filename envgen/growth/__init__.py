@@ -1,0 +1,1 @@
+"""What keeps a collection of environments good as it grows: duplicates, taxonomy, gaps, richer ones."""

@@ -1,0 +1,23 @@
+"""What environments are made from: a domain's name, users' requests, documents, a described service, tables."""
+
+from typing import Literal
+
+from trajectory import Frozen
+
+
+class Source(Frozen):
+    """One theme, with what was found about it."""
+
+    kind: Literal["domain", "tasks", "documents", "openapi", "mcp", "tables"]
+    name: str
+    """Short name of the theme, for example "library loans"."""
+    summary: str
+    """One or two sentences of what it is about."""
+    requests: tuple[str, ...] = ()
+    """What users ask for, in their words."""
+    passages: tuple[str, ...] = ()
+    """Extracts of documents, each of bounded length."""
+    origin: str
+    """Name of the file or folder that it was read from, without a path."""
+    licence: str | None
+    """As the origin states it; None if it does not."""

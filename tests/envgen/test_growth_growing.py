@@ -1,0 +1,200 @@
+"""Richer environments: ideas on a blueprint, steps that are kept or undone by earlier tests, refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envgen.generate.blueprint import Blueprint
+from envgen.generate.code import apart, environment_code
+from envgen.generate.code_tests import test_code as code_of_tests
+from envgen.generate.from_tables import read_tables
+from envgen.generate.making import Made
+from envgen.generate.refining import refined
+from envgen.generate.rules import rules
+from envgen.growth import growing
+from envgen.growth.growing import Parent, Size, additions, grow, run_tests
+from envgen.growth.ideas import by_use, ideas
+from trajectory import InputError
+
+
+def tables_of_a_club(folder: Path) -> Path:
+    source = folder / "club"
+    source.mkdir()
+    members = [{"id": n, "name": f"Member {n}", "email": f"m{n}@example.org"} for n in range(1, 13)]
+    states = ["booked", "done", "cancelled"]
+    visits = [{"id": n, "member_id": n % 12 + 1, "status": states[n % 3]} for n in range(1, 31)]
+    (source / "members.json").write_text(json.dumps(members))
+    (source / "visits.json").write_text(json.dumps(visits))
+    return source
+
+
+@pytest.fixture
+def blueprint(tmp_path):
+    return apart(refined(read_tables(tables_of_a_club(tmp_path))))
+
+
+@pytest.fixture
+def parent(blueprint, tmp_path):
+    """A folder as `env gen` leaves it, without having asked the doctor."""
+    folder = tmp_path / "out" / "club"
+    folder.mkdir(parents=True)
+    (folder / "blueprint.json").write_text(blueprint.model_dump_json())
+    (folder / "club.py").write_text(environment_code(blueprint))
+    (folder / "test_club.py").write_text(code_of_tests(blueprint, "club.py"))
+    made = Made(
+        name="club", accepted=True, directory=folder, score=1.0, tests="9 passed", entities=2, tools=10, left_out=0
+    )
+    (folder / "made.json").write_text(made.model_dump_json())
+    return folder
+
+
+def test_every_idea_only_adds(blueprint):
+    grown = blueprint
+    names = []
+    for idea in ideas(blueprint, 0):
+        after = apart(refined(idea.apply(grown)))
+        old = {one.name: one for one in grown.operations}
+        new = {one.name: one for one in after.operations}
+        assert {name: new[name] for name in old} == old, idea.name
+        for entity in grown.entities:
+            assert set(after.entity(entity.table).columns) >= set(entity.columns), idea.name
+        assert Size.of(after) != Size.of(grown), idea.name
+        compile(environment_code(after), "club.py", "exec")
+        names.append(idea.name)
+        grown = after
+    assert {"categories of visits", "look-ups", "lifecycle of members"} <= set(names)
+    assert {name.split(" of ")[0] for name in names} >= {"reviews", "reminders", "holds", "notes"}
+
+
+def test_ideas_depend_on_the_seed_alone(blueprint):
+    first = [idea.name for idea in ideas(blueprint, 1)]
+    assert first == [idea.name for idea in ideas(blueprint, 1)]
+    assert len({tuple(idea.name for idea in ideas(blueprint, seed)) for seed in range(6)}) > 1
+    assert by_use(blueprint)[0].table == "members"
+
+
+def test_what_is_there_is_not_added_twice(blueprint):
+    first = next(idea for idea in ideas(blueprint, 0) if idea.name.startswith("notes"))
+    assert first.apply(first.apply(blueprint)) == first.apply(blueprint)
+
+
+def test_new_tables_of_real_rows_refer_to_rows_that_are_there(blueprint):
+    notes = next(idea for idea in ideas(blueprint, 0) if idea.name.startswith("notes")).apply(blueprint)
+    made = notes.entities[-1]
+    column = next(column for column in made.columns if column.references)
+    place, target = made.names.index(column.name), notes.entity(column.references)
+    keys = {row[target.names.index(target.key)] for row in target.rows}
+    assert len(made.rows) == made.start == 60 and {row[place] for row in made.rows} <= keys
+
+
+def test_grown_rules_are_told_and_kept(blueprint, tmp_path):
+    lived = next(idea for idea in ideas(blueprint, 0) if idea.name == "lifecycle of members").apply(blueprint)
+    made = apart(refined(lived))
+    assert "A member that is archived stays so: its status cannot be changed any more." in list(rules(made))
+    scope: dict = {}
+    exec(compile(environment_code(made), "club.py", "exec"), scope)
+    play = scope["Club"](scope["Club"].seed_state("large", 1))
+    assert play.call("archive_member", {"member_id": 1}).content["status"] == "archived"
+    assert "is archived and stays so" in play.call("resume_member", {"member_id": 1}).text
+    assert play.call("add_member", {"name": "New", "email": "n@example.org"}).content["status"] == "active"
+
+
+def test_steps_are_kept_while_all_earlier_tests_pass_and_are_not_tested_again(parent, tmp_path, monkeypatch):
+    found = Parent(parent)
+    start = found.blueprint.model_copy(update={"name": "club_g2"})
+    stages, refused = additions(found, start, 2, 0, tmp_path / "work")
+    assert len(stages) == 2 and refused == []
+    before, after = Size.of(found.blueprint), Size.of(stages[-1][1])
+    assert after.tools >= before.tools + 8 and after.rules > before.rules and after.entities > before.entities
+
+    def never(*_: object) -> str:
+        raise AssertionError("tested again")
+
+    monkeypatch.setattr(growing, "_test", never)
+    again, _ = additions(found, start, 2, 0, tmp_path / "work")
+    assert [blueprint for _, blueprint in again] == [blueprint for _, blueprint in stages]
+    with pytest.raises(AssertionError, match="tested again"):
+        additions(found, start, 1, 0, tmp_path / "other")
+
+
+def test_a_step_that_breaks_an_earlier_test_is_undone(parent, tmp_path):
+    with (parent / "test_club.py").open("a") as file:
+        file.write("\ndef test_members_have_no_status(play: Any) -> None:\n")
+        file.write('    assert not hasattr(first(play.state.members), "status")\n')
+    found = Parent(parent)
+    start = found.blueprint.model_copy(update={"name": "club_g2"})
+    stages, refused = additions(found, start, 2, 0, tmp_path / "work")
+    undone = {one.what: one.reason for one in refused}
+    assert "test_club.py::test_members_have_no_status" in undone["lifecycle of members"]
+    assert all(idea.name != "lifecycle of members" for idea, _ in stages) and len(stages) == 2
+
+
+def test_an_environment_that_is_full_is_left_as_it_is(parent, tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "OPERATIONS", 10)
+    found = Parent(parent)
+    stages, refused = additions(found, found.blueprint.model_copy(update={"name": "club_g2"}), 3, 0, tmp_path / "work")
+    assert stages == [] and {one.reason for one in refused} == {"more than 12 tables or 10 tools"}
+
+
+def test_earlier_tests_are_about_the_new_file(parent, tmp_path):
+    folder = tmp_path / "child"
+    folder.mkdir()
+    growing._place(Parent(parent).tests, "club_g2.py", folder)
+    (folder / "club_g2.py").write_text((parent / "club.py").read_text().replace("nothing to change", "no"))
+    assert run_tests(folder, "-k", "needs_a_change").startswith(
+        "FAILED test_club.py::test_update_member_needs_a_change"
+    )
+    assert run_tests(folder, "-k", "same_seed") == "1 passed, 16 deselected"
+
+
+def test_names_of_children_count_generations(parent, blueprint):
+    assert Parent(parent).child == "club_g2"
+    record = json.loads((parent / "blueprint.json").read_text())
+    second = Blueprint.model_validate({**record, "name": "club_g2"})
+    folder = parent.parent / "club_g2"
+    folder.mkdir()
+    (folder / "blueprint.json").write_text(second.model_dump_json())
+    (folder / "club_g2.py").write_text(environment_code(second))
+    (folder / "made.json").write_text((parent / "made.json").read_text().replace('"club"', '"club_g2"'))
+    found = Parent(folder)
+    assert (found.generation, found.child) == (2, "club_g3")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: (folder / "blueprint.json").unlink(), "no blueprint.json: only environments made by"),
+        (lambda folder: (folder / "made.json").write_text("{}"), "name: Field required"),
+        (
+            lambda folder: (folder / "made.json").write_text(
+                (folder / "made.json").read_text().replace("true", "false").replace('"reasons":[]', '"reasons":["bad"]')
+            ),
+            r"club was rejected \(bad\): nothing is built on it",
+        ),
+        (
+            lambda folder: (folder / "club.py").write_text((folder / "club.py").read_text().replace("still", "yet")),
+            "differs from what blueprint.json gives",
+        ),
+        (lambda folder: (folder / "club.py").write_text("class"), "cannot be read: invalid syntax"),
+    ],
+    ids=["no blueprint", "broken record", "rejected", "edited", "broken code"],
+)
+def test_what_cannot_grow_says_why(parent, tmp_path, spoil, message):
+    spoil(parent)
+    with pytest.raises(InputError, match=message):
+        grow(parent, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "--steps is at least 1"),
+        ({"name": "My Club"}, "snake case"),
+        ({"name": "club"}, "not the parent's"),
+    ],
+    ids=["no steps", "no identifier", "the parent's name"],
+)
+def test_wrong_wishes_are_refused(parent, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        grow(parent, tmp_path / "out", **arguments)

@@ -1,0 +1,240 @@
+"""`trajsmith env grow / taxonomy / duplicates / gaps / sources`: a collection of environments as it grows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from trajectory import InputError
+from trajsmith.collecting import encoder, open_specs
+from trajsmith.naming import WHAT
+
+if TYPE_CHECKING:
+    from envgen.growth.duplicates import Pair
+    from envgen.growth.gaps import Coverage
+    from envgen.growth.growing import Grown
+    from envgen.sources import Source
+    from envgen.sources.reading import Reading
+
+out = Console(highlight=False)
+SHOWN = 40
+
+Where = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="WHERE", help=f"A directory with environments that `env gen` made; or: {WHAT}"),
+]
+Library = Annotated[bool, typer.Option("--library", help="The bundled and installed environments as well.")]
+Embedding = Annotated[
+    str | None,
+    typer.Option("--embedding", help="A sentence-transformers model, by its name or path; needs the extra `embed`."),
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Write the whole result as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trajsmith env`."""
+    for command in (grow, taxonomy, duplicates, gaps, sources):
+        app.command()(command)
+
+
+def grow(
+    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that `env gen` made.")],
+    target: Annotated[Path, typer.Option("--out", help="Directory that the richer environment's folder is made in.")],
+    steps: Annotated[int, typer.Option("--steps", help="Additions: tables, states, categories, look-ups.")] = 3,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the additions and of the examination.")] = 0,
+) -> None:
+    """Make a richer environment of a generated one, so that all its earlier tests pass and the doctor accepts it.
+
+    Exit code 1 if no addition does. A killed run goes on where it was.
+    """
+    from envgen.growth.growing import grow as grown
+
+    _tell_grown(grown(directory, target, steps, name, seed))
+
+
+def taxonomy(
+    where: Where = None,
+    library: Library = False,
+    groups: Annotated[int | None, typer.Option("--groups", min=1, help="Groups of the first tier.")] = None,
+    inner: Annotated[int | None, typer.Option("--inner", min=1, help="Groups of the second tier, in all.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", help="Name so many environments, evenly over the groups.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Group environments by what they are about, as a tree of two tiers; or draw a stratified sample of them."""
+    from envgen.growth.taxonomy import make_taxonomy, stratified
+
+    made = make_taxonomy(open_specs(where, library)[0], encoder(embedding), groups, inner)
+    if json is not None:
+        _write(json, made.model_dump_json(indent=1))
+    for line in made.lines() if sample is None else stratified(made, sample, seed):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def duplicates(
+    where: Where = None,
+    library: Library = False,
+    threshold: Annotated[float, typer.Option("--threshold", help="Score from which pairs are told, 0 to 1.")] = 0.6,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Find environments that are much alike: by their tools, by the records they keep, by what they are about.
+
+    Pairs of which one's tools are nearly all in the other are told from 0.15 below the threshold on.
+    """
+    from envgen.growth.duplicates import dropped, find_duplicates
+
+    specs, scores = open_specs(where, library)
+    pairs = find_duplicates(specs, encoder(embedding), threshold, scores)
+    if json is not None:
+        _write(json, "[\n" + ",\n".join(pair.model_dump_json() for pair in pairs) + "\n]")
+    gone = dropped(pairs)
+    out.print(f"{len(specs)} environments, {len(pairs)} pairs; {len(gone)} can go", markup=False)
+    for pair in pairs[:SHOWN]:
+        out.print(_pair(pair), markup=False, soft_wrap=True)
+    if len(pairs) > SHOWN:
+        out.print(f"{len(pairs) - SHOWN} pairs more; --json has all", markup=False)
+    if gone:
+        out.print(f"drop: {', '.join(gone)}", markup=False, soft_wrap=True)
+
+
+def gaps(
+    where: Where = None,
+    library: Library = False,
+    count: Annotated[int, typer.Option("--count", help="Domains to propose.")] = 10,
+    candidates: Annotated[
+        Path | None, typer.Option("--candidates", help="Sources to choose from, as `env sources --out` writes them.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--out", help="Write the proposals as JSON Lines of sources.")] = None,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Say which domains, kinds of rules and relations are thin, and propose what to make next."""
+    from envgen.growth.gaps import find_gaps
+
+    given = _candidates(candidates) if candidates is not None else ()
+    found = find_gaps(open_specs(where, library)[0], encoder(embedding), count, given)
+    if json is not None:
+        _write(json, found.model_dump_json(indent=1))
+    _write_sources(target, found.proposals)
+    _tell_gaps(found)
+
+
+def sources(
+    from_tasks: Annotated[
+        Path | None, typer.Option("--from-tasks", help="Users' requests: JSON Lines, or a JSON list.")
+    ] = None,
+    from_documents: Annotated[
+        Path | None, typer.Option("--from-documents", help="A folder of .md, .txt, .html and .json.")
+    ] = None,
+    from_domains: Annotated[
+        Path | None, typer.Option("--from-domains", help="Names of domains: text, YAML or JSON.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--out", help="Write the sources as JSON Lines.")] = None,
+) -> None:
+    """Show what environments could be made from: themes of requests, documents, domains; and what is left out."""
+    given = [one for one in (from_tasks, from_documents, from_domains) if one is not None]
+    if len(given) != 1:
+        raise InputError("give exactly one of --from-tasks, --from-documents, --from-domains")
+    reading = _reading(from_tasks, from_documents, given[0])
+    _write_sources(target, reading.sources)
+    table = Table("source", Column("requests", justify="right"), Column("passages", justify="right"), "about")
+    for one in reading.sources:
+        table.add_row(one.name, str(len(one.requests) or ""), str(len(one.passages) or ""), one.summary)
+    out.print(table)
+    out.print(f"{reading.read} read, {len(reading.sources)} sources, {len(reading.left_out)} left out", markup=False)
+    for reason, number in reading.reasons.items():
+        out.print(f"left out: {number}: {reason}", markup=False, soft_wrap=True)
+
+
+def _reading(tasks: Path | None, documents: Path | None, path: Path) -> "Reading":
+    if tasks is not None:
+        from envgen.sources.task_sets import read_task_set
+
+        return read_task_set(path)
+    if documents is not None:
+        from envgen.sources.documents import read_documents
+
+        return read_documents(path)
+    from envgen.sources.domains import read_domains
+
+    return read_domains(path)
+
+
+def _candidates(path: Path) -> "list[Source]":
+    from pydantic import ValidationError
+
+    from envgen.sources import Source
+    from environments.reading import read_json
+    from trajectory import first_fault
+
+    try:
+        lines = read_json(path)
+        return [Source.model_validate(line) for line in (lines if isinstance(lines, list) else [lines])]
+    except ValidationError as error:
+        raise InputError(f"{path}: no sources as `env sources --out` writes them: {first_fault(error)}") from error
+
+
+def _write_sources(path: Path | None, found: "Sequence[Source]") -> None:
+    if path is not None:
+        _write(path, "".join(f"{one.model_dump_json()}\n" for one in found))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _pair(pair: "Pair") -> str:
+    """A pair as one line."""
+    state = "-" if pair.state is None else f"{pair.state:.2f}"
+    alike = ", ".join(one if one == other else f"{one} = {other}" for one, other in pair.counterparts[:3])
+    parts = f"tools {pair.tools:.2f}, state {state}, text {pair.text:.2f}"
+    return f"{pair.score:.2f}  keep {pair.keep}, drop {pair.drop} ({parts}): {pair.why}; alike: {alike or 'no tool'}"
+
+
+def _tell_gaps(found: "Coverage") -> None:
+    for sector, (covered, total) in found.sectors.items():
+        near = [
+            f"{one.name} ({one.nearest} {one.likeness:.2f})"
+            for one in found.domains
+            if one.sector == sector and one.covered
+        ]
+        out.print(
+            f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}", markup=False, soft_wrap=True
+        )
+    for title, kinds in (("rules", found.rules), ("relations", found.relations)):
+        told = ", ".join(f"{kind.name} {len(kind.environments)}" for kind in kinds)
+        out.print(f"{title}, by environments that have them: {told}", markup=False, soft_wrap=True)
+    if found.elsewhere:
+        out.print(f"near no domain of the catalogue: {', '.join(found.elsewhere)}", markup=False, soft_wrap=True)
+    for one in found.proposals:
+        out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
+
+
+def _tell_grown(grown: "Grown") -> None:
+    before, after = grown.before, grown.after
+    score = "no score" if grown.score is None else f"{grown.score:.2f}"
+    out.print(
+        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
+    )
+    out.print(
+        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
+        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
+        markup=False,
+    )
+    for one in grown.added:
+        out.print(f"added: {one}", markup=False, soft_wrap=True)
+    for left in grown.refused:
+        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
+    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)
