@@ -89,9 +89,12 @@ def resume(
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
+    from trajsmith.generating import is_generation
     from trajsmith.pipeline import run_line
 
     opened = _open(directory, option)
+    if is_generation(opened.config_path):
+        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
     if overrides:
         _change(opened, overrides, yes)
     _show(opened.path, _with_progress(opened.path, lambda progress: run_line(opened, progress)))

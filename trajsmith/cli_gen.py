@@ -1,4 +1,4 @@
-"""`trajsmith env gen`: environments from documents, tool lists and tables, without a model."""
+"""`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 out_ = Console(highlight=False)
 SHOWN = 8
+SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents"
 
 
 def gen(
-    out: Annotated[Path, typer.Option("--out", help="Directory that the environment's folder is made in.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Without a model: directory that the environment's folder is made in.")
+    ] = None,
     from_openapi: Annotated[Path | None, typer.Option("--from-openapi", help="An OpenAPI document (3.0, 3.1).")] = None,
     from_mcp: Annotated[
         str | None,
@@ -29,16 +32,52 @@ def gen(
         Path | None,
         typer.Option("--from-tables", help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the environment.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the examination.")] = 0,
+    from_domain: Annotated[
+        str | None,
+        typer.Option("--from-domain", help="With models: a domain's name, or a file that lists names."),
+    ] = None,
+    from_tasks: Annotated[
+        Path | None, typer.Option("--from-tasks", help="With models: JSON Lines of users' requests.")
+    ] = None,
+    from_documents: Annotated[
+        Path | None, typer.Option("--from-documents", help="With models: a folder of documents on one domain each.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="With models: run directory; alone, the run there goes on.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the configuration.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With models: show stages, roles and estimated tokens; ask nothing.")
+    ] = False,
+    name: Annotated[str | None, typer.Option("--name", help="Without a model: name of the environment.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Without a model: seed of the examination.")] = 0,
 ) -> None:
-    """Make an environment from a source, and keep it if its tests pass and the doctor gives at least 0.9.
+    """Make environments from a source and keep those that pass their tests and the doctor, at 0.9 at least.
 
-    Exit code 1 if it is rejected: its files are in OUT/rejected with the reasons. A killed run goes on where it was.
+    Without a model from an OpenAPI document, a tool list or tables, into --out. With models from a domain's name,
+    requests or documents, into the run directory of --config: built, tested, examined, mended and judged in rounds.
+
+    Exit code 1 if all is rejected: the reasons are shown and kept. A killed run goes on where it was.
     """
+    themes = [given for given in (from_domain, from_tasks, from_documents) if given is not None]
+    if themes or config is not None or run is not None:
+        from trajsmith.cli_gen_models import gen_by_models
+
+        if from_openapi or from_mcp or from_tables or len(themes) > 1:
+            raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last three")
+        gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run)
+        return
+    read = _reader(from_openapi, from_mcp, from_tables)
+    if out is None:
+        raise InputError("give --out, the directory that the environment's folder is made in")
     from envgen.generate import make
 
-    made = make(_reader(from_openapi, from_mcp, from_tables), out, name, seed)
+    made = make(read, out, name, seed)
     _tell(made)
     if not made.accepted:
         raise RunError(f"{made.name} is rejected: {made.reasons[0]} (kept in {made.directory})")
@@ -46,7 +85,7 @@ def gen(
 
 def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":
     if sum(given is not None for given in (openapi, mcp, tables)) != 1:
-        raise InputError("give exactly one of --from-openapi, --from-mcp, --from-tables")
+        raise InputError(f"give exactly one of {SOURCES}")
     if openapi is not None:
         from envgen.generate.from_openapi import read_openapi
 

@@ -26,12 +26,15 @@ def list_prompts(
     ] = None,
 ) -> None:
     """List the prompts with role, version, purpose and source; reads and checks every one."""
+    from envgen.synthesis.prompting import SPECS
+    from envgen.synthesis.settings import STAGES
+
     prompts = Prompts(folder)
     table = Table("prompt", "role", "version", "purpose", "source")
-    for role, specs in PROMPTS.items():
-        for spec in specs:
-            prompt = prompts.get(spec)
-            table.add_row(prompt.name, role, prompt.version, prompt.purpose, prompt.source)
+    roles = [(role, spec) for role, specs in PROMPTS.items() for spec in specs]
+    for role, spec in [*roles, *((STAGES[stage], spec) for stage, spec in SPECS.items())]:
+        prompt = prompts.get(spec)
+        table.add_row(prompt.name, role, prompt.version, prompt.purpose, prompt.source)
     out.print(table)
 
 

@@ -12,15 +12,18 @@ from trajectory import InputError
 from trajsmith.config import RunConfig
 from trajsmith.estimate import estimate
 from trajsmith.pipeline import check_ready
+from trajsmith.stages import check_cast
 
 
 async def preview(config: RunConfig, out: Console) -> None:
     """Open every environment, build the graph, draw one chain of each; nothing is written.
 
+    What it will come to is shown before keys and servers are looked at: who has none yet wants to know it, too.
+
     Raises:
         InputError: Something in the configuration cannot work.
     """
-    await check_ready(config)
+    check_cast(config)
     table = Table(
         "environment",
         "source",
@@ -55,6 +58,7 @@ async def preview(config: RunConfig, out: Console) -> None:
         )
     out.print(table)
     show_roles(config, tools, out)
+    await check_ready(config)
 
 
 def show_roles(config: RunConfig, tools: int, out: Console) -> None:

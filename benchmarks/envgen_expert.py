@@ -1,0 +1,117 @@
+"""The loop of `trajsmith env gen` with the scripted expert behind a real server: the funnel, every round, trajectories.
+
+    python benchmarks/envgen_expert.py [OUT] [--chains 20] [--faults]
+
+Six themes: one that is accepted after wrong drafts, a second proposal of it, a hopeless draft, code that attacks the
+sandbox, a source without a state, and a model that answers prose. The expert's answers are files in
+`tests/envgen/expert/`; the server counts a token for four characters, and the prices are those of the example
+configuration. With a model of your own: `trajsmith env gen --config configs/envgen_openai.yaml`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "language_server")]
+
+from running_server import RunningServer  # noqa: E402 - beside the tests
+
+from envgen.synthesis.records import Draft, Examination, Outcome, Semantic  # noqa: E402
+from envgen.synthesis.store import Store  # noqa: E402
+from trajsmith.generating import load_gen_config  # noqa: E402
+
+EXPERT = ROOT / "tests" / "envgen" / "expert"
+FAULTS = {"rate_limit": 0.1, "server_error": 0.1, "garbage": 0.05, "bad_schema": 0.1}
+console = Console(width=170, highlight=False)
+
+
+def trajsmith(*arguments: str | Path) -> str:
+    """Run a command as a user does; what it printed."""
+    environment = {**os.environ, "COLUMNS": "170", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "trajsmith", *map(str, arguments)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout + ("" if done.returncode == 0 else done.stderr)
+
+
+def make(out: Path, faults: dict[str, float]) -> None:
+    """All themes through the provider for OpenAI-compatible servers."""
+    price = load_gen_config(ROOT / "configs" / "envgen_openai.yaml").models["large"].price.model_dump()
+    with RunningServer(script=str(EXPERT / "expert.py"), model="expert", faults=faults) as server:
+        config = {
+            "name": "expert", "run": str(out / "run"),
+            "models": {"expert": {"model": "expert", "base_url": server.url, "price": price}},
+            "roles": dict.fromkeys(("designer", "programmer", "tester", "checker"), "expert"),
+            "synthesis": {"trial_rounds": 1},
+        }  # fmt: skip
+        file = out / "expert.yaml"
+        file.write_text(yaml.safe_dump(config))
+        print(trajsmith("env", "gen", "--from-domain", EXPERT / "themes.txt", "--config", file))
+        stats = server.stats()
+        console.print(
+            f"the server had {stats['requests']} requests, {stats['answered']} answered; faults {stats['faults']}"
+        )
+
+
+def rounds(out: Path) -> None:
+    """What execution said of every version."""
+    store = Store(out / "run")
+    names = {outcome.theme: outcome.name for outcome in store.all("outcomes", Outcome)}
+    drafts = {draft.id: draft for draft in store.all("drafts", Draft)}
+    judged = {one.draft: one.score for one in store.all("semantics", Semantic)}
+    table = Table("environment", "repair", "loads", "tests", "rules bound", "doctor", "checker", "score", "complaints")
+    for exam in store.all("examinations", Examination):
+        draft = drafts[exam.draft]
+        kinds = Counter(complaint.kind for complaint in exam.complaints)
+        table.add_row(
+            names[exam.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
+            "yes" if exam.loads else "no", f"{exam.tests_passed}/{exam.tests}", f"{exam.rules_bound}/{exam.rules}",
+            "-" if exam.doctor is None else f"{exam.doctor:.2f}",
+            f"{judged[exam.draft]:.2f}" if exam.draft in judged else "-", f"{exam.score:.2f}",
+            ", ".join(f"{kind} {count}" for kind, count in kinds.items()),
+        )  # fmt: skip
+    console.print(table)
+
+
+def play(out: Path, chains: int) -> None:
+    """Trajectories of what was accepted."""
+    for folder in sorted((out / "run" / "environments").iterdir()):
+        config = {
+            "name": folder.name, "seed": 7, "run": str(out / folder.name),
+            "environments": [{"python": str(folder / f"{folder.name}.py")}],
+            "sample": {"count": chains, "length": [3, 6]},
+        }  # fmt: skip
+        file = out / f"{folder.name}.yaml"
+        file.write_text(yaml.safe_dump(config))
+        print(trajsmith("run", file))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--chains", type=int, default=20)
+    parser.add_argument("--faults", action="store_true", help="Let the server fail at 35 % of the requests.")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scrap:
+        out = (given.out or Path(scrap)).resolve()
+        out.mkdir(parents=True, exist_ok=True)
+        started, cpu = time.perf_counter(), os.times()
+        make(out, FAULTS if given.faults else {})
+        spent = os.times()
+        used = spent.children_user + spent.children_system - cpu.children_user - cpu.children_system
+        rounds(out)
+        console.print(f"made in {time.perf_counter() - started:.0f} s, {used:.0f} s of CPU")
+        play(out, given.chains)
+
+
+if __name__ == "__main__":
+    main()

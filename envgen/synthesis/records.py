@@ -1,0 +1,162 @@
+"""Records of the loop, as JSON Lines in the run's folder: what was answered, what was tried, what became of it."""
+
+from typing import ClassVar, Literal
+
+from envgen.sources import Source
+from envgen.synthesis.parts import (
+    Decision,
+    Opinion,
+    Proposal,
+    Requirements,
+    TextList,
+    ToolPlan,
+    Trial,
+    UnitTest,
+)
+from trajectory import Frozen, Record
+
+ComplaintKind = Literal["reach", "load", "chance", "seeds", "test", "rule", "doctor", "semantic", "task"]
+GRAVEST: tuple[ComplaintKind, ...] = (
+    "reach", "load", "chance", "seeds", "test", "rule", "doctor", "semantic", "task",
+)  # fmt: skip
+"""Kinds of complaints, those first without which the others mean nothing."""
+
+
+class Provenance(Frozen):
+    """Where an answer comes from; tokens and money stand in `usage.jsonl` under the theme's id."""
+
+    prompt: str
+    """Name and version hash of the prompt."""
+    model: str
+    request: str
+    """Hash of the messages that were sent."""
+
+
+class Theme(Record):
+    """A source on its way; its id stands in every line of usage that was spent on it."""
+
+    PREFIX: ClassVar[str] = "theme"
+
+    source: Source
+
+
+class Design(Record):
+    """Everything that was thought out before code: one per theme."""
+
+    PREFIX: ClassVar[str] = "design"
+
+    theme: str
+    proposal: Proposal
+    requirements: Requirements
+    plan: ToolPlan
+    texts: tuple[TextList, ...]
+    state_code: str
+    provenance: dict[str, Provenance]
+    """Stage to where its answer comes from."""
+
+
+class Draft(Record):
+    """One version of an environment's file, with the tests that belong to it."""
+
+    PREFIX: ClassVar[str] = "draft"
+
+    theme: str
+    design: str
+    number: int
+    """0 for the first, then one more with every repair."""
+    parent: str = ""
+    code: str
+    tests: tuple[UnitTest, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    """Who was found wrong in the repair that made it."""
+    dropped: tuple[str, ...] = ()
+    """Tools that were taken out, with the reason."""
+    provenance: dict[str, Provenance] = {}
+    """Answer to where it comes from, those of the versions before it included."""
+
+
+class Complaint(Frozen):
+    """One thing that is wrong, with its evidence."""
+
+    id: str
+    kind: ComplaintKind
+    tool: str = ""
+    test: str = ""
+    """Test or rule that it is about."""
+    what: str
+    calls: tuple[str, ...] = ()
+    """The smallest calls that show it, each with what came of it and what it changed."""
+    seen: str = ""
+    expected: str = ""
+
+
+class Examination(Record):
+    """What execution says of a draft."""
+
+    PREFIX: ClassVar[str] = "exam"
+
+    theme: str
+    draft: str
+    loads: bool
+    tests_passed: int
+    tests: int
+    rules_bound: int
+    rules: int
+    doctor: float | None
+    """None if it was not reached."""
+    score: float
+    complaints: tuple[Complaint, ...]
+
+    @property
+    def hostile(self) -> bool:
+        """True if the code reached for what the sandbox closes."""
+        return any(complaint.kind == "reach" for complaint in self.complaints)
+
+
+class Judged(Frozen):
+    """One call of the tester with what came of it."""
+
+    trial: Trial
+    outcome: str
+    changes: str
+    opinion: Opinion
+
+
+class Semantic(Record):
+    """What tester and checker found (EnvScaler 3.3)."""
+
+    PREFIX: ClassVar[str] = "semantic"
+
+    theme: str
+    draft: str
+    judged: tuple[Judged, ...]
+    score: float
+    by_tool: dict[str, float]
+    provenance: dict[str, Provenance] = {}
+
+
+class Outcome(Record):
+    """What became of a theme."""
+
+    PREFIX: ClassVar[str] = "outcome"
+
+    theme: str
+    source: str
+    """Its name."""
+    name: str
+    """The environment's; empty if there was no proposal."""
+    accepted: bool
+    stage: str
+    """The last stage that was reached."""
+    reasons: tuple[str, ...] = ()
+    """Why it is rejected, the short reason first."""
+    rounds: int = 0
+    """Repairs that were made."""
+    score: float = 0.0
+    """Of the best version."""
+    doctor: float | None = None
+    semantic: float | None = None
+    tools: int = 0
+    dropped: tuple[str, ...] = ()
+    best: str = ""
+    """Id of the draft with the best score."""

@@ -1,0 +1,87 @@
+"""Settings of the loop: who plays which role, how often it goes round, from which score on something is kept."""
+
+from typing import Literal, get_args
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from chatmodel.settings import ModelSettings, RoleEntry, RoleSettings
+from trajectory import Frozen, InputError
+
+StageRole = Literal["designer", "programmer", "tester", "checker"]
+ROLES: tuple[StageRole, ...] = get_args(StageRole)
+STAGES: dict[str, StageRole] = {
+    "propose": "designer",
+    "require": "designer",
+    "state": "programmer",
+    "plan": "designer",
+    "tools": "programmer",
+    "texts": "designer",
+    "seeds": "programmer",
+    "phrase": "designer",
+    "test": "tester",
+    "repair": "programmer",
+    "try": "tester",
+    "check": "checker",
+}
+"""What models are asked for, in order, and by which role; the names are those of the prompts."""
+
+
+class StageRoles(Frozen):
+    """Who plays which role: the name of a model, or {model: name, temperature: ...}. No role is scripted."""
+
+    designer: RoleEntry
+    """Proposes, says what must be served and by which rules, plans tools, thinks of names and texts."""
+    programmer: RoleEntry
+    """Writes and mends code."""
+    tester: RoleEntry
+    """Writes tests and tries tools; sees no code."""
+    checker: RoleEntry
+    """Judges calls; sees code, result and what changed."""
+
+    def of(self, role: StageRole) -> RoleSettings:
+        found: dict[StageRole, RoleSettings] = {
+            "designer": self.designer,
+            "programmer": self.programmer,
+            "tester": self.tester,
+            "checker": self.checker,
+        }
+        return found[role]
+
+    def check(self, models: dict[str, ModelSettings]) -> None:
+        """Every role is played by a model that exists.
+
+        Raises:
+            InputError: One is not.
+        """
+        for role in ROLES:
+            name = self.of(role).model
+            if name not in models:
+                raise InputError(f"roles.{role}: no model is named {name!r}; choose one of: {', '.join(models)}")
+
+
+class SynthesisSettings(Frozen):
+    """How an environment is made and what it must reach."""
+
+    themes: Literal["model", "words"] = "model"
+    """Who finds the themes of a set of requests: the designer, or plain words, which cost nothing and see less."""
+    rounds: PositiveInt = 5
+    """Times at most that a draft is mended."""
+    doctor: float = Field(0.9, ge=0, le=1)
+    """Doctor's score from which an environment is accepted."""
+    doctor_seconds: PositiveFloat = 120.0
+    """Time of one examination."""
+    doctor_starts: PositiveInt = 6
+    """Initial states that it plays from; it reads those of twice as many seeds."""
+    trials: PositiveInt = 12
+    """Calls that the tester makes up in a round."""
+    trial_rounds: PositiveInt = 3
+    """Rounds of tester and checker (EnvScaler 3.3 has 100 of one call each)."""
+    semantic: float = Field(0.85, ge=0, le=1)
+    """Share of calls that the checker must approve (EnvScaler 3.4)."""
+    drop_tool_below: float = Field(0.5, ge=0, le=1)
+    """Tools of which the checker approves less of the calls are taken out (Agent-World 3.1)."""
+    most_tools: PositiveInt = 20
+    complaints: PositiveInt = 12
+    """Complaints that a repair is shown at most, the gravest first."""
+    themes_at_once: PositiveInt = 4
+    """Themes in work at a time."""

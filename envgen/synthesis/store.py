@@ -1,0 +1,93 @@
+"""What is done stays done: records in JSON Lines, found again by what they were made from.
+
+A step is named by its kind and by a hash of everything that it depends on. A run that was killed asks for the same
+steps again and gets those that are there; the answers of models come from their own cache. One process writes at a time
+(the caller holds the run's lock); a torn last line is cut off on opening.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import ValidationError
+
+from trajectory import Record, RunError, content_hash, first_fault
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+class Store:
+    """The record files of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lines: dict[str, dict[str, bytes]] = {}
+
+    async def step(self, file: str, model: type[Kind], made_from: Any, work: Callable[[], Awaitable[Kind]]) -> Kind:
+        """The record of a step: the one that is there, or one that is made now and kept.
+
+        Args:
+            file: Name of the record file, for example "drafts".
+            made_from: Everything that the record depends on, as JSON.
+        """
+        key = content_hash([file, made_from], 20)
+        known = self.get(file, model, key)
+        if known is not None:
+            return known
+        made = await work()
+        self.put(file, key, made)
+        return made
+
+    def get(self, file: str, model: type[Kind], key: str) -> Kind | None:
+        """A record by the key of its step."""
+        line = self._read(file).get(key)
+        return None if line is None else self._parse(file, model, line)
+
+    def all(self, file: str, model: type[Kind]) -> list[Kind]:
+        """All records of a file, in the order in which they were made."""
+        return [self._parse(file, model, line) for line in self._read(file).values()]
+
+    def put(self, file: str, key: str, record: Record) -> None:
+        """Append a record under a key."""
+        lines = self._read(file)
+        line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}, option=orjson.OPT_APPEND_NEWLINE)
+        path = self._path(file)
+        try:
+            with path.open("ab", buffering=0) as handle:
+                if handle.write(line) != len(line):
+                    raise OSError(None, "written in part")
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}; mend that, then start the same command again") from error
+        lines[key] = line
+
+    def _path(self, file: str) -> Path:
+        return self.folder / f"{file}.jsonl"
+
+    def _read(self, file: str) -> dict[str, bytes]:
+        if file not in self._lines:
+            path = self._path(file)
+            found: dict[str, bytes] = {}
+            end = 0
+            for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
+                if not line.endswith(b"\n"):
+                    os.truncate(path, end)  # a kill tore it; its step is done again
+                    break
+                end += len(line)
+                found[self._key(path, line)] = line
+            self._lines[file] = found
+        return self._lines[file]
+
+    def _key(self, path: Path, line: bytes) -> str:
+        try:
+            return str(orjson.loads(line)["key"])
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise RunError(f"{path}: a line was changed by hand: {line[:80]!r}") from error
+
+    def _parse(self, file: str, model: type[Kind], line: bytes) -> Kind:
+        try:
+            return model.model_validate(orjson.loads(line)["record"])
+        except ValidationError as error:
+            raise RunError(f"{self._path(file)}: made by another version: {first_fault(error)}") from error

@@ -1,0 +1,104 @@
+"""One file from parts, formatted: text in, text out; nothing of it runs."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from envgen.synthesis.parts import TextList
+from trajectory import InputError, RunError
+
+LENGTH = 120
+_RULES = "F401,I,UP,RUF100"
+
+
+def assembled(title: str, lists: Sequence[TextList], *blocks: str) -> str:
+    """Blocks of Python as one module: imports first, then the words of seed states, then the blocks in order.
+
+    Args:
+        title: What the module is about.
+    """
+    imports: dict[str, None] = {}
+    bodies = []
+    for block in blocks:
+        taken, body = _parted(block)
+        imports |= dict.fromkeys(taken)
+        bodies.append(body)
+    words = "\n".join(f"{one.name} = {one.values!r}" for one in lists)
+    head = f'"""{_safe(title)}."""'
+    state, *rest = bodies
+    return tidied("\n\n\n".join([head, "\n".join(imports), state, *rest[:-1], words, *rest[-1:]]))
+
+
+def _parted(block: str) -> tuple[list[str], str]:
+    """The imports at the top level of a block, and the rest of its text."""
+    tree = ast.parse(block)
+    lines = block.splitlines()
+    taken = []
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            taken.append(ast.unparse(node))
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    first = tree.body[0] if tree.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        for number in range(first.lineno - 1, first.end_lineno or first.lineno):
+            lines[number] = ""  # a docstring of its own; the module has one
+    return taken, "\n".join(lines).strip("\n")
+
+
+def without_tools(code: str, tools: Sequence[str]) -> str:
+    """The module without these methods."""
+    lines = code.splitlines()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.FunctionDef) and node.name in tools and node.decorator_list:
+            first = min(decorator.lineno for decorator in node.decorator_list)
+            for number in range(first - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    return tidied("\n".join(lines) + "\n")
+
+
+def method_source(code: str, name: str) -> str:
+    """The text of one method, with the helpers of its class and the constants of the module that it uses."""
+    tree = ast.parse(code)
+    methods = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    wanted, found = [name], dict[str, ast.FunctionDef]()
+    while wanted:
+        node = methods.get(wanted.pop())
+        if node is None or node.name in found:
+            continue
+        found[node.name] = node
+        called = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+        wanted += sorted(method for method in called & methods.keys() if not methods[method].decorator_list)
+    used = {part.id for node in found.values() for part in ast.walk(node) if isinstance(part, ast.Name)}
+    constants = [node for node in tree.body if isinstance(node, ast.Assign) and _names(node) & used]
+    return "\n\n".join(ast.get_source_segment(code, node) or "" for node in (*constants, *found.values()))
+
+
+def _names(node: ast.Assign) -> set[str]:
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
+
+
+def tidied(code: str) -> str:
+    """Code without unused imports, with sorted ones, formatted.
+
+    Raises:
+        InputError: Ruff is not installed.
+        RunError: Ruff cannot read it.
+    """
+    fixed = _ruff(code, "check", "--select", _RULES, "--fix", "--exit-zero", "--quiet", "--target-version", "py311")
+    return _ruff(fixed, "format", "--quiet", "--line-length", str(LENGTH))
+
+
+def _ruff(code: str, command: str, *arguments: str) -> str:
+    whole = [sys.executable, "-m", "ruff", command, *arguments, "--isolated", "--stdin-filename", "environment.py", "-"]
+    done = subprocess.run(whole, input=code, capture_output=True, text=True, check=False, timeout=60)
+    if "No module named ruff" in done.stderr:
+        raise InputError('generated code is formatted by ruff: pip install "trajsmith[envgen]"')
+    if done.returncode:
+        raise RunError(f"ruff {command}: {' '.join(done.stderr.split())[:400]}")
+    return done.stdout
+
+
+def _safe(text: str) -> str:
+    return " ".join(text.replace("\\", "/").replace('"', "'").split()).rstrip(".")

@@ -1,0 +1,179 @@
+"""`trajsmith env gen` from themes, with models: sources, what is shown before and after."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from chatmodel.usage import cost_of
+from trajectory import BudgetSpent, InputError, RunError
+
+if TYPE_CHECKING:
+    from envgen.sources import Source
+    from envgen.sources.reading import Reading
+    from envgen.synthesis.funnel import Funnel
+    from envgen.synthesis.records import Outcome
+    from trajsmith.generating import GenConfig
+
+out = Console(highlight=False)
+SHOWN = 6
+"""Reasons of one rejection that are printed; `outcomes.jsonl` has all."""
+
+
+def gen_by_models(
+    domain: str | None,
+    tasks: Path | None,
+    documents: Path | None,
+    config: Path | None,
+    run: Path | None,
+    overrides: Sequence[str],
+    dry_run: bool,
+) -> None:
+    """Make environments of a source, or go on with a run.
+
+    Raises:
+        InputError: Source or configuration cannot be used.
+        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
+    """
+    from trajsmith.generating import generate, known_sources
+
+    given = domain is not None or tasks is not None or documents is not None
+    settings = _settings(config, run, overrides, given)
+    by_model = tasks if settings.synthesis.themes == "model" and not dry_run else None
+    sources = [] if by_model else _sources(domain, tasks, documents) if given else known_sources(settings.run)
+    if dry_run:
+        _preview(settings, sources)
+        return
+    try:
+        outcomes, found, undecided, reading = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: {_again(settings.run)}") from stop
+    except RunError as error:
+        kind = BudgetSpent if isinstance(error, BudgetSpent) else RunError
+        raise kind(_said(error, settings.run)) from error
+    if reading is not None:
+        _told(reading)
+    _show(settings.run, outcomes, found)
+    for theme, reason in undecided.items():
+        out.print(f"undecided: {theme}: {reason}; go on with: {_again(settings.run)}", markup=False, soft_wrap=True)
+    if undecided:
+        raise RunError(f"{len(undecided)} themes could not be decided; go on with: {_again(settings.run)}")
+    if not any(outcome.accepted for outcome in outcomes):
+        raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
+
+
+def _settings(config: Path | None, run: Path | None, overrides: Sequence[str], given: bool) -> "GenConfig":
+    from trajsmith.generating import load_gen_config
+
+    if config is not None:
+        settings = load_gen_config(config, overrides)
+        return settings if run is None else settings.model_copy(update={"run": run})
+    if run is None or given:
+        raise InputError("domains, tasks and documents need models: give --config, such as configs/envgen_openai.yaml")
+    if not (run / "config.yaml").is_file():
+        raise InputError(f"{run} holds no run of env gen: give a source and --config")
+    return load_gen_config(run / "config.yaml", overrides).model_copy(update={"run": run})
+
+
+def _sources(domain: str | None, tasks: Path | None, documents: Path | None) -> "Sequence[Source]":
+    from envgen.sources.documents import read_documents
+    from envgen.sources.domains import domain_source, read_domains
+    from envgen.sources.task_sets import read_task_set
+
+    if tasks is not None:
+        return _told(read_task_set(tasks))
+    if documents is not None:
+        return _told(read_documents(documents))
+    name = domain or ""
+    return _told(read_domains(Path(name))) if Path(name).is_file() else [domain_source(name)]
+
+
+def _told(reading: "Reading") -> "Sequence[Source]":
+    """The sources of a file, after what was left out has been shown."""
+    out.print(f"{reading.read} read, {len(reading.sources)} themes, {len(reading.left_out)} left out", markup=False)
+    for reason, number in reading.reasons.items():
+        out.print(f"left out: {reason}: {number}", markup=False, soft_wrap=True)
+    return reading.sources
+
+
+def _again(run: Path) -> str:
+    return f"trajsmith env gen --run {run}"
+
+
+def _said(error: RunError, run: Path) -> str:
+    """A message of the models' floor, which knows only `trajsmith resume`, with the command that goes on here."""
+    text = str(error).replace(f"trajsmith resume {run}", _again(run))
+    return text.replace("`trajsmith resume`", f"`{_again(run)}`")
+
+
+def _preview(settings: "GenConfig", sources: "Sequence[Source]") -> None:
+    """Stages, roles and an estimate; only what costs nothing is asked of servers."""
+    from trajsmith.generating import check_ready
+    from trajsmith.generating_estimate import estimate
+
+    table = Table(
+        "stage", "role", "model", "requests", "prompt tokens", "completion tokens", "cost",
+        title=f"{settings.name}: {len(sources)} themes into {settings.run}",
+    )  # fmt: skip
+    tokens, cost = 0, 0.0
+    for row in estimate(settings, len(sources)):
+        money = cost_of(row.usage, settings.models[row.entry].price)
+        tokens, cost = tokens + row.usage.prompt_tokens + row.usage.completion_tokens, cost + money
+        counts = (row.usage.requests, row.usage.prompt_tokens, row.usage.completion_tokens)
+        table.add_row(
+            row.stage, row.role, settings.models[row.entry].model, *(f"{one:,}" for one in counts), f"{money:.2f}"
+        )
+    out.print(table)
+    out.print(f"estimated: {tokens:,} tokens, cost {cost:.2f} (from mean sizes; most of it depends on the repairs)")
+    limits = settings.budget
+    if limits.max_cost is not None or limits.max_tokens is not None:
+        out.print(f"budget: max_cost {limits.max_cost}, max_tokens {limits.max_tokens}; it stops there, resumable")
+    for source in sources[:20]:
+        out.print(f"theme: {source.name} ({source.kind}, {len(source.requests)} requests)", markup=False)
+    asyncio.run(check_ready(settings))
+
+
+def _show(run: Path, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
+    table = Table(
+        "theme", "environment", "outcome", "repairs", "tests and doctor", "doctor", "checker", "tools", "cost"
+    )
+    for one in outcomes:
+        table.add_row(
+            one.source, one.name, "accepted" if one.accepted else f"rejected ({one.stage})", str(one.rounds),
+            f"{one.score:.2f}", _share(one.doctor), _share(one.semantic), str(one.tools),
+            f"{found.cost_by_theme.get(one.source, 0.0):.4f}",
+        )  # fmt: skip
+    out.print(table)
+    _show_funnel(found)
+    for one in outcomes:
+        for reason in one.reasons[:SHOWN]:
+            out.print(f"rejected: {one.source}: {reason}", markup=False, soft_wrap=True)
+        for reason in one.dropped:
+            out.print(f"tool taken out: {one.name}: {reason}", markup=False, soft_wrap=True)
+        if one.accepted:
+            path = run / "environments" / one.name / f"{one.name}.py"
+            out.print(f"use it: - python: {path}", markup=False, soft_wrap=True)
+
+
+def _show_funnel(found: "Funnel") -> None:
+    out.print("funnel: " + " > ".join(f"{step} {number}" for step, number in found.themes.items()), markup=False)
+    for reason, number in found.rejected.items():
+        out.print(f"reason: {reason}: {number}", markup=False, soft_wrap=True)
+    table = Table("stage", "requests", "prompt tokens", "completion tokens", "cost")
+    for stage in found.stages:
+        counts = (stage.requests, stage.prompt_tokens, stage.completion_tokens)
+        table.add_row(stage.stage, *(f"{one:,}" for one in counts), f"{stage.cost:.4f}")
+    out.print(table)
+    each = ""
+    if found.tokens_per_accepted is not None:
+        each = (
+            f"; for each accepted environment {found.tokens_per_accepted:,} tokens, cost {found.cost_per_accepted:.4f}"
+        )
+    out.print(f"{found.requests} requests, {found.tokens:,} tokens, cost {found.cost:.4f}{each}", markup=False)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,209 @@
+"""`trajsmith env gen` with models: configuration, models, run directory; the stages stand in `envgen.synthesis`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self, cast
+
+from pydantic import field_validator, model_validator
+from rich.console import Console
+
+from chatmodel import BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
+from chatmodel.board import USAGE, Board, check_models
+from chatmodel.prompts import Prompts
+from envgen.sources import Source
+from envgen.sources.asking import STATEFUL, read_task_set_by
+from envgen.sources.reading import Reading
+from envgen.synthesis.desk import Desk
+from envgen.synthesis.examining import Bench
+from envgen.synthesis.funnel import Funnel, funnel
+from envgen.synthesis.loop import Loop
+from envgen.synthesis.prompting import SPECS
+from envgen.synthesis.records import Outcome, Theme
+from envgen.synthesis.settings import ROLES, StageRole, StageRoles, SynthesisSettings
+from envgen.synthesis.several import synthesise
+from envgen.synthesis.store import Store
+from environments.sandbox.settings import MODES, SandboxSettings
+from trajectory import Frozen, InputError, content_hash
+from trajsmith.progress import open_progress
+from trajsmith.rundir import CONFIG, RunDirectory
+from trajsmith.settings import dump_settings, load_settings
+
+SUMMARY = "summary.json"
+
+
+class GenConfig(Frozen):
+    """Everything that making environments with models needs; saved in the run directory as it was resolved."""
+
+    name: str
+    run: Path = Path("runs/envgen")
+    """Run directory: records, usage, and `environments/` with what was accepted."""
+    models: dict[str, ModelSettings]
+    """Language models by a name of your own."""
+    roles: StageRoles
+    budget: BudgetSettings = BudgetSettings()
+    synthesis: SynthesisSettings = SynthesisSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    """How what models wrote is run; the name of a mode will do."""
+    prompts: Path | None = None
+    """Folder with prompts that take the place of ours, as `envgen.synthesis/name.md.j2`."""
+
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _mode(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) and value in MODES else value
+
+    @model_validator(mode="after")
+    def _can_work(self) -> Self:
+        self.roles.check(self.models)
+        if self.sandbox.mode == "unsafe":
+            raise InputError("sandbox: code that a model wrote runs only in mode default or strict")
+        return self
+
+    def makers(self, prompts: Prompts) -> str:
+        """Hash of what answers depend on beside what is asked."""
+        names = {name: (one.model, one.base_url) for name, one in self.models.items()}
+        versions = [prompts.get(spec).version for spec in SPECS.values()]
+        return content_hash([self.roles.model_dump(mode="json"), names, versions], 12)
+
+    def fingerprint(self, prompts: Prompts) -> str:
+        """Hash of what decides what becomes of a theme."""
+        kept = self.model_dump(mode="json", include={"synthesis", "sandbox"})
+        return content_hash([self.makers(prompts), kept], 12)
+
+
+def load_gen_config(path: Path, overrides: Sequence[str] = ()) -> GenConfig:
+    """Read, override, validate.
+
+    Raises:
+        InputError: One line with file, line and what to do.
+    """
+    return load_settings(path, GenConfig, overrides)
+
+
+def role_settings(roles: StageRoles) -> RolesSettings:
+    """The roles as the board asks for them: it calls `of` with a name and nothing else."""
+    return cast(RolesSettings, roles)
+
+
+async def check_ready(config: GenConfig) -> Prompts:
+    """Prompts, keys, addresses and models, before any work; costs nothing.
+
+    Raises:
+        InputError: One of them is wrong.
+    """
+    prompts = Prompts(config.prompts)
+    for spec in (*SPECS.values(), STATEFUL):
+        prompts.get(spec)
+    await check_models(config.models, role_settings(config.roles), cast(tuple[Role, ...], ROLES))
+    return prompts
+
+
+def open_run(config: GenConfig) -> RunDirectory:
+    """The run directory: a new one, or the one that is there, whose configuration is replaced.
+
+    Raises:
+        InputError: Something else stands there.
+    """
+    text = dump_settings(config)
+    if not is_generation(config.run / CONFIG):
+        return RunDirectory.create(config.run, text)
+    run = RunDirectory.open(config.run)
+    with run.lock():
+        run.write_text(CONFIG, text)
+    return run
+
+
+def is_generation(path: Path) -> bool:
+    """Whether a configuration is one of making environments."""
+    try:
+        return path.is_file() and bool(load_gen_config(path).name)
+    except InputError:
+        return False
+
+
+class Generated(NamedTuple):
+    """What came of a start."""
+
+    outcomes: list[Outcome]
+    funnel: Funnel
+    undecided: dict[str, str]
+    """Theme to why it could not be decided now."""
+    reading: Reading | None
+    """How requests became themes, where a model did it."""
+
+
+async def generate(
+    config: GenConfig, sources: Sequence[Source], tasks: Path | None = None, console: Console | None = None
+) -> Generated:
+    """Make environments of sources; the same command goes on where a killed one was.
+
+    Args:
+        tasks: A set of requests of which the designer finds the themes.
+        console: Where it is told how it goes; nowhere if None.
+
+    Raises:
+        InputError: A setting, a key or an address is wrong, or the run directory is something else.
+        RunError: A model is out or the budget is spent; what is done is kept.
+    """
+    prompts = await check_ready(config)
+    run = open_run(config)
+    with run.lock():
+        store = Store(run.path)
+        board = Board(config.models, role_settings(config.roles), config.budget, run.path, str(run.path))
+        try:
+            talkers = _talkers(board)
+            reading = await read_task_set_by(talkers["designer"], prompts, tasks) if tasks else None
+            sources = sources if reading is None else reading.sources
+            _note(store, sources)
+            bench = Bench(run.path / "drafts", config.synthesis, config.sandbox)
+            loop = Loop(
+                Desk(talkers, prompts, SPECS), bench, store, config.makers(prompts), config.fingerprint(prompts)
+            )
+            outcomes = await _told(loop, sources, console)
+        finally:
+            await board.close()
+        found = funnel(outcomes, len(loop.undecided), run.file(USAGE))
+        told = {"name": config.name, **found.model_dump(mode="json"), "outcomes": [_short(one) for one in outcomes]}
+        run.write_json(SUMMARY, told)
+    return Generated(outcomes, found, loop.undecided, reading)
+
+
+async def _told(loop: Loop, sources: Sequence[Source], console: Console | None) -> list[Outcome]:
+    """The outcomes; meanwhile lines and a bar of themes, if there is a console."""
+    if console is None:
+        return await synthesise(loop, sources)
+    with open_progress(console) as progress, progress.stage("themes", len(sources), 0, 0) as bar:
+        loop.tell = lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True)
+        loop.ended = lambda accepted: bar.advance(dropped=not accepted)
+        return await synthesise(loop, sources)
+
+
+def _note(store: Store, sources: Sequence[Source]) -> None:
+    """Keep what a run is about, so that its directory is all that is needed to go on."""
+    for theme in (Theme(source=source) for source in sources):
+        if store.get("themes", Theme, theme.id) is None:
+            store.put("themes", theme.id, theme)
+
+
+def _talkers(board: Board) -> dict[StageRole, ChatModel]:
+    found: dict[StageRole, ChatModel] = {}
+    for role in ROLES:
+        talker = board.talker(cast(Role, role))
+        assert talker is not None, "roles.check lets no role be scripted"
+        found[role] = talker
+    return found
+
+
+def _short(outcome: Outcome) -> dict[str, Any]:
+    return outcome.model_dump(mode="json", exclude={"id", "best"})
+
+
+def known_sources(folder: Path) -> list[Source]:
+    """The sources that a run was started with.
+
+    Raises:
+        InputError: There is no run.
+    """
+    if not (folder / "themes.jsonl").is_file():
+        raise InputError(f"{folder} holds no run of env gen: give a source, such as --from-domain NAME")
+    return [theme.source for theme in Store(folder).all("themes", Theme)]
