@@ -10,6 +10,7 @@ but what was in flight when the run was killed. Exit code 1 if one of these does
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +33,10 @@ from trajsmith.rundir import RunDirectory  # noqa: E402
 from trajsmith.stages import ORDER  # noqa: E402
 
 CONCURRENCY = 64
+TIMEOUT, DEADLINE = 5, 40
+"""Seconds for an attempt, and for a request with all its attempts; the server answers at once or never."""
+ON_THE_WAY = 1
+"""Seconds that a busy machine may take between the client's clock and the server's."""
 FAULTS = {
     **dict.fromkeys(("content_filter", "overflow"), 0.003),
     "stall": 0.004,
@@ -43,9 +48,9 @@ CONFIG = """
 name: faults
 seed: 5
 environments: [{{library: "*", states: {{small: 2}}}}]
-sample: {{count: {count}, length: [6, 11]}}
-models: {{local: {{model: test-model, base_url: "{url}", concurrency: {concurrency}, timeout: 20, deadline: 90,
-  attempts: 12, first_wait: 0.05, longest_wait: 1.0, outage_after: 1000}}}}
+sample: {{count: {count}, length: [4, 7]}}
+models: {{local: {{model: test-model, base_url: "{url}", concurrency: {concurrency}, timeout: {timeout},
+  deadline: {deadline}, attempts: 12, first_wait: 0.05, longest_wait: 1.0, outage_after: 1000}}}}
 roles: {{writer: local, user: local, agent: local, judge: local}}
 engine: {{concurrency: {concurrency}}}
 """
@@ -66,11 +71,13 @@ def work(folder: Path, count: int, kills: int) -> int:
     os.environ["PYTHONPATH"] = str(ROOT)
     start = time.monotonic()
     with RunningServer(script=str(SERVER / "speaking.py"), faults=FAULTS) as server:
-        config.write_text(CONFIG.format(count=count, url=server.url, concurrency=CONCURRENCY))
+        limits = {"concurrency": CONCURRENCY, "timeout": TIMEOUT, "deadline": DEADLINE}
+        config.write_text(CONFIG.format(count=count, url=server.url, **limits))
         command = ["run", str(config), "--run", str(run)]
         for kill in range(kills):
-            killed = until(command, run, wanted=(kill + 1) * count * 20 // (kills + 1))
+            killed = until(command, run, wanted=(kill + 1) * count * 13 // (kills + 1))
             print(f"killed after {killed} paid requests", flush=True)
+            server.change()  # requests from here on are new ones
             command = ["resume", str(run)]
         code = subprocess.run([sys.executable, "-m", "trajsmith.cli", *command], check=False).returncode
         return report(run, code, server.stats(), kills, time.monotonic() - start)
@@ -79,16 +86,29 @@ def work(folder: Path, count: int, kills: int) -> int:
 def until(command: list[str], run: Path, wanted: int) -> int:
     """Start or resume the run, and kill it as soon as so many requests are paid; gives their number."""
     process = subprocess.Popen([sys.executable, "-m", "trajsmith.cli", *command], stdout=subprocess.DEVNULL)
-    while process.poll() is None and paid(run) < wanted:
+    paid = Lines(run / "usage.jsonl")
+    while process.poll() is None and paid.so_far() < wanted:
         time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    return paid(run)
+    return paid.so_far()
 
 
-def paid(run: Path) -> int:
-    file = run / "usage.jsonl"
-    return file.read_bytes().count(b"\n") if file.is_file() else 0
+class Lines:
+    """Counts the lines of a file that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = self._lines = 0
+
+    def so_far(self) -> int:
+        if self._path.is_file():
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+            self._read += len(new)
+            self._lines += new.count(b"\n")
+        return self._lines
 
 
 def report(run: Path, code: int, stats: dict[str, Any], kills: int, seconds: float) -> int:
@@ -99,7 +119,11 @@ def report(run: Path, code: int, stats: dict[str, Any], kills: int, seconds: flo
     print(f"{summary['funnel']}, rejected {summary['rejected']}")
     print({stage["name"]: stage["dropped"] for stage in summary["stages"] if stage["dropped"]})
     print(f"answered twice: {stats['answered_twice']} (in flight at {kills} kills: at most {kills * CONCURRENCY})")
-    print(f"{seconds:.0f} s; exit code {code}; {'; '.join(faults) or 'everything accounted for'}")
+    longest = stats["longest_request"]
+    print(f"longest request, from its first attempt to its last: {longest:.1f} s (deadline {DEADLINE} s)")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{seconds:.0f} s, CPU {used.ru_utime + used.ru_stime:.0f} s; exit code {code}; ", end="")
+    print("; ".join(faults) or "everything accounted for")
     return 1 if code or faults else 0
 
 
@@ -124,6 +148,8 @@ def problems(run: Path, summary: dict[str, Any], stats: dict[str, Any], kills: i
     silent = [one["id"] for one in verdicts if not one["accepted"] and not one["reasons"]]
     if silent:
         yield f"{len(silent)} verdicts without a reason"
+    if stats["longest_request"] > DEADLINE + ON_THE_WAY:
+        yield f"a request took {stats['longest_request']:.0f} s"
     if stats["answered_twice"] > kills * CONCURRENCY:
         yield f"{stats['answered_twice']} requests were paid twice"
 

@@ -27,6 +27,8 @@ class _Course:
 
     failed: list[FailedAttempt] = field(default_factory=list)
     first_sent: float | None = None
+    told: bool = False
+    """The first failure was handed to those who repeat."""
 
 
 class Persistent:
@@ -61,7 +63,7 @@ class Persistent:
         """
         course = _Course()
         try:
-            reply: ChatReply = await self._retrying(self._attempt, request, tokens, wasted, course)
+            reply = await self._first(request, tokens, wasted, course)
         except FailedAttempt as failed:
             fault = failed.as_fault(self._settings.model, len(course.failed))
             self._count_silence(failed, str(fault))
@@ -73,23 +75,43 @@ class Persistent:
         """The run is ending: what is in flight may land, nothing is sent again."""
         self._closing = True
 
+    async def _first(
+        self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None], course: _Course
+    ) -> ChatReply:
+        """The first attempt by itself: most requests need no other, and tenacity costs a tenth of a request."""
+        try:
+            return await self._attempt(request, tokens, wasted, course)
+        except FailedAttempt:
+            reply: ChatReply = await self._retrying(self._again, request, tokens, wasted, course)
+            return reply
+
+    async def _again(
+        self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None], course: _Course
+    ) -> ChatReply:
+        """The failure of the first attempt, then further attempts."""
+        if not course.told:
+            course.told = True
+            raise course.failed[0]
+        return await self._attempt(request, tokens, wasted, course)
+
     async def _attempt(
         self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None], course: _Course
     ) -> ChatReply:
-        try:
-            async with self._limits.pass_through(tokens):
-                return await self._in_time(request, course)
-        except FailedAttempt as failed:
-            course.failed.append(failed)
-            if failed.usage is not None:
-                wasted(failed.usage)
-            raise
+        async with self._limits.pass_through(tokens):
+            if course.first_sent is None:
+                course.first_sent = monotonic()
+            left = course.first_sent + self._settings.deadline - monotonic()
+            if left <= 0:  # it waited too long for its turn: not sent, so not paid
+                raise FailedAttempt("timeout", f"no answer within {self._settings.deadline:.3g} s", again=False)
+            try:
+                return await self._in_time(request, min(self._settings.timeout, left))
+            except FailedAttempt as failed:
+                course.failed.append(failed)
+                if failed.usage is not None:
+                    wasted(failed.usage)
+                raise
 
-    async def _in_time(self, request: ChatRequest, course: _Course) -> ChatReply:
-        if course.first_sent is None:
-            course.first_sent = monotonic()
-        left = course.first_sent + self._settings.deadline - monotonic()
-        seconds = min(self._settings.timeout, max(left, 0.0))
+    async def _in_time(self, request: ChatRequest, seconds: float) -> ChatReply:
         try:
             async with asyncio.timeout(seconds):
                 return await self._provider.send(request)

@@ -77,14 +77,18 @@ def _content(label: str) -> list[str]:
 
 
 class Sayable:
-    """Everything that somebody may say: what they were told, what they know, what they read."""
+    """Everything that somebody may say: what they were told, what they know, what they read.
 
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._words: set[str] = set(_PLAIN)
-        self._numbers: set[float] = set()
-        self._days: set[tuple[int, int]] = set()
-        self._clocks: set[tuple[int, int]] = set()
+    Args:
+        start: What may be said anyway; read once, it serves many.
+    """
+
+    def __init__(self, start: "Sayable | None" = None) -> None:
+        self._texts: list[str] = list(start._texts) if start else []
+        self._words: set[str] = set(start._words if start else _PLAIN)
+        self._numbers: set[float] = set(start._numbers if start else ())
+        self._days: set[tuple[int, int]] = set(start._days if start else ())
+        self._clocks: set[tuple[int, int]] = set(start._clocks if start else ())
 
     def add(self, *values: Any) -> None:
         """Allow texts, numbers, dates, or any JSON that holds them."""

@@ -1,6 +1,7 @@
 """Settings of language models: which there are, how hard they may be pressed, what they cost, who plays which role."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
@@ -170,3 +171,16 @@ class BudgetSettings(Frozen):
     """In the currency of the prices."""
     max_tokens: int | None = Field(None, ge=0)
     """Prompt and completion tokens."""
+
+    def check(self, played: Iterable[Role]) -> None:
+        """There is something to spend, if models play at all.
+
+        Raises:
+            InputError: A limit is zero.
+        """
+        roles = ", ".join(played)
+        for name, limit in (("max_cost", self.max_cost), ("max_tokens", self.max_tokens)):
+            if roles and limit == 0:
+                raise InputError(
+                    f"budget.{name} is 0 and models play {roles}: raise it, or leave them to the scripted language"
+                )

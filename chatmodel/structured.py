@@ -5,6 +5,7 @@ matter. What comes back is never trusted: it is found in the text, validated, an
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, TypeVar
 
 import orjson
@@ -68,6 +69,7 @@ def read_answer(text: str, answer: type[Answer]) -> Answer:
     raise fault or ValueError("there is no JSON in the answer")
 
 
+@cache
 def schema_of(answer: type[BaseModel]) -> JsonObject:
     """JSON Schema in the closed form that servers hold a model to: every property required, no others, no defaults."""
     schema: JsonObject = _closed(answer.model_json_schema())

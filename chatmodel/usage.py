@@ -139,7 +139,7 @@ class UsageLedger:
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         self._answers.put(line, key, reply)
         self._append(line)
-        self._add(line)
+        self._count(request.purpose.split(".")[0], UsageSummary(requests=1, **{name: row[name] for name in COUNTED}))
         if usage.prompt_tokens:
             self._bytes += size
             self._prompt += usage.prompt_tokens
@@ -168,7 +168,9 @@ class UsageLedger:
             raise RunError(f"{self._path}: {error.strerror}; mend that, then resume the run") from error
 
     def _add(self, line: bytes) -> None:
-        role, one = _read(line, self._path)
+        self._count(*_read(line, self._path))
+
+    def _count(self, role: str, one: UsageSummary) -> None:
         self.totals[role] += one
         self.spent += one
 

@@ -70,13 +70,14 @@ class Gates:
     def __init__(self, spec: EnvironmentSpec, wording: Wording) -> None:
         self.wording = wording
         self.tools = tool_patterns(spec)
-        self.common = [spec.name, spec.description, *(tool.description for tool in spec.tools)]
-        self.common += [surface for tool in spec.tools for surface in tool.parameters]
+        self.common = Sayable()
+        self.common.add(spec.name, spec.description, *(tool.description for tool in spec.tools))
+        self.common.add(*(surface for tool in spec.tools for surface in tool.parameters))
 
     def sayable(self, plan: TaskPlan, upto: int, held: Collection[str] = ()) -> Sayable:
         """What the user may say by the end of a turn; `held` is known, too, but not said yet."""
-        allowed = Sayable()
-        allowed.add(*self.common, plan.persona.name, plan.persona.role, plan.scenario, plan.clock)
+        allowed = Sayable(self.common)
+        allowed.add(plan.persona.name, plan.persona.role, plan.scenario, plan.clock)
         for key in plan.stated(upto) | {key for turn in plan.turns[:upto] for key in turn.held}:
             if key not in held:
                 allowed.add(plan.known[key].value, plan.known[key].said)

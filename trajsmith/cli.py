@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from trajectory import InputError, RunError, Summary, TrajsmithError
 from trajsmith import cli_env, cli_export, cli_graph, cli_growth, cli_import, cli_prompts, cli_push, cli_train
+from trajsmith.collector import collect_seldom
 
 if TYPE_CHECKING:
     from trajsmith.rundir import RunDirectory
@@ -259,6 +260,7 @@ def _with_progress(path: Path, work: Any) -> Any:
 
 
 def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
+    collect_seldom()
     try:
         return asyncio.run(work)
     except KeyboardInterrupt as stop:

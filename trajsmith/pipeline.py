@@ -168,10 +168,11 @@ async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[
     """The roles that models play in these stages, after a look at whether those can be used.
 
     Raises:
-        InputError: Key, address or name of a model is wrong, or a prompt.
+        InputError: Key, address or name of a model is wrong, or a prompt, or there is nothing to spend.
     """
     check_cast(config)
     wanted = [role for role in roles_of(stages) if config.roles.of(role).model != SCRIPTED]
+    config.budget.check(wanted)
     await check_models(config.models, config.roles, wanted)
     return wanted
 

@@ -41,7 +41,8 @@ async def test_a_run_that_was_stopped_finds_its_batch_again(tmp_path):
     with RunningServer(batch_seconds=0.4) as server:
         async with board(tmp_path, server.url, **QUICK) as models:
             asked = asyncio.create_task(ask(models, *"abc"))
-            await asyncio.sleep(0.3)
+            while not any(batch["id"] for noted in files(tmp_path) for batch in noted.values()):  # noqa: ASYNC110 - a file
+                await asyncio.sleep(0.005)
             asked.cancel()
         assert len(files(tmp_path)[0]) == 1
         async with board(tmp_path, server.url, **QUICK) as models:

@@ -11,7 +11,7 @@ from chatmodel import ROLES, RoleSettings, RolesSettings, function_tool
 from chatmodel.board import check_models
 from chatmodel.failure import FailedAttempt
 from chatmodel.persistent import Persistent
-from chatmodel.served import ServedModel
+from chatmodel.served import ServedModel, proxy_of
 from trajectory import InputError, ModelFault, RunError
 
 TOOL = function_tool("look_up", "Look up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
@@ -67,6 +67,22 @@ async def test_a_stall_that_stays_ends_with_the_deadline(language_server, tmp_pa
             await models.talker("agent").complete(request("always slow", "stall", times=200))
     assert caught.value.kind == "timeout"
     assert language_server.stats()["faults"]["stall"] <= 6
+
+
+async def test_what_waited_for_its_turn_beyond_the_deadline_is_not_sent(language_server, tmp_path):
+    waits = {"timeout": 3.0, "deadline": 2.0, "first_wait": 0.4, "longest_wait": 0.4}
+    async with board(tmp_path, language_server.url, concurrency=1, **waits) as models:
+        talker = models.talker("agent")
+        await talker.complete(request("warm"))  # connected, and everything imported
+        before = language_server.stats()["requests"]
+        late = asyncio.create_task(talker.complete(request("late", "server_error")))
+        await asyncio.sleep(0.05)  # it has failed once and waits; the next one takes the only place
+        with pytest.raises(ModelFault):
+            await talker.complete(request("in the way", "stall"))
+        with pytest.raises(ModelFault, match="no answer within 2 s") as caught:
+            await late
+    assert caught.value.kind == "timeout"
+    assert language_server.stats()["requests"] == before + 2
 
 
 async def test_what_a_server_asks_to_wait_is_waited(language_server, tmp_path):
@@ -215,6 +231,26 @@ def test_a_key_in_the_place_of_its_name_is_refused_unseen(value):
     with pytest.raises(InputError, match="must name an environment variable") as caught:
         settings("http://127.0.0.1:9/v1", key_env=value)
     assert value not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, None),
+        ({"https_proxy": "http://there:3128"}, "http://there:3128"),
+        ({"all_proxy": "http://there:3128"}, "http://there:3128"),
+        ({"http_proxy": "http://there:3128"}, None),
+        ({"https_proxy": "http://there:3128", "no_proxy": "example.org"}, None),
+    ],
+    ids=["none", "for https", "for all", "for http only", "but not there"],
+)
+def test_the_proxy_of_the_environment_is_used(monkeypatch, environment, found):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of("https://api.example.org/v1") == found
 
 
 # Limits

@@ -16,6 +16,7 @@ import json
 import random
 import re
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -81,6 +82,10 @@ class Server:
         """Times that each request came, by content."""
         self.answered = Counter()
         """Times that each request was answered in full, whatever the answer is worth."""
+        self.began = {}
+        """When each request came first since the last change of settings, by content."""
+        self.longest = 0.0
+        """Seconds between the first and the last attempt of a request at most."""
         self.in_flight = self.most_in_flight = 0
         self.batches = Batches(self)
 
@@ -91,6 +96,7 @@ class Server:
             "answered_twice": sum(times > 1 for times in self.answered.values()),
             "faults": dict(self.faults),
             "most_in_flight": self.most_in_flight,
+            "longest_request": self.longest,
             "paths": dict(self.counts),
         }
 
@@ -100,6 +106,7 @@ class Server:
             return 200, {}, self.stats(), ""
         if path == "/settings":
             self.settings = Settings(**{**vars(self.settings), **json.loads(body)})
+            self.began.clear()
             return 200, {}, {}, ""
         path = path.removeprefix("/v1")
         self.counts[path] += 1
@@ -124,6 +131,8 @@ class Server:
             self._check_request(request)
             key = hashlib.sha256(body).hexdigest()[:24]
             self.came[key] += 1
+            now = time.monotonic()
+            self.longest = max(self.longest, now - self.began.setdefault(key, now))
             fault = self._fault(key, request)
             if self.settings.latency:
                 await asyncio.sleep(self.settings.latency)
@@ -134,6 +143,8 @@ class Server:
     async def _reply(self, request, fault, key):
         message = self.script(request)
         message = {"content": message} if isinstance(message, str) else dict(message)
+        if "refused" in message:
+            raise Failed(*message["refused"])
         message = {"role": "assistant", **message}
         if not applies(fault, message, request):
             fault = ""
@@ -217,8 +228,12 @@ def damaged(message, fault):
 
 
 def completion(request, message, model):
+    """The body of an answer. A script may say itself how it ended and what it cost, by `finish_reason` and `usage`."""
+    finish, counted = message.pop("finish_reason", None), message.pop("usage", None)
     written = str(message.get("content") or "") + json.dumps(message.get("tool_calls") or "")
     prompt = len(json.dumps(request["messages"])) // 4 + len(json.dumps(request.get("tools", []))) // 4
+    made = len(written) // 4 + 1
+    prompt, made = counted or (prompt, made)
     system = len(str(request["messages"][0].get("content"))) // 4 if len(request["messages"]) > 2 else 0
     return {
         "id": "chatcmpl-1",
@@ -226,13 +241,17 @@ def completion(request, message, model):
         "created": 1,
         "model": model,
         "choices": [
-            {"index": 0, "message": message, "finish_reason": "tool_calls" if message.get("tool_calls") else "stop"}
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": finish or ("tool_calls" if message.get("tool_calls") else "stop"),
+            }
         ],
         "usage": {
             "prompt_tokens": prompt,
-            "completion_tokens": len(written) // 4 + 1,
-            "total_tokens": prompt + len(written) // 4 + 1,
-            "prompt_tokens_details": {"cached_tokens": system},
+            "completion_tokens": made,
+            "total_tokens": prompt + made,
+            "prompt_tokens_details": {"cached_tokens": min(system, prompt)},
         },
     }
 

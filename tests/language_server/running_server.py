@@ -10,13 +10,18 @@ SERVER = Path(__file__).with_name("faulty_server.py")
 
 
 class RunningServer:
-    """A server process. Use it as a context manager; settings are those of `faulty_server.Settings`."""
+    """A server process. Use it as a context manager; settings are those of the server's file.
 
-    def __init__(self, **settings):
+    Args:
+        file: The server; the one that fails if not given.
+    """
+
+    def __init__(self, file=SERVER, **settings):
+        self.file = file
         self.settings = settings
 
     def __enter__(self):
-        command = [sys.executable, str(SERVER), json.dumps(self.settings)]
+        command = [sys.executable, str(self.file), json.dumps(self.settings)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
         assert self.url, "the server did not start"

@@ -9,7 +9,7 @@ import pytest
 from running_server import RunningServer
 
 from chatmodel import ChatRequest, ModelSettings
-from trajectory import BudgetSpent, InputError, Message, ModelFault, Task
+from trajectory import InputError, Message, ModelFault, Task
 from trajsmith.changes import FIRST, FIXED, OF_ROLES, SPEAKING, STAGES, apply_change, invalidated, plan_change
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import Stage, _attempt
@@ -108,7 +108,8 @@ def test_settings_with_models_are_read_back_as_they_were(config, tmp_path):
 @pytest.mark.parametrize("command", [(), ("--dry-run",)], ids=["run", "dry run"])
 def test_a_server_that_is_not_there_is_known_before_any_work(trajsmith, config, tmp_path, command):
     found = trajsmith("run", config, "--run", tmp_path / "run", *command)
-    assert (found.code, found.out) == (2, "")
+    assert found.code == 2
+    assert ("estimated:" in found.out) if command else not found.out
     assert "error: models.small" in found.err
     assert "cannot be reached" in found.err
     assert not (tmp_path / "run").exists()
@@ -161,14 +162,13 @@ async def test_a_scripted_world_opens_no_model(copied):
     assert not copied.file("cache").exists()
 
 
-async def test_a_budget_of_zero_stops_before_the_first_request(language_server, spoken, tmp_path):
-    config = load_config(spoken, ["budget.max_tokens=0"])
-    run = RunDirectory.create(tmp_path / "run", dump_settings(config))
+@pytest.mark.parametrize("limit", ["max_cost", "max_tokens"])
+def test_a_budget_of_zero_is_known_before_any_work(trajsmith, language_server, spoken, tmp_path, limit):
     before = language_server.stats()["requests"]
-    with run.lock(), pytest.raises(BudgetSpent, match=f"trajsmith resume {run.path} --set budget.max_tokens=1"):
-        async with _opened(config, run, ("play",)):
-            raise AssertionError("it must not come to this")
-    assert language_server.stats()["requests"] == before
+    found = trajsmith("run", spoken, "--run", tmp_path / "run", "--set", f"budget.{limit}=0")
+    assert (found.code, found.out) == (2, "")
+    assert f"budget.{limit} is 0 and models play user, agent: raise it" in found.err
+    assert language_server.stats()["requests"] == before and not (tmp_path / "run").exists()
 
 
 async def test_a_server_without_tools_is_named_before_any_stage(spoken, tmp_path):
