@@ -1,15 +1,15 @@
 """Many episodes at a time, each written down when it is over, so that an evaluation can go on where it stopped."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import PositiveInt
 
 from arena.episodes import Episode, Ground, play_episode
-from arena.roles import Complete
-from trajectory import EnvironmentFault, Frozen, InputError, RunError, Task
+from arena.roles import Player, Users, scripted_user, through_window
+from trajectory import EnvironmentFault, Frozen, RunError, Task
 from usersim import PlaySettings
 
 
@@ -19,9 +19,11 @@ class EvalSettings(Frozen):
     samples: PositiveInt = 1
     """Episodes per task."""
     concurrency: PositiveInt = 32
-    """Episodes at a time; a local model answers as many of them in one batch."""
+    """Episodes at a time; a local model answers many of them in one batch."""
     max_steps: PositiveInt = 12
     """Messages of the model per turn."""
+    history: PositiveInt | None = None
+    """Assistant turns of history that the model sees (AWM: 3), as it was trained; None shows all."""
 
 
 def read_episodes(file: Path) -> list[Episode]:
@@ -39,47 +41,66 @@ def read_episodes(file: Path) -> list[Episode]:
 async def evaluate(
     tasks: Sequence[Task],
     grounds: Mapping[str, Ground],
-    name: str,
-    complete: Complete,
+    player: Player,
     settings: EvalSettings,
     file: Path,
+    users: Users = scripted_user,
+    over: Callable[[int], None] = lambda number: None,
 ) -> list[Episode]:
     """Play what is not in `file` yet and return all episodes of these tasks.
 
+    Episodes in which the model's server failed are played again. Whatever stops the work stops all of it at once, and
+    the file holds every episode that was over.
+
+    Args:
+        player: The model.
+        file: Where episodes are written, one line each.
+        users: Who plays the user.
+        over: Told how many more episodes are over, at first those of an earlier part of the work.
+
     Raises:
-        InputError: A task needs a user who understands what a model asks, which the scripted user does not.
-        RunError: The file cannot be written.
+        RunError: The file cannot be written, the budget is used up, or a server or an environment is out.
     """
-    unfit = next((task for task in tasks if task.mode != "direct"), None)
-    if unfit is not None:
-        raise InputError(
-            f"{unfit.id} is a conversation: the scripted user cannot read a model's questions; "
-            "evaluate on direct tasks (write.direct: 1)"
-        )
-    done = {(episode.task_id, episode.sample): episode for episode in read_episodes(file)}
     wanted = [(task, sample) for task in tasks for sample in range(settings.samples)]
-    room = asyncio.Semaphore(settings.concurrency)
-    play = PlaySettings(max_steps=settings.max_steps)
+    names = {(task.id, sample) for task, sample in wanted}
+    done = {(one.task_id, one.sample): one for one in read_episodes(file) if not one.worth_another}
+    over(len(names & done.keys()))
+    room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
 
     async def one(task: Task, sample: int, out: BinaryIO) -> None:
+        ground, complete = grounds[task.environments[0]], player.of(task, sample)
+        if settings.history is not None:
+            complete = through_window(complete, settings.history)
         async with room:
             try:
-                episode, _, _ = await play_episode(task, grounds[task.environments[0]], name, complete, play, sample)
+                episode, _, _ = await play_episode(task, ground, player.name, complete, play, sample, users)
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
-            out.write(episode.to_line())
-            out.flush()
-            done[task.id, sample] = episode
+        out.write(episode.to_line())
+        out.flush()
+        done[task.id, sample] = episode
+        over(1)
 
     missing = [(task, sample) for task, sample in wanted if (task.id, sample) not in done]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         _trim_torn(file)
         with file.open("ab") as out:
-            await asyncio.gather(*(one(task, sample, out) for task, sample in missing))
+            await _all(one(task, sample, out) for task, sample in missing)
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from error
     return [done[task.id, sample] for task, sample in wanted]
+
+
+async def _all(work: Iterable[Coroutine[None, None, None]]) -> None:
+    """Do it all; the first error stops the rest and is raised as it is."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _trim_torn(file: Path) -> None:

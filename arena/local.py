@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena.roles import Reply
-from trajectory import FunctionCall, JsonObject, Message, ToolCall
+from arena.roles import Complete, Reply
+from trajectory import FunctionCall, JsonObject, Message, Task, ToolCall
 
 OPENS, CLOSES = "<tool_call>", "</tool_call>"
 
@@ -24,6 +24,7 @@ class LocalModel:
     """Answers with a `transformers` model; use as an asynchronous context.
 
     Args:
+        name: What it is called in the results.
         model: A causal language model.
         tokenizer: Its tokenizer, with the templates that it was trained with.
         max_new_tokens: Limit of one message.
@@ -32,8 +33,9 @@ class LocalModel:
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, max_new_tokens: int, temperature: float = 0.0, batch: int = 32
+        self, name: str, model: Any, tokenizer: Any, max_new_tokens: int, temperature: float = 0.0, batch: int = 32
     ) -> None:
+        self.name = name
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.max_new_tokens = max_new_tokens
@@ -48,6 +50,10 @@ class LocalModel:
     async def __aexit__(self, *_: object) -> None:
         self.worker.cancel()
         await asyncio.gather(self.worker, return_exceptions=True)
+
+    def of(self, task: Task, sample: int) -> Complete:
+        """The model in one episode; it draws anew every time."""
+        return self.complete
 
     async def complete(self, messages: list[Message], tools: list[JsonObject]) -> Reply:
         """The next message; a conversation that fills the model's context ends with an empty, cut one."""

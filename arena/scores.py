@@ -28,8 +28,13 @@ class Score:
     high: float
     """95 % interval of `pass1`: Wilson's for one episode per task, else by drawing tasks with replacement."""
     pass_k: dict[int, float]
-    """k to the chance that k episodes of one task all pass, over the tasks with at least k episodes."""
+    """k to the chance that k episodes of one task all pass, over the tasks with at least k scored episodes."""
+    pass_k_interval: dict[int, tuple[float, float]]
+    """95 % interval of each, by drawing tasks with replacement."""
     checks: float
+    """Mean share of checks passed."""
+    checks_interval: tuple[float, float]
+    """95 % interval of it, by drawing tasks with replacement."""
     turns: float
     calls: float
     tokens: float
@@ -52,7 +57,9 @@ def pass_hat_k(passed: int, total: int, k: int) -> float:
 
 
 def bootstrap(shares: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """95 % interval of a mean over tasks, by drawing tasks with replacement."""
+    """95 % interval of a mean over tasks, by drawing tasks with replacement; all of 0 to 1 where there is no task."""
+    if not shares:
+        return 0.0, 1.0
     rng = random.Random(seed)
     means = sorted(sum(rng.choices(shares, k=len(shares))) / len(shares) for _ in range(DRAWS))
     return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1]
@@ -73,10 +80,13 @@ def score_episodes(episodes: Iterable[Episode]) -> list[Score]:
 def _score(group: str, members: Sequence[Episode]) -> Score:
     scored = [episode for episode in members if episode.passed is not None]
     tasks: dict[str, list[bool]] = defaultdict(list)
+    checks: dict[str, list[float]] = defaultdict(list)
     for episode in scored:
         tasks[episode.task_id].append(bool(episode.passed))
+        checks[episode.task_id].append(episode.checks)
     shares = [sum(found) / len(found) for found in tasks.values()]
     single = all(len(found) == 1 for found in tasks.values())
+    by_k = _pass_k(list(tasks.values()))
     low, high = wilson(int(sum(shares)), len(shares)) if single else bootstrap(shares)
     return Score(
         group=group,
@@ -86,8 +96,10 @@ def _score(group: str, members: Sequence[Episode]) -> Score:
         pass1=_mean(shares),
         low=low,
         high=high,
-        pass_k=_pass_k(list(tasks.values())),
+        pass_k={k: _mean(chances) for k, chances in by_k.items()},
+        pass_k_interval={k: bootstrap(chances) for k, chances in by_k.items()},
         checks=_mean([episode.checks for episode in scored]),
+        checks_interval=bootstrap([sum(found) / len(found) for found in checks.values()]),
         turns=_mean([episode.turns for episode in scored]),
         calls=_mean([episode.calls for episode in scored]),
         tokens=_mean([episode.tokens for episode in scored]),
@@ -95,11 +107,11 @@ def _score(group: str, members: Sequence[Episode]) -> Score:
     )
 
 
-def _pass_k(tasks: Sequence[Sequence[bool]]) -> dict[int, float]:
+def _pass_k(tasks: Sequence[Sequence[bool]]) -> dict[int, list[float]]:
+    """k to the chance of every task that has enough episodes."""
     longest = max((len(found) for found in tasks), default=0)
     return {
-        k: _mean([pass_hat_k(sum(found), len(found), k) for found in tasks if len(found) >= k])
-        for k in range(2, longest + 1)
+        k: [pass_hat_k(sum(found), len(found), k) for found in tasks if len(found) >= k] for k in range(2, longest + 1)
     }
 
 

@@ -56,7 +56,7 @@ def repeated(directory: Path, rows: int) -> Iterator[list[bytes]]:
 def measure(directory: Path, rows: int, formats: list[str]) -> dict[str, float]:
     """Export in this process; gives CPU seconds of reading, exporting and reporting, and peak memory."""
     from export import FormatSettings, Matrix, Report, SplitSettings
-    from trajectory import Task, Trajectory, Verdict
+    from trajectory import TaskHead, Trajectory, Verdict
     from trajsmith.exporting import stored_specs
     from trajsmith.rundir import RunDirectory
 
@@ -70,7 +70,7 @@ def measure(directory: Path, rows: int, formats: list[str]) -> dict[str, float]:
         _import_writers()
         for task_line, trajectory_line, verdict_line in repeated(directory, rows):
             start = clock()
-            task, verdict = Task.from_line(task_line), Verdict.from_line(verdict_line)
+            task, verdict = TaskHead.from_line(task_line), Verdict.from_line(verdict_line)
             trajectory = Trajectory.from_line(trajectory_line)
             read = clock()
             if verdict.accepted:
@@ -99,6 +99,7 @@ def _summary() -> Summary:
 
 def main() -> None:
     """Measure every size and format in a process of its own, and print the table."""
+    sys.path[0] = str(Path(__file__).parents[1])  # beside this file lie scripts with the names of packages
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--formats", nargs="+", default=["trl"])

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from environments.sandbox.together import call_together
@@ -24,11 +25,24 @@ class Background:
         """Do it there and wait for what comes of it; any number of threads may wait at a time."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def start(self, work: Coroutine[Any, Any, Value]) -> Future[Value]:
+        """Begin it there and go on; what comes of it is in the future."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def close(self) -> None:
         """End the loop; what is under way is cancelled."""
+        self.run(_cancelled())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancelled() -> None:
+    """Cancel everything else in this loop and wait until it has let go of what it held."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class BlockingSession:

@@ -15,6 +15,8 @@ import orjson
 from trajectory import Dropped, JsonValue
 
 Decode = Callable[[str], Any]
+SAME = 64
+"""Lists that are known by identity at a time."""
 Made = TypeVar("Made", str, list[str])
 
 
@@ -31,6 +33,8 @@ class ExactEncoder:
         self._limit = remembered
         self._kept: dict[bytes, tuple[JsonValue, Any]] = {}
         self._size = 0
+        self._same: dict[int, tuple[Any, list[str]]] = {}
+        """Lists that came again, by identity, with what was made of them: schemas of tools, in row after row."""
 
     def value(self, value: JsonValue) -> str:
         """As `encode`."""
@@ -44,12 +48,21 @@ class ExactEncoder:
         Raises:
             Dropped: As `encode`.
         """
-        data = _dumps(values)
+        same = self._same.get(id(values))
+        if same is not None and same[0] is values:
+            return same[1]
+        parts = [_dumps(value) for value in values]
+        data = b"[" + b",".join(parts) + b"]"
         texts: list[str] | None = self._found(data, values)
         if texts is not None:
+            if len(self._same) >= SAME:
+                self._same.clear()
+            self._same[id(values)] = values, texts
             return texts
         exact = self._decode(data.decode()) == values
-        made = [_dumps(value).decode() if exact else encode(value, self._decode) for value in values]
+        made = [
+            part.decode() if exact else encode(value, self._decode) for part, value in zip(parts, values, strict=True)
+        ]
         return self._keep(data, values, made)
 
     def _found(self, data: bytes, value: JsonValue) -> Any:
@@ -61,6 +74,7 @@ class ExactEncoder:
         self._size += 2 * len(data)
         if self._size > self._limit:
             self._kept.clear()
+            self._same.clear()
             self._size = 2 * len(data)
         self._kept[data] = (value, made)
         return made

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from trajectory import JsonObject, JsonValue, Message, Task, Trajectory, Verdict, content_hash
+from trajectory import JsonObject, JsonValue, Message, Task, TaskHead, Trajectory, Verdict, content_hash
 
 TEXT_LIMIT = 6_000
 """Characters of one message or value that the gallery shows; more would make the file too heavy to open."""
@@ -31,14 +31,14 @@ class Gallery:
         self._per_pool = max(4, 2 * -(-limit // max(1, environments)))
         self._pools: dict[tuple[str, bool], list[tuple[int, str, bytes]]] = defaultdict(list)
 
-    def offer(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+    def offer(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
         """Take the trajectory if it belongs to the chosen ones so far."""
         self.seen += 1
         pool = self._pools[trajectory.environment, verdict.accepted]
         rank = -int(content_hash(trajectory.id, 15), 16)
         if len(pool) >= self._per_pool and rank <= pool[0][0]:
             return
-        entry = (rank, trajectory.id, orjson.dumps(gallery_entry(task, trajectory, verdict)))
+        entry = (rank, trajectory.id, orjson.dumps(gallery_entry(task.whole(), trajectory, verdict)))
         if len(pool) < self._per_pool:
             heapq.heappush(pool, entry)
         else:

@@ -1,17 +1,34 @@
 """Any number of formats, written in one pass over the accepted trajectories."""
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from export.dataset import DatasetWriter
 from export.formats import FormatSettings, Item, format_named
-from export.rows import to_row
+from export.rows import Shown, to_row
 from export.splits import SplitSettings
-from trajectory import Dropped, EnvironmentSpec, JsonObject, RunError, Task, Trajectory, Verdict
+from trajectory import Dropped, EnvironmentSpec, JsonObject, RunError, Task, TaskHead, Trajectory, Verdict
+
+
+@contextmanager
+def rare_collections(after: int = 100_000) -> Iterator[None]:
+    """Look for reference cycles more rarely: records are trees, and to look among a thousand new objects a row costs as
+    much as to parse them.
+
+    Args:
+        after: New objects after which Python looks.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(after, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Matrix:
@@ -47,10 +64,12 @@ class Matrix:
         self._split = split
         self._settings = settings
         self._done: dict[str, str] = {}
+        self._shown: Shown = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            stack.enter_context(rare_collections())
             for writer in self.writers.values():
                 stack.enter_context(writer)
             self._stack = stack.pop_all()
@@ -70,10 +89,10 @@ class Matrix:
         if empty:
             raise RunError("; ".join(self._nothing(name) for name in empty))
 
-    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+    def add(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
         """Write one accepted trajectory in every format; a format that refuses it counts the reason."""
         try:
-            row = to_row(task, trajectory, verdict, spec)
+            row = to_row(task, trajectory, verdict, spec, self._shown)
         except Dropped as drop:
             for reasons in self.dropped.values():
                 reasons[drop.reason] += 1
@@ -84,7 +103,7 @@ class Matrix:
 
     def _write(self, name: str, item: Item) -> None:
         made = self.formats[name]
-        if made.per_task and self._done.get(name) == item.task.id:  # the trajectories of a task come together
+        if made.per_task and self._done.get(name) == item.head.id:  # the trajectories of a task come together
             return
         try:
             for row in made.rows(item, self._settings):
@@ -92,7 +111,7 @@ class Matrix:
         except Dropped as drop:
             self.dropped[name][drop.reason] += 1
             return
-        self._done[name] = item.task.id
+        self._done[name] = item.head.id
 
     def _nothing(self, name: str) -> str:
         reasons = ", ".join(f"{reason} {number}" for reason, number in self.dropped[name].most_common(3))

@@ -7,7 +7,7 @@ from pathlib import Path
 from export._templates import FOLDER, environment, number, percent
 from export.gallery import Gallery
 from export.statistics import Statistics, ToolCoverage, funnel_steps, tool_coverage
-from trajectory import EnvironmentSpec, Summary, Task, Trajectory, Verdict
+from trajectory import EnvironmentSpec, Summary, Task, TaskHead, Trajectory, Verdict
 
 GALLERY_LIMIT = 120
 HEAT_LEVELS = 5
@@ -28,7 +28,7 @@ class Report:
         self._specs = specs
         self._shown = Gallery(gallery, len(specs))
 
-    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+    def add(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
         self.statistics.add(task, trajectory, verdict)
         self._shown.offer(task, trajectory, verdict)

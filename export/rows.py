@@ -1,11 +1,27 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
-from trajectory import Dropped, EnvironmentSpec, InputError, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+from trajectory import (
+    Dropped,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    Message,
+    Task,
+    TaskHead,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 from usersim.calls import TWO_LEVEL
 from verify import pruned
 
+Shown = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
+"""Environment and shown tools to their schemas; rows that show the same share one list, which nobody may change."""
 
-def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> JsonObject:
+
+def to_row(
+    task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec, shown: Shown | None = None
+) -> JsonObject:
     """The row of one trajectory, without the calls that the verdict takes out.
 
     Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
@@ -28,7 +44,7 @@ def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: Environme
         "turns": len(trajectory.turns),
         "tool_calls": calls,
         "messages": messages,
-        "tools": _tools(trajectory, spec),
+        "tools": _shared_tools(trajectory, spec, {} if shown is None else shown),
         "verdict": _verdict(verdict),
         "initial_state": trajectory.initial_state,
         "final_state": trajectory.final_state,
@@ -36,7 +52,14 @@ def to_row(task: Task, trajectory: Trajectory, verdict: Verdict, spec: Environme
     }
 
 
-def _check_parents(task: Task, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+def _shared_tools(trajectory: Trajectory, spec: EnvironmentSpec, shown: Shown) -> list[JsonObject]:
+    key = spec.name, trajectory.tools
+    if key not in shown:
+        shown[key] = _tools(trajectory, spec)
+    return shown[key]
+
+
+def _check_parents(task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
     pairs = (
         ("task", trajectory.task_id, task.id),
         ("trajectory", verdict.trajectory_id, trajectory.id),
@@ -114,6 +137,9 @@ def _verdict(verdict: Verdict) -> JsonObject:
     """The verdict without what the row says already. `passed` stays null where a check could not tell."""
     return {
         "outcome": verdict.outcome,
-        "checks": [check.model_dump(mode="json") for check in verdict.checks],
+        "checks": [
+            {"says": check.says, "kind": check.kind, "passed": check.passed, "detail": check.detail}
+            for check in verdict.checks
+        ],
         "rewards": dict(verdict.rewards),
     }

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from trajectory import Frozen, InputError, Task, derive_seed
+from trajectory import Frozen, InputError, Task, TaskHead, derive_seed
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -40,7 +40,7 @@ class SplitSettings(Frozen):
         if environments and set(self.held_out) >= set(environments):
             raise InputError("export.split.held_out: every environment is held out, nothing is left to train on")
 
-    def of(self, task: Task) -> Split:
+    def of(self, task: Task | TaskHead) -> Split:
         """The split of a task; it depends on its environments and its grounded chain only, in every run and process."""
         if set(task.environments) & set(self.held_out):
             return "test"

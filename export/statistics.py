@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
-from trajectory import EnvironmentSpec, Summary, Task, Trajectory, Verdict
+from trajectory import EnvironmentSpec, Summary, Task, TaskHead, Trajectory, Verdict
 
 STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
     "sampled": ("sample",),
@@ -95,7 +95,7 @@ class Statistics:
     """Environment and two tools that were called one after the other."""
     _growth: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
+    def add(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
@@ -109,7 +109,7 @@ class Statistics:
         last = [(total, len(self.pairs))] if total and (not self._growth or self._growth[-1][0] != total) else []
         return [*self._growth, *last]
 
-    def _add_accepted(self, task: Task, trajectory: Trajectory) -> None:
+    def _add_accepted(self, task: Task | TaskHead, trajectory: Trajectory) -> None:
         called = [(index, call.function.name) for index, message in enumerate(trajectory.messages)
                   for call in message.tool_calls or ()]  # fmt: skip
         self.accepted[trajectory.environment] += 1

@@ -1,51 +1,153 @@
 """Episodes that run beside the trainer: the same dialogue and verdict as in evaluation, asked for one step at a time.
 
-The dialogue waits until the trainer has generated its next message; while the trainer generates, nothing waits, and
-the calls of all episodes of a batch are made at the same time.
+The dialogue starts when it is reset, so that its session opens while the trainer generates the first message. It waits
+until the trainer has generated its next message; while the trainer generates, nothing waits, and the calls of all
+episodes of a batch are made at the same time. An episode that is over is judged while others go on.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 
-from arena import Episode, Ground, Reply, play_episode
+import orjson
+
+from arena import Complete, Episode, Ground, Reply, Users, play_episode, scripted_user
+from environments.arguments import ArgumentChecks
 from environments.blocking import Background
-from trajectory import EnvironmentFault, JsonObject, Message, Task, Trajectory, Verdict
+from trajectory import (
+    EnvironmentFault,
+    FunctionCall,
+    JsonObject,
+    Message,
+    ModelFault,
+    Task,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 from usersim import PlaySettings
 
 Step = list[Message] | None
-"""What was said so far when the model is asked, or None when the episode is over."""
+"""What was said so far when the model is asked, or None when the last message was said."""
+OVER = orjson.dumps({"error": "the episode is over"}).decode()
 
 
 class Rollout:
-    """One episode in the background; it asks by `steps` and is answered by `answers`."""
+    """One episode in the background; it asks by `steps` and is answered by `answers`.
 
-    def __init__(self, task: Task, ground: Ground, play: PlaySettings) -> None:
+    Args:
+        strict: Ends it as a format error also at a call of a tool that is not shown, or with arguments that its schema
+            refuses (AWM, appendix A.4, rules 2 and 3); without it only at a call that cannot be read.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        ground: Ground,
+        play: PlaySettings,
+        strict: ArgumentChecks | None = None,
+        users: Users = scripted_user,
+    ) -> None:
         self.task = task
         self.ground = ground
         self.play = play
+        self.users = users
+        self.strict = strict
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
         self.answers: asyncio.Queue[Reply] = asyncio.Queue()
+        self.running: Future[None] | None = None
         self.done: tuple[Episode, Trajectory, Verdict] | None = None
-        """Result, None until it is over or if the environment did not start."""
+        """Result, None until it is judged or if the environment did not start."""
+        self.background: Background | None = None
+        self.asked: Step = None
+        """The step that was asked for last, where calls are made one by one."""
+        self.calls = 0
 
     def start(self, background: Background) -> None:
-        background.run(self._start())
+        """Begin, if it has not begun."""
+        if self.running is None:
+            self.background = background
+            self.running = background.start(self._run())
 
-    async def _start(self) -> None:
-        self.running = asyncio.create_task(self._run())
+    def verdict(self) -> tuple[Episode, Trajectory, Verdict] | None:
+        """Wait until it is judged. None if the environment did not start: nothing can be said of the model."""
+        if self.running is None:
+            return None
+        self.running.result()
+        return self.done
+
+    def abandon(self) -> None:
+        """End it wherever it is; its session is closed."""
+        if self.running is not None and not self.running.done():
+            self.running.cancel()
+
+    def call(self, tool: str, arguments: JsonObject) -> str:
+        """Make one call and return the result as the model sees it, for trainers that run their own loop of calls."""
+        if self.calls == 0:
+            self.asked = self._next()
+        if self.asked is None:
+            return OVER
+        self.calls += 1
+        function = FunctionCall(name=tool, arguments=arguments)
+        made = ToolCall(id=f"call_{self.calls}", function=function)
+        self._say(Reply(Message(role="assistant", tool_calls=(made,)), 0))
+        self.asked = self._next()
+        return OVER if self.asked is None else self.asked[-1].content
+
+    def say(self, text: str) -> str | None:
+        """Say something to the user and return what they say next; None if the episode is over."""
+        if self.calls == 0:
+            self.asked = self._next()
+        if self.asked is None:
+            return None
+        self.calls += 1
+        self._say(Reply(Message(role="assistant", content=text), 0))
+        self.asked = self._next()
+        return None if self.asked is None else self.asked[-1].content
+
+    def finish(self, text: str) -> tuple[Episode, Trajectory, Verdict] | None:
+        """Say the last message of an episode whose calls were made one by one, and wait for the verdict."""
+        while self.say(text) is not None:
+            pass
+        return self.verdict()
+
+    def _next(self) -> Step:
+        if self.background is None:
+            raise RuntimeError("the episode was not started")
+        return next_steps(self.background, [self])[0]
+
+    def _say(self, reply: Reply) -> None:
+        if self.background is not None:
+            answer(self.background, [(self, reply)])
 
     async def _run(self) -> None:
+        complete: Complete = self._complete
         try:
-            self.done = await play_episode(self.task, self.ground, "policy", self._complete, self.play, 0)
-        except EnvironmentFault:
+            self.done = await play_episode(
+                self.task, self.ground, "policy", complete, self.play, 0, self.users, self._over
+            )
+        except (EnvironmentFault, ModelFault):
             self.done = None
         finally:
-            await self.steps.put(None)
+            self._over()
+
+    def _over(self) -> None:
+        self.steps.put_nowait(None)
 
     async def _complete(self, messages: list[Message], tools: list[JsonObject]) -> Reply:
         await self.steps.put(list(messages))
-        return await self.answers.get()
+        reply = await self.answers.get()
+        return replace(reply, malformed=True) if self._breaks_format(reply.message) else reply
+
+    def _breaks_format(self, message: Message) -> bool:
+        if self.strict is None:
+            return False
+        return any(self._invalid(self.strict, call.function) for call in message.tool_calls or ())
+
+    def _invalid(self, checks: ArgumentChecks, call: FunctionCall) -> bool:
+        """True if the tool is not shown or its schema refuses the arguments."""
+        return call.name not in self.task.exposed_tools or checks.fault(call.name, call.arguments) is not None
 
 
 def next_steps(background: Background, rollouts: Sequence[Rollout]) -> list[Step]:
@@ -65,26 +167,3 @@ def answer(background: Background, pairs: Sequence[tuple[Rollout, Reply]]) -> No
             rollout.answers.put_nowait(reply)
 
     background.run(put())
-
-
-def environment_class(
-    name: str, tools: Sequence[str], tasks: Mapping[str, Task], make: Callable[[Task], Rollout]
-) -> type:
-    """The class that TRL's `environment_factory` expects: `reset` starts an episode, public methods name the tools.
-
-    Calls do not go through the methods: the dialogue makes them, with the session's own checks.
-    """
-
-    def reset(self: Any, task_id: str, **_: Any) -> None:
-        self._rollout = make(tasks[task_id])
-
-    def method(tool: str) -> Callable[..., str]:
-        def call(self: Any, **arguments: Any) -> str:
-            raise NotImplementedError("calls are made by the dialogue")
-
-        call.__name__ = tool
-        call.__doc__ = "Schemas are given to the trainer as they are."
-        return call
-
-    members: dict[str, Any] = {tool: method(tool) for tool in tools}
-    return type(name, (), members | {"reset": reset, "_rollout": None})

@@ -1,10 +1,12 @@
 """The configuration of one reinforcement learning; loads without torch."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
+from chatmodel import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
+from chatmodel.settings import RoleEntry
 from trajectory import Frozen, JsonObject
 
 
@@ -17,12 +19,28 @@ class GrpoConfig(Frozen):
     """Run directory that has the tasks; those of its split `train` are played."""
     out: Path
     """Folder of the finished model; checkpoints lie in its `checkpoints`."""
-    reward: Literal["composite", "format_outcome", "checks", "state", "trajectory"] = "composite"
+    reward: Literal["composite", "format_outcome", "checks", "rubric", "state", "trajectory"] = "composite"
     """How an episode is rewarded; `docs/training.md` has them all."""
     limit: PositiveInt | None = None
     """At most this many tasks of each environment."""
     max_steps: PositiveInt = 12
     """Messages of the model per turn."""
+    history: PositiveInt | None = None
+    """Assistant turns of history that the model sees when it acts and when it learns: an episode becomes one sample per
+    message (AWM, history-aware training, 3). None shows all, and an episode is one sample."""
+    turn_weight: float = Field(0.0, ge=0, le=1)
+    """Weight of what a user turn itself earned, against that of the whole episode, in the advantage of its messages."""
+    strict_format: bool = False
+    """End an episode as a format error also at a call of a tool that is not shown, or with arguments that its schema
+    refuses (AWM, appendix A.4); without it only at a call that cannot be read."""
+    user: RoleEntry = RoleSettings()
+    """Who plays the user: scripted, or a name among `models`."""
+    models: dict[str, ModelSettings] = {}
+    """Models behind endpoints, for the user."""
+    prompts: Path | None = None
+    """Folder with prompts that take the place of ours, as in a run."""
+    budget: BudgetSettings = BudgetSettings()
+    """What the user's model may cost."""
     episode_tokens: PositiveInt
     """Tokens of an episode after its first message from the user: the model's, the tools' and the user's together."""
     lora: JsonObject | None = None
@@ -31,3 +49,13 @@ class GrpoConfig(Frozen):
     """Settings of TRL's `GRPOConfig`, by their names there; vLLM's (`use_vllm`, `vllm_mode`, ...) among them."""
     report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     """Where the metrics go; they are always in `metrics.jsonl` of the model's folder too."""
+
+    @property
+    def roles(self) -> RolesSettings:
+        """Who plays which role, as the board wants it."""
+        return RolesSettings(user=self.user)
+
+    @model_validator(mode="after")
+    def _roles_are_played(self) -> Self:
+        self.roles.check(self.models)
+        return self

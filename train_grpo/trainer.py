@@ -1,13 +1,16 @@
 """TRL's `GRPOTrainer` with our dialogues in place of its loop of tool calls, and tools rendered from their schemas."""
 
+import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from arena import Reply
-from arena.local import reply_of
 from environments.blocking import Background
-from train_grpo.rollouts import Rollout, answer, next_steps
-from trajectory import JsonObject, Message, RunError
+from train_grpo.credit import step_advantages, turn_advantages, turn_rewards
+from train_grpo.loop import Loop
+from train_grpo.rollouts import Rollout
+from train_grpo.samples import split, spread
+from trajectory import JsonObject
 
 
 @cache
@@ -16,14 +19,31 @@ def trainer_class() -> type:
     from trl import GRPOTrainer
 
     class DialogueTrainer(GRPOTrainer):  # type: ignore[misc]
-        """GRPO on dialogues: tool results and the user's words are context, what the model writes is learnt."""
+        """GRPO on dialogues: tool results and the user's words are context, what the model writes is learnt.
+
+        Args:
+            background: Where the episodes run.
+            schemas: Tools of each class of environments, as OpenAI functions.
+            window: Assistant turns of history that the model sees, in episodes and in samples; None shows all.
+            turn_weight: Weight of a user turn's own advantage beside the episode's, 0 to 1.
+        """
 
         def __init__(
-            self, *args: Any, background: Background, schemas: dict[str, list[JsonObject]], **more: Any
+            self,
+            *args: Any,
+            background: Background,
+            schemas: dict[str, list[JsonObject]],
+            window: int | None = None,
+            turn_weight: float = 0.0,
+            **more: Any,
         ) -> None:
             super().__init__(*args, **more)
             self.background = background
+            self.window = window
+            self.turn_weight = turn_weight
             self._env_tools.update(schemas)
+            self.loop: Loop | None = None
+            """Of the newest batch."""
 
         def _tool_call_loop(
             self,
@@ -35,123 +55,115 @@ def trainer_class() -> type:
             images: Any,
             multimodal_fields: Any,
         ) -> tuple[Any, ...]:
-            return Loop(self, prompt_ids, completion_ids, completions, logprobs).run()
+            self.loop = Loop(self, prompt_ids, completion_ids, completions, logprobs, self.window)
+            found = self.loop.run()
+            self._log_metric("environment/seconds", self.loop.seconds)
+            return found
+
+        def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+            batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
+            if self.loop is None or (self.window is None and not self.turn_weight):
+                return batch
+            return Credit(self, self.loop).apply(batch)
 
     return DialogueTrainer
 
 
-class Loop:
-    """All steps of one batch after the first message; every list has one entry per episode."""
+class Credit:
+    """Gives a batch that TRL has scored the advantages of its messages, and cuts it into samples where that is wanted.
 
-    def __init__(
-        self,
-        trainer: Any,
-        prompt_ids: list[list[int]],
-        completion_ids: list[list[int]],
-        completions: list[list[JsonObject]],
-        logprobs: list[list[float]] | None,
-    ) -> None:
+    Args:
+        trainer: The trainer, after its episodes are judged.
+        loop: The episodes.
+    """
+
+    def __init__(self, trainer: Any, loop: Loop) -> None:
         self.trainer = trainer
-        self.prompt_ids = prompt_ids
-        self.ids = completion_ids
-        self.completions = completions
-        self.logprobs = logprobs
-        self.mask = [[1] * len(ids) for ids in completion_ids]
-        self.rollouts: list[Rollout] = [environment._rollout for environment in trainer.environments]
-        self.last = [list(ids) for ids in completion_ids]
-        """Tokens of the newest message."""
-        self.said: list[int] = [0] * len(completion_ids)
-        """Messages of the dialogue that are in the ids already."""
+        self.steps = [[step for step in said if step.ids] for said in loop.steps]
+        self.rollouts = loop.rollouts
+        self.training: bool = trainer.model.training
 
-    def run(self) -> tuple[Any, ...]:
-        active = self._open()
-        while active:
-            self._answer(active)
-            active = self._generate(self._ask(active))
-        done = [rollout.done for rollout in self.rollouts]
-        events = [event for result in done if result for event in result[1].events]
-        failed = sum(not event.ok for event in events)
-        return self.mask, self.completions, self.ids, self.logprobs, len(events), failed, [[] for _ in self.ids]
+    def apply(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The batch with advantages per message, or with a sample per message."""
+        whole = batch["advantages"].tolist()
+        by_turn = self._by_turn() if self.trainer.turn_weight else [[] for _ in whole]
+        advantages = step_advantages(self.steps, whole, by_turn, self.trainer.turn_weight)
+        if self.trainer.window is None:
+            return batch | {"advantages": spread(self.steps, advantages, batch["completion_ids"])}
+        return self._split(batch, advantages)
 
-    def _open(self) -> list[int]:
-        """Wait until every dialogue asks for its first message, which was generated already."""
-        background = self.trainer.background
-        for rollout in self.rollouts:
-            rollout.start(background)
-        steps = next_steps(background, self.rollouts)
-        for index, step in enumerate(steps):
-            if step is not None:
-                self.said[index] = len(step)
-        return [index for index, step in enumerate(steps) if step is not None]
+    def _by_turn(self) -> list[list[float]]:
+        """Advantages of the turns of the episodes of this process; a group may be spread over several."""
+        from accelerate.utils import gather_object
 
-    def _answer(self, active: list[int]) -> None:
-        pairs = [(self.rollouts[index], self._reply(index)) for index in active]
-        answer(self.trainer.background, pairs)
-
-    def _reply(self, index: int) -> Reply:
-        prefix = self.prompt_ids[index] + self.ids[index][: len(self.ids[index]) - len(self.last[index])]
-        tools = self.trainer._env_tools[self.trainer._batch_environments[index]]
-        return reply_of(self.trainer._tokenizer, prefix, self.last[index], tools)
-
-    def _ask(self, active: list[int]) -> dict[int, list[int]]:
-        """Index to the ids of what was said since; where there is no room for them the episode is ended."""
-        asked: dict[int, list[int]] = {}
-        steps = next_steps(self.trainer.background, [self.rollouts[index] for index in active])
-        full = []
-        for index, step in zip(active, steps, strict=True):
-            if step is None:
-                continue
-            new = step[self.said[index] + 1 :]
-            self.said[index] = len(step)
-            ids = self._suffix(new)
-            if len(self.ids[index]) + len(ids) + 1 >= self.trainer.max_completion_length:
-                full.append(index)
-                continue
-            self.completions[index] += [row_of(message) for message in new]
-            asked[index] = ids
-        self._end(full)
-        return asked
-
-    def _end(self, full: list[int]) -> None:
-        if full:
-            nothing = Reply(Message(role="assistant"), 0, cut=True)
-            answer(self.trainer.background, [(self.rollouts[index], nothing) for index in full])
-            next_steps(self.trainer.background, [self.rollouts[index] for index in full])
-
-    def _suffix(self, new: list[Message]) -> list[int]:
-        """Ids of messages after the model's, as the template renders them, up to where the model goes on."""
         trainer = self.trainer
-        stub = [{"role": "user", "content": "d"}, {"role": "assistant", "content": "d"}]
-        options = {"tokenize": True, "chat_template": trainer.chat_template, "return_dict": False}
-        tokenizer = trainer.processing_class
-        before = tokenizer.apply_chat_template(stub, **options)
-        after = tokenizer.apply_chat_template(
-            stub + [row_of(message) for message in new], add_generation_prompt=True, **options
+        group = trainer.num_generations if self.training else trainer.num_generations_eval
+        rewards = gather_object([rewards_of(rollout) for rollout in self.rollouts])
+        start = trainer.accelerator.process_index * len(self.rollouts)
+        return turn_advantages(rewards, group)[start : start + len(self.rollouts)]
+
+    def _split(self, batch: dict[str, Any], advantages: Sequence[Sequence[float]]) -> dict[str, Any]:
+        trainer = self.trainer
+        mask = batch["tool_mask"] * batch["completion_mask"]
+        parts = trainer.args.steps_per_generation if self.training else 1
+        samples = split(
+            self.steps, advantages, mask.any(dim=1).tolist(), trainer._tokenizer.pad_token_id, parts, mask.device
         )
-        cut = len(before) - before[::-1].index(trainer._tokenizer.eos_token_id)
-        if after[:cut] != before[:cut]:
-            raise RunError("the chat template renders earlier messages otherwise when others follow: choose another")
-        return list(after[cut:])
+        drawn, learnt = samples.pop("drawn"), samples["tool_mask"]
+        samples["num_items_in_batch"] = trainer.accelerator.gather(learnt.sum()).sum()
+        wanted = {"old_per_token_logps", "ref_per_token_logps"} & batch.keys()
+        samples |= self._logprobs(samples, wanted)
+        if "importance_sampling_ratio" in batch and drawn is not None:
+            samples["importance_sampling_ratio"] = self._ratio(samples["old_per_token_logps"], drawn, learnt)
+            samples["sampling_per_token_logps"] = drawn
+        return samples
 
-    def _generate(self, asked: dict[int, list[int]]) -> list[int]:
-        """The next message of those that asked; they stay active."""
-        if not asked:
-            return []
-        active, trainer = list(asked), self.trainer
-        contexts = [self.prompt_ids[index] + self.ids[index] + asked[index] for index in active]
-        made, found = trainer._generate_single_turn(contexts, None, {}, 1)
-        for number, (index, ids) in enumerate(zip(active, made, strict=True)):
-            suffix = asked[index]
-            ids = ids[: trainer.max_completion_length - len(self.ids[index]) - len(suffix)]
-            self.ids[index] = self.ids[index] + suffix + ids
-            self.mask[index] += [0] * len(suffix) + [1] * len(ids)
-            if self.logprobs is not None:
-                self.logprobs[index] += [0.0] * len(suffix) + found[number][: len(ids)]
-            self.last[index] = list(ids)
-            self.completions[index].append(row_of(self._reply(index).message))
-        return active
+    def _logprobs(self, samples: dict[str, Any], wanted: set[str]) -> dict[str, Any]:
+        """Log-probabilities of the samples' tokens by the model as it is and by the reference, where TRL uses them."""
+        import torch
+
+        found: dict[str, Any] = {}
+        with torch.no_grad():
+            if "old_per_token_logps" in wanted:
+                found["old_per_token_logps"] = self._scored(self.trainer.model, samples)
+            if "ref_per_token_logps" in wanted:
+                found["ref_per_token_logps"] = self._by_reference(samples)
+        return found
+
+    def _by_reference(self, samples: dict[str, Any]) -> Any:
+        from trl.trainer.utils import use_adapter
+
+        trainer = self.trainer
+        if trainer.ref_model is not None:
+            return self._scored(trainer.ref_model, samples)
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        with use_adapter(model, adapter_name="ref" if "ref" in model.peft_config else None):
+            return self._scored(trainer.model, samples)
+
+    def _scored(self, model: Any, samples: dict[str, Any]) -> Any:
+        import torch
+
+        ids = torch.cat([samples["prompt_ids"], samples["completion_ids"]], dim=1)
+        seen = torch.cat([samples["prompt_mask"], samples["completion_mask"]], dim=1)
+        long, size = samples["completion_ids"].size(1), self.trainer.args.per_device_train_batch_size
+        return self.trainer._get_per_token_logps_and_entropies(model, ids, seen, long, batch_size=size)[0]
+
+    def _ratio(self, old: Any, drawn: Any, learnt: Any) -> Any:
+        """How much likelier the trained model finds the tokens than the engine that drew them, within TRL's bounds."""
+        import torch
+
+        trainer = self.trainer
+        mode: str = trainer.vllm_importance_sampling_mode
+        apart = torch.nan_to_num((old - drawn) * learnt, nan=0.0)
+        ratio = torch.exp(apart.sum(dim=-1, keepdim=True) if mode.startswith("sequence") else apart)
+        low, high = trainer.vllm_importance_sampling_clip_min, trainer.vllm_importance_sampling_clip_max
+        if mode.endswith("truncate"):
+            return torch.clamp(ratio, min=low, max=high)
+        least, most = -math.inf if low is None else low, math.inf if high is None else high
+        return ratio.masked_fill((ratio < least) | (ratio > most), 0.0)
 
 
-def row_of(message: Message) -> JsonObject:
-    """The message as templates take it."""
-    return message.model_dump(mode="json", exclude_none=True)
+def rewards_of(rollout: Rollout) -> list[float] | None:
+    """What each turn of the episode's task earned; None if nothing can be said."""
+    done = rollout.verdict()
+    return None if done is None else turn_rewards(done[1], done[2], len(rollout.task.turns))

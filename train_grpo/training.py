@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arena import Ground
+from arena import Ground, Users, scripted_user
+from environments.arguments import ArgumentChecks
 from environments.blocking import Background
+from train_grpo.factory import class_name, environment_class
+from train_grpo.loop import row_of
 from train_grpo.rewards import REWARDS
-from train_grpo.rollouts import Rollout, environment_class
+from train_grpo.rollouts import Rollout
 from train_grpo.settings import GrpoConfig
-from train_grpo.trainer import row_of, trainer_class
+from train_grpo.trainer import trainer_class
 from train_sft.checkpoint import newest_checkpoint, open_model, ready_tokenizer, save_whole
 from train_sft.stack import require_train, trainer_arguments
 from train_sft.training import finished, lora_config, write_metrics
@@ -17,18 +20,9 @@ from usersim import PlaySettings, system_prompt
 
 
 def prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, Ground]) -> list[JsonObject]:
-    """One row per task: the prompt that its dialogue begins with, and which class of environment plays it.
-
-    Raises:
-        InputError: A task needs a user who understands what the model asks.
-    """
+    """One row per task: the prompt that its dialogue begins with, and which class of environment plays it."""
     rows = []
     for task in tasks:
-        if task.mode != "direct":
-            raise InputError(
-                f"{task.id} is a conversation: the scripted user cannot read a model's questions; "
-                "train on direct tasks (write.direct: 1)"
-            )
         ground = grounds[task.environments[0]]
         system = system_prompt(ground.spec, task, ground.state(task.initial_state))
         prompt = [Message(role="system", content=system), Message(role="user", content=task.turns[0].query)]
@@ -36,13 +30,19 @@ def prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, Ground]) -> list[Js
     return rows
 
 
-def class_name(task: Task) -> str:
-    """Tasks of one environment that show the same tools share a class, since TRL renders tools per class."""
-    return f"{task.environments[0]}:{','.join(task.exposed_tools)}"
-
-
-def train(config: GrpoConfig, tasks: Sequence[Task], grounds: Mapping[str, Ground], resume: bool = False) -> None:
+def train(
+    config: GrpoConfig,
+    tasks: Sequence[Task],
+    grounds: Mapping[str, Ground],
+    resume: bool = False,
+    users: Users = scripted_user,
+    background: Background | None = None,
+) -> None:
     """Train and save.
+
+    Args:
+        users: Who plays the user in the episodes.
+        background: Where the episodes run; one of its own if not given.
 
     Raises:
         InputError: Tasks, model or settings cannot be used.
@@ -66,16 +66,17 @@ def train(config: GrpoConfig, tasks: Sequence[Task], grounds: Mapping[str, Groun
     if checkpoint and not resume:
         raise InputError(f"{config.out} holds checkpoints: go on with --resume, or name another folder as out")
     tokenizer = ready_tokenizer(config.model)
-    background = Background()
+    own = background or Background()
     try:
-        trainer = make_trainer(config, arguments, tokenizer, tasks, grounds, background)
+        trainer = make_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
         trainer.train(resume_from_checkpoint=checkpoint if resume else None)
         save_whole(finished(trainer, config.lora), tokenizer, config.out)
         write_metrics(trainer.state.log_history, config.out)
     except OSError as error:
         raise RunError(f"{config.out}: {error.strerror or error}; go on with --resume") from error
     finally:
-        background.close()
+        if background is None:
+            own.close()
 
 
 def make_trainer(
@@ -85,20 +86,24 @@ def make_trainer(
     tasks: Sequence[Task],
     grounds: Mapping[str, Ground],
     background: Background,
+    users: Users = scripted_user,
 ) -> Any:
     """The trainer with its data, environments and reward."""
     from datasets import Dataset, Features, Json, List, Value
 
     by_id, play = {task.id: task for task in tasks}, PlaySettings(max_steps=config.max_steps)
+    used = {task.environments[0] for task in tasks} if config.strict_format else set()
+    strict = {name: ArgumentChecks(grounds[name].spec) for name in used}
 
     def make(task: Task) -> Rollout:
-        return Rollout(task, grounds[task.environments[0]], play)
+        name = task.environments[0]
+        return Rollout(task, grounds[name], play, strict.get(name), users)
 
     classes, schemas = {}, {}
     for task in tasks:
         name = class_name(task)
         known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
-        classes[name] = environment_class(name, task.exposed_tools, by_id, make)
+        classes[name] = environment_class(name, task.exposed_tools, by_id, make, background)
         schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
     features = Features({"prompt": List(Json()), "task_id": Value("string"), "environment": Value("string")})
     return trainer_class()(
@@ -111,6 +116,8 @@ def make_trainer(
         peft_config=lora_config(config.lora),
         background=background,
         schemas=schemas,
+        window=config.history,
+        turn_weight=config.turn_weight,
     )
 
 
@@ -121,8 +128,8 @@ def reward_function(name: str) -> Any:
     def score(environments: Sequence[Any], **_: Any) -> list[float | None]:
         found = []
         for environment in environments:
-            rollout: Rollout = environment._rollout
-            found.append(None if rollout.done is None else reward(rollout.done[1], rollout.done[2]))
+            done = environment._rollout.verdict()
+            found.append(None if done is None else reward(done[1], done[2]))
         return found
 
     score.__name__ = name

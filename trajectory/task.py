@@ -1,8 +1,8 @@
 """Grounded chains and tasks: calls that were really made, and what is asked, known and checked around them."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from trajectory.canonical import JsonObject, JsonValue
 from trajectory.environment import PolicyRule
@@ -282,6 +282,39 @@ class Twist(Frozen):
     """How execution showed that the label is right."""
 
 
+class TaskHead(Record):
+    """What says which task it is and of what kind: all that a row needs, at a quarter of the cost of the whole task.
+
+    Read from the same line; what else stands there is looked at when somebody asks for `whole`.
+    """
+
+    PREFIX: ClassVar[str] = "task"
+    model_config = ConfigDict(extra="ignore")
+
+    grounded_id: str
+    environments: tuple[str, ...]
+    mode: Literal["conversation", "direct"]
+    variant: str = "base"
+    difficulty: float
+    language: str
+    seed: int
+    _line: bytes = PrivateAttr(b"")
+
+    @classmethod
+    def from_line(cls, line: bytes | str, where: str = "record") -> Self:
+        found = super().from_line(line, where)
+        found._line = line if isinstance(line, bytes) else line.encode()
+        return found
+
+    def whole(self) -> "Task":
+        """The task.
+
+        Raises:
+            InputError: The line is no task.
+        """
+        return Task.from_line(self._line, self.id)
+
+
 class Task(Record):
     """Everything that a user simulator, an agent and a verifier need."""
 
@@ -312,6 +345,10 @@ class Task(Record):
     audit: Audit | None = None
     """None if the checks were not tested against mutants."""
     seed: int
+
+    def whole(self) -> "Task":
+        """The task itself, as `TaskHead.whole` gives it."""
+        return self
 
     @property
     def gold_calls(self) -> list[GoldCall]:

@@ -38,6 +38,8 @@ class JudgeOpinion(Frozen):
     decisive: bool
     """True if the verdict's outcome is the judge's."""
     reasoning: str = ""
+
+
 class TurnVerdict(Frozen):
     """What was decided about one turn."""
 

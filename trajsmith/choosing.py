@@ -3,8 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from trajectory import JsonObject, StageSummary, Task, Trajectory, Verdict
-from trajsmith.joined import judged
+import orjson
+
+from trajectory import JsonObject, StageSummary, Task, TaskHead, Trajectory, Verdict
+from trajsmith.joined import judged, judged_heads
 from trajsmith.quotas import Cell, Quotas
 from trajsmith.rundir import RunDirectory
 from trajsmith.world import World
@@ -12,6 +14,12 @@ from verify.decontaminate import Decontaminator
 from verify.duplicates import Duplicates
 
 SELECTION = "selection.jsonl"
+
+
+def left_out(run: RunDirectory) -> set[str]:
+    """Accepted trajectories that did not go into the dataset of a run."""
+    path = run.file(SELECTION)
+    return {orjson.loads(line)["trajectory_id"] for line in path.read_bytes().splitlines()} if path.is_file() else set()
 
 
 class Choice:
@@ -91,9 +99,9 @@ class Choice:
             else:
                 self.surplus.add(name)
 
-    def judged(self) -> Iterator[tuple[Task, Trajectory, Verdict]]:
+    def judged(self) -> Iterator[tuple[TaskHead, Trajectory, Verdict]]:
         """The judged trajectories as they stand after the choice."""
-        for task, trajectory, verdict in judged(self.run):
+        for task, trajectory, verdict in judged_heads(self.run):
             reason = "enough" if trajectory.id in self.surplus else self.refused.get(trajectory.id, ("", ""))[0]
             if reason:
                 verdict = verdict.model_copy(update={"accepted": False, "reasons": (f"not chosen: {reason}",)})

@@ -1,4 +1,4 @@
-"""`trajsmith env serve`: an environment as an MCP server."""
+"""`trajsmith env serve`: an environment as an MCP server, or as an OpenEnv server."""
 
 import asyncio
 import signal
@@ -20,6 +20,9 @@ def serve(
     http: Annotated[
         str | None, typer.Option("--http", metavar="HOST:PORT", help="Streamable HTTP at /mcp, in place of stdio.")
     ] = None,
+    openenv: Annotated[
+        str | None, typer.Option("--openenv", metavar="HOST:PORT", help="As an OpenEnv server, in place of MCP.")
+    ] = None,
     admin: Annotated[
         bool, typer.Option("--admin", help="Also offer load_state, save_state and reset: who has them decides all.")
     ] = False,
@@ -33,10 +36,12 @@ def serve(
     idle: Annotated[float, typer.Option("--idle", help="Seconds without a request that end an HTTP session.")] = 1800,
     sessions: Annotated[int, typer.Option("--sessions", help="HTTP sessions at a time.")] = 1000,
 ) -> None:
-    """Serve an environment over MCP; every connection has a session of its own.
+    """Serve an environment over MCP or OpenEnv; every connection has a session of its own.
 
     Over stdio one client is served until it closes stdin; over HTTP any number, until Ctrl-C or SIGTERM.
     """
+    if http is not None and openenv is not None:
+        raise InputError("--http serves MCP and --openenv serves OpenEnv: choose one, and start the other beside it")
     if actor not in ("assistant", "user"):
         raise InputError(f"--actor is assistant or user, not {actor!r}")
     if sandbox is not None and sandbox not in MODES:
@@ -44,7 +49,9 @@ def serve(
     if idle <= 0 or sessions <= 0:
         raise InputError("--idle and --sessions must be more than 0")
     start = {"seed": seed, "state": read_state(state), "actor": cast(Actor, actor), "admin": admin}
-    if http is None:
+    if openenv is not None:
+        _run_openenv(lambda: named_source(name, size, sandbox), start, *address(openenv), most=sessions)
+    elif http is None:
         _run_stdio(lambda: named_source(name, size, sandbox), start)
     else:
         _run_http(lambda: named_source(name, size, sandbox), start, *address(http), most=sessions, idle=idle)
@@ -107,6 +114,31 @@ def _run_http(
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}{PATH}"
             typer.echo(f"{offer.spec.name}: serving at {url}; Ctrl-C ends it", err=True)
             await serve_http(offer, where, most, idle)
+
+    asyncio.run(_until_stopped(work()))
+
+
+def _run_openenv(
+    source: Callable[[], EnvironmentSource], start: dict[str, Any], host: str, port: int, most: int
+) -> None:
+    from environments.serving import prepare
+    from environments.serving.sockets import listen
+
+    try:
+        from environments.serving.openenv import serve_openenv
+    except ImportError as error:
+        raise InputError(
+            f"--openenv needs the package openenv ({error}), which does not go with our version of mcp: `make faces` "
+            "makes an environment of its own for both, .faces/openenv/bin/trajsmith"
+        ) from error
+
+    async def work() -> None:
+        offer = await prepare(source(), **start)
+        with listen(host, port) as where:
+            shown, taken = where.getsockname()[:2]
+            url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}"
+            typer.echo(f"{offer.spec.name}: serving OpenEnv at {url}; Ctrl-C ends it", err=True)
+            await serve_openenv(offer, where, most)
 
     asyncio.run(_until_stopped(work()))
 

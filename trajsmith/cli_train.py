@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from trajectory import RunError
 from trajsmith.settings import load_settings
 
 if TYPE_CHECKING:
@@ -57,36 +58,45 @@ def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     from train_grpo.training import train
     from train_sft.stack import require_train
     from trajsmith.rundir import RunDirectory
-    from trajsmith.training import grounds_of, split_tasks
+    from trajsmith.training import grounds_of, simulated_users, split_tasks
 
     settings = load_settings(config, GrpoConfig, overrides or [])
     require_train("grpo")
     run = RunDirectory.open(settings.run)
     tasks = list(split_tasks(run, "train", settings.limit))
-    train(settings, tasks, asyncio.run(grounds_of(run)), resume)
+    with simulated_users(settings) as (users, background):
+        train(settings, tasks, asyncio.run(grounds_of(run)), resume, users, background)
     out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
 
 
 def evaluate(config: Config, overrides: Set = None) -> None:
     """Evaluate a model on held-out tasks; stopped, the same command goes on."""
-    from trajsmith.training import EvalConfig, run_eval
+    from trajsmith.evaluating import RESULTS, EvalConfig, run_eval
+    from trajsmith.progress import open_progress
 
     settings = load_settings(config, EvalConfig, overrides or [])
-    show_scores(asyncio.run(run_eval(settings)))
-    out.print(f"results: {settings.out / 'results.json'}", markup=False, soft_wrap=True)
+    try:
+        with open_progress() as progress:
+            scores = asyncio.run(run_eval(settings, progress))
+    except KeyboardInterrupt as stop:
+        raise RunError("stopped; episodes that are over are kept, the same command goes on") from stop
+    show_scores(scores)
+    out.print(f"results: {settings.out / RESULTS}", markup=False, soft_wrap=True)
 
 
 def show_scores(scores: "list[Score]") -> None:
     """One line per group."""
-    table = Table("tasks of", "tasks", "pass@1", "95 %", "checks", "turns", "calls", "tokens", "errors")
+    table = Table("tasks of", "tasks", "pass@1", "95 %", "pass^k", "checks", "turns", "calls", "tokens", "errors")
     for score in scores:
         errors = ", ".join(f"{name} {number}" for name, number in score.errors.items())
         interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
+        by_k = ", ".join(f"{k}: {100 * chance:.1f}" for k, chance in score.pass_k.items())
         table.add_row(
             score.group,
             str(score.tasks),
             f"{100 * score.pass1:.1f}",
             interval,
+            by_k,
             f"{100 * score.checks:.1f}",
             f"{score.turns:.1f}",
             f"{score.calls:.1f}",

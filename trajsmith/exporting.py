@@ -4,8 +4,9 @@ from pathlib import Path
 
 from export import FormatSettings, Matrix
 from trajectory import EnvironmentSpec, InputError
+from trajsmith.choosing import left_out
 from trajsmith.config import load_config
-from trajsmith.joined import judged
+from trajsmith.joined import judged_heads
 from trajsmith.journal import count
 from trajsmith.progress import Progress
 from trajsmith.rundir import RunDirectory, storage_boundary
@@ -28,14 +29,15 @@ async def export_formats(
     config.export.split.check(specs)
     targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}
     settings = FormatSettings(window=window or config.export.window)
-    first = next(iter(targets.values()))
+    first, others = next(iter(targets.values())), left_out(run)
     matrix = Matrix(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
     bar_of = progress.stage("export", count(run.file(VERDICTS)), 0, 0)
     with storage_boundary(first, run.path), matrix, bar_of as bar:
-        for task, trajectory, verdict in judged(run):
-            if verdict.accepted:
+        for task, trajectory, verdict in judged_heads(run):
+            taken = verdict.accepted and trajectory.id not in others
+            if taken:
                 matrix.add(task, trajectory, verdict, specs[trajectory.environment])
-            bar.advance(dropped=not verdict.accepted)
+            bar.advance(dropped=not taken)
     return matrix
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import TypeVar
 
-from trajectory import RunError, Task, Trajectory, Verdict
+from trajectory import RunError, Task, TaskHead, Trajectory, Verdict
 from trajsmith.journal import count, read_records
 from trajsmith.rundir import RunDirectory
 from trajsmith.stages import TRAJECTORIES, VERDICTS
 from trajsmith.varying import written_tasks
+
+AnyTask = TypeVar("AnyTask", Task, TaskHead)
 
 
 class Played:
@@ -20,17 +23,20 @@ class Played:
         return count(self.run.file(TRAJECTORIES))
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
-        path = written_tasks(self.run)
-        tasks = read_records(path, Task)
-        task: Task | None = None
-        for trajectory in read_records(self.run.file(TRAJECTORIES), Trajectory):
-            while task is None or task.id != trajectory.task_id:
-                task = next(tasks, None)
-                if task is None:
-                    raise RunError(
-                        f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {path.name}"
-                    )
-            yield trajectory.id, (task, trajectory)
+        return _pairs(self.run, Task)
+
+
+def _pairs(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[str, tuple[AnyTask, Trajectory]]]:
+    """Every trajectory with its task, which is read as `kind` says."""
+    path = written_tasks(run)
+    tasks = read_records(path, kind)
+    task: AnyTask | None = None
+    for trajectory in read_records(run.file(TRAJECTORIES), Trajectory):
+        while task is None or task.id != trajectory.task_id:
+            task = next(tasks, None)
+            if task is None:
+                raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {path.name}")
+        yield trajectory.id, (task, trajectory)
 
 
 class PlayedTasks:
@@ -48,10 +54,19 @@ class PlayedTasks:
 
 def judged(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:
     """Task, trajectory and verdict together; trajectories without a verdict come last and are left out."""
+    return _judged(run, Task)
+
+
+def judged_heads(run: RunDirectory) -> Iterator[tuple[TaskHead, Trajectory, Verdict]]:
+    """The same with as much of the tasks as rows and statistics need; the whole task when it is asked for."""
+    return _judged(run, TaskHead)
+
+
+def _judged(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, Trajectory, Verdict]]:
     if not run.file(VERDICTS).is_file():
         return
     verdicts = read_records(run.file(VERDICTS), Verdict)
-    for (_, (task, trajectory)), verdict in zip(Played(run), verdicts, strict=False):
+    for (_, (task, trajectory)), verdict in zip(_pairs(run, kind), verdicts, strict=False):
         if verdict.trajectory_id != trajectory.id:
             raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")
         yield task, trajectory, verdict

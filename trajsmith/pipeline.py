@@ -249,6 +249,7 @@ def _choose(run: RunDirectory, choice: Choice) -> None:
         RunError: Rows that were asked for are missing.
     """
     if not choice.active:
+        run.file(SELECTION).unlink(missing_ok=True)
         return
     choice.catch_up()
     if choice.quotas and choice.quotas.missing():

@@ -1,43 +1,23 @@
-"""`trajsmith eval`, `sft` and `grpo`: configuration files joined with runs, models and environments."""
+"""Tasks and environments of a run, for training and evaluation."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Literal
 
-import orjson
-from pydantic import Field, PositiveInt
-
-from arena import EvalSettings, Ground, Score, evaluate, score_episodes
+from arena import Ground, ModelUsers, Users, scripted_user
+from chatmodel import SCRIPTED, ChatModel
+from chatmodel.board import Board
+from chatmodel.prompts import Prompts
+from environments.blocking import Background
 from export.splits import Split
-from train_sft.checkpoint import open_model, ready_tokenizer
-from train_sft.stack import require_train
-from trajectory import Frozen, InputError, Task
+from train_grpo import GrpoConfig
+from trajectory import InputError, Task
 from trajsmith.config import load_config
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
 from trajsmith.varying import written_tasks
 from trajsmith.world import World
-
-
-class EvalConfig(Frozen):
-    """Everything that `trajsmith eval` needs."""
-
-    model: str
-    """Folder or Hub name of the model."""
-    run: Path
-    """Run directory that has the tasks."""
-    split: Literal["train", "validation", "test", "all"] = "test"
-    """Which of its tasks, by the split settings of the run; `test` was never trained on."""
-    limit: PositiveInt | None = None
-    """At most this many tasks of each environment, the first ones."""
-    out: Path
-    """Folder of the results."""
-    max_new_tokens: PositiveInt = 512
-    """Limit of one message of the model."""
-    temperature: float = Field(0.0, ge=0)
-    batch: PositiveInt = 32
-    """Conversations that are answered together."""
-    settings: EvalSettings = EvalSettings()
+from usersim import USER
 
 
 def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | None = None) -> Iterator[Task]:
@@ -60,47 +40,44 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
 async def grounds_of(run: RunDirectory) -> dict[str, Ground]:
     """The environments of a run, for episodes."""
     world = await World.reopen(load_config(run.config_path), run)
-    return {name: Ground(place.source, place.spec, place.wording, world.state) for name, place in world.places.items()}
+    return {
+        name: Ground(place.source, place.spec, place.wording, world.state, world.code_checks)
+        for name, place in world.places.items()
+    }
 
 
-async def run_eval(config: EvalConfig) -> list[Score]:
-    """Play what is missing, score everything, and write `results.json` beside the episodes.
-
-    Raises:
-        InputError: Model or run cannot be used, or the folder holds the results of something else.
-        RunError: The results cannot be written.
-    """
-    from arena.local import LocalModel
-
-    require_train("eval")
-    run = RunDirectory.open(config.run)
-    tasks = list(split_tasks(run, config.split, config.limit))
-    if not tasks:
-        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
-    _same_question(config)
-    tokenizer, model = ready_tokenizer(config.model), open_model(config.model)
-    settings, file = config.settings, config.out / "episodes.jsonl"
-    async with LocalModel(model, tokenizer, config.max_new_tokens, config.temperature, config.batch) as local:
-        episodes = await evaluate(tasks, await grounds_of(run), config.model, local.complete, settings, file)
-    scores = score_episodes(episodes)
-    results = {"model": config.model, "split": config.split, "scores": scores}
-    (config.out / "results.json").write_bytes(
-        orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    )
-    return scores
-
-
-def _same_question(config: EvalConfig) -> None:
-    """Results go on only for the same model, tasks and sampling.
+@contextmanager
+def simulated_users(config: GrpoConfig) -> Iterator[tuple[Users, Background]]:
+    """Who plays the user in the episodes of a training, and the loop in which they and the episodes live.
 
     Raises:
-        InputError: They were made for others.
+        InputError: The model's key is missing, or a prompt cannot be used.
     """
-    asked = config.model_dump(
-        mode="json", exclude={"batch": True, "limit": True, "settings": {"concurrency", "samples"}}
-    )
-    file = config.out / "question.json"
-    if file.is_file() and orjson.loads(file.read_bytes()) != asked:
-        raise InputError(f"{config.out} holds results of another model, run or sampling: name another folder as out")
-    config.out.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(orjson.dumps(asked))
+    background = Background()
+    try:
+        if config.user.model == SCRIPTED:
+            yield scripted_user, background
+            return
+        prompts = Prompts(config.prompts)
+        prompts.get(USER)
+        config.out.mkdir(parents=True, exist_ok=True)
+        board = background.run(_open_board(config))
+        try:
+            yield ModelUsers(background.run(_talker(board)), prompts), background
+        finally:
+            background.run(board.close())
+    finally:
+        background.close()
+
+
+async def _open_board(config: GrpoConfig) -> Board:
+    """The models, in the thread of the loop that uses them."""
+    return Board(config.models, config.roles, config.budget, config.out, str(config.out))
+
+
+async def _talker(board: Board) -> ChatModel:
+    found = board.talker("user")
+    if found is None:
+        raise InputError("no model plays the user")
+    await board.try_out(["user"])
+    return found

@@ -1,7 +1,7 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
 from usersim.dialogue import AGENT, Dialogue, PlaySettings, system_prompt
-from usersim.model_agent import ModelAgent
+from usersim.model_agent import ModelAgent, ShownTools
 from usersim.model_user import USER, ModelUser
 from usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
 from usersim.scripted_agent import ScriptedAgent
@@ -19,6 +19,7 @@ __all__ = [
     "PlaySettings",
     "ScriptedAgent",
     "ScriptedUser",
+    "ShownTools",
     "UserAct",
     "UserCall",
     "UserRole",

@@ -12,6 +12,25 @@ from usersim.roles import AgentAct
 UNNAMED = "unnamed_tool"
 
 
+class ShownTools:
+    """The tools of a task as functions, in the form that a model is given."""
+
+    def __init__(self, task: Task, spec: EnvironmentSpec) -> None:
+        self.first = tuple(spec.tool(name).as_function() for name in task.exposed_tools)
+        twist = task.twist
+        self.late = twist is not None and twist.arrives is not None
+        if twist is not None and twist.arrives is not None:
+            self.bringing = task.turns[twist.arrives].query
+            self.all = (*self.first, spec.tool(twist.tool).as_function())
+
+    def now(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
+        """Those that can be called now: one that a message of the user brought is there from then on."""
+        if not self.late:
+            return self.first
+        there = any(message.role == "user" and message.content == self.bringing for message in messages)
+        return self.all if there else self.first
+
+
 class ModelAgent:
     """Plays the agent of one task. Its messages are kept as the model gave them, reasoning included."""
 
@@ -25,14 +44,12 @@ class ModelAgent:
         self.seed = derive_seed(task.seed, "agent", candidate) % (1 << 31)
         warm = settings.temperatures
         self.temperature = warm[candidate % len(warm)] if warm else None
-        shown = TWO_LEVEL if settings.tools == "two_level" else [spec.tool(name) for name in task.exposed_tools]
-        self.tools = tuple(tool.as_function() for tool in shown)
-        self.arrives = _arriving(task, spec) if settings.tools == "native" else None
+        self.shown = None if settings.tools == "two_level" else ShownTools(task, spec)
 
     async def act(self, messages: list[Message]) -> AgentAct:
         request = ChatRequest(
             messages=tuple(without_old_reasoning(messages)),
-            tools=self._tools(messages),
+            tools=self.shown.now(messages) if self.shown else tuple(tool.as_function() for tool in TWO_LEVEL),
             temperature=self.temperature,
             seed=self.seed,
             purpose="agent",
@@ -41,22 +58,8 @@ class ModelAgent:
         reply = await self.model.complete(request)
         return AgentAct(_with_malformed(reply), hinted=False, malformed=reply.malformed)
 
-    def _tools(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """The tools that can be called now: one that a message of the user brought is there from then on."""
-        if self.arrives is None or not any(m.role == "user" and m.content == self.arrives[0] for m in messages):
-            return self.tools
-        return (*self.tools, self.arrives[1])
-
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         """Nothing: a model reads the messages."""
-
-
-def _arriving(task: Task, spec: EnvironmentSpec) -> tuple[str, JsonObject] | None:
-    """The request that brings a hidden tool, and that tool."""
-    twist = task.twist
-    if twist is None or twist.arrives is None:
-        return None
-    return task.turns[twist.arrives].query, spec.tool(twist.tool).as_function()
 
 
 def without_old_reasoning(messages: Sequence[Message]) -> list[Message]:

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 
 from environments.serving.desk import Desk, Offer
 from environments.serving.words import FAULT, REFUSAL
+from environments.session import ToolResult
 from trajectory import EnvironmentFault, InputError, ToolSpec, TrajsmithError, first_fault
 
 _GOODBYE = 10.0
@@ -87,13 +88,7 @@ class _Face:
         return ListToolsResult(tools=self._tools)
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        result = await ctx.lifespan_context.call(params.name, params.arguments or {})
-        content = [TextContent(text=result.text)]
-        if not result.ok:
-            return CallToolResult(content=content, is_error=True, _meta={REFUSAL: result.error})
-        if isinstance(result.content, dict):
-            return CallToolResult(content=content, structured_content=result.content)
-        return CallToolResult(content=content)
+        return as_mcp_result(await ctx.lifespan_context.call(params.name, params.arguments or {}))
 
     async def list_resources(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         if not self._offer.spec.policy:
@@ -117,6 +112,16 @@ def as_mcp_tool(spec: ToolSpec) -> Tool:
     if shape.get("outputSchema", {}).get("type") != "object":
         shape.pop("outputSchema", None)
     return Tool.model_validate(shape)
+
+
+def as_mcp_result(result: ToolResult) -> CallToolResult:
+    """The result as MCP tells it: what the agent sees as text, an object beside it, a refusal's kind in `_meta`."""
+    content = [TextContent(text=result.text)]
+    if not result.ok:
+        return CallToolResult(content=content, is_error=True, _meta={REFUSAL: result.error})
+    if isinstance(result.content, dict):
+        return CallToolResult(content=content, structured_content=result.content)
+    return CallToolResult(content=content)
 
 
 def _as_protocol_error(error: TrajsmithError) -> MCPError:

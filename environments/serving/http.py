@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import anyio
@@ -34,10 +34,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from environments.serving.desk import Desk, Offer
 from environments.serving.face import build
-from trajectory import InputError
+from environments.serving.sockets import Quiet, listen
 
 _log = logging.getLogger(__name__)
 PATH = "/mcp"
+__all__ = ["PATH", "Connections", "application", "listen", "serve_http"]
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LAST_REQUESTS = 3
 """Seconds that requests in work get when the server ends."""
@@ -166,25 +167,6 @@ def application(connections: Connections) -> ASGIApp:
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket to serve on; port 0 takes any free one.
-
-    Raises:
-        InputError: The address cannot be had.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named; without that every answer takes 40 ms more.
-    where = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        where.bind((host, port))
-        where.listen()
-        return where
-    except OSError as error:
-        where.close()
-        raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-
-
 async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle: float = 1800.0) -> None:
     """Serve any number of clients, until this is cancelled; then all sessions are closed.
 
@@ -203,7 +185,7 @@ async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle:
         ws="none",
         timeout_graceful_shutdown=_LAST_REQUESTS,
     )
-    server = _Uvicorn(config)
+    server = Quiet(config)
     serving = asyncio.create_task(server.serve(sockets=[where]))
     try:
         await asyncio.shield(serving)
@@ -212,13 +194,6 @@ async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle:
         server.should_exit = True
         await serving
         raise
-
-
-class _Uvicorn(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs us: uvicorn would raise them again and so end the process mid-way."""
-        yield
 
 
 def _only_local() -> TransportSecuritySettings:

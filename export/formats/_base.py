@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import PositiveInt
 
 from export.columns import Columns
-from trajectory import EnvironmentSpec, Frozen, JsonObject, Task, Trajectory, Verdict
+from trajectory import EnvironmentSpec, Frozen, JsonObject, Task, TaskHead, Trajectory, Verdict
 
 
 class FormatSettings(Frozen):
@@ -20,7 +20,7 @@ class FormatSettings(Frozen):
 class Item:
     """One accepted trajectory with all that a row may need."""
 
-    task: Task
+    head: Task | TaskHead
     trajectory: Trajectory
     verdict: Verdict
     spec: EnvironmentSpec
@@ -29,6 +29,11 @@ class Item:
     split: str
     state: Callable[[str], JsonObject]
     """Gives the initial state of a hash."""
+
+    @property
+    def task(self) -> Task:
+        """The whole task."""
+        return self.head.whole()
 
 
 Rows = Callable[[Item, FormatSettings], Iterable[JsonObject]]

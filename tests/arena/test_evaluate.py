@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from arena import EvalSettings, Reply, evaluate
+from arena import EvalSettings, Fixed, Reply, evaluate
 from arena.evaluate import read_episodes
-from trajectory import FunctionCall, InputError, Message, ToolCall
+from trajectory import FunctionCall, Message, ToolCall
 from trajsmith.config import load_config
 from trajsmith.pipeline import run_line
 from trajsmith.rundir import RunDirectory
@@ -83,7 +83,7 @@ def says(**fields):
 async def test_the_gold_transcript_passes_every_task(run, tasks, tmp_path):
     grounds = await grounds_of(run)
     gold = Gold(tasks, grounds)
-    found = await evaluate(tasks, grounds, "gold", gold.complete, EvalSettings(), tmp_path / "episodes.jsonl")
+    found = await evaluate(tasks, grounds, Fixed("gold", gold.complete), EvalSettings(), tmp_path / "episodes.jsonl")
     assert [(one.passed, one.error, one.checks) for one in found] == [(True, "", 1.0)] * len(tasks)
 
 
@@ -96,35 +96,29 @@ CALL = ToolCall(id="call_1", function=FunctionCall(name="no_such_tool", argument
         ({"message": {"content": "I do not know."}}, "no_call"),
         ({"message": {"content": "<tool_call>"}, "flags": {"malformed": True}}, "malformed_call"),
         ({"message": {"content": "well, well"}, "flags": {"cut": True}}, "message_cut"),
+        ({"message": {"tool_calls": (CALL,)}, "flags": {"cut": True}}, "message_cut"),
+        ({"flags": {"empty": True}}, "no_answer"),
         ({"message": {"tool_calls": (CALL,)}}, "step_limit"),
     ],
-    ids=["no call", "malformed", "cut", "endless"],
+    ids=["no call", "malformed", "cut", "cut after a call", "silent", "endless"],
 )
 async def test_failures_have_names(run, tasks, tmp_path, fields, error):
     settings = EvalSettings(max_steps=3)
     grounds, file = await grounds_of(run), tmp_path / "episodes.jsonl"
-    (found,) = await evaluate(tasks[:1], grounds, "model", says(**fields), settings, file)
+    (found,) = await evaluate(tasks[:1], grounds, Fixed("model", says(**fields)), settings, file)
     assert (found.passed, found.error) == (False, error)
 
 
 async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tmp_path):
     grounds, file = await grounds_of(run), tmp_path / "episodes.jsonl"
     gold = Gold(tasks, grounds)
-    first = await evaluate(tasks[:3], grounds, "gold", gold.complete, EvalSettings(), file)
+    first = await evaluate(tasks[:3], grounds, Fixed("gold", gold.complete), EvalSettings(), file)
     asked = gold.asked
     file.write_bytes(file.read_bytes() + b'{"task_id": "torn')
-    assert await evaluate(tasks[:3], grounds, "gold", gold.complete, EvalSettings(), file) == first
+    assert await evaluate(tasks[:3], grounds, Fixed("gold", gold.complete), EvalSettings(), file) == first
     assert gold.asked == asked
-    await evaluate(tasks, grounds, "gold", gold.complete, EvalSettings(), file)
+    await evaluate(tasks, grounds, Fixed("gold", gold.complete), EvalSettings(), file)
     assert {one.task_id for one in read_episodes(file)} == {task.id for task in tasks}
-
-
-async def test_conversations_are_refused_with_what_to_do(tmp_path):
-    run = await asyncio.to_thread(line, tmp_path / "talk", 0.0)
-    with pytest.raises(InputError, match="scripted user cannot read a model's questions"):
-        await evaluate(
-            list(split_tasks(run, "all")), await grounds_of(run), "m", says(), EvalSettings(), tmp_path / "e"
-        )
 
 
 async def test_shown_tools_hold_what_is_needed(tasks):

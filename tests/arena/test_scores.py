@@ -42,4 +42,6 @@ def test_several_samples_give_pass_hat_k_and_groups():
     scores = {score.group: score for score in score_episodes([*made, *other])}
     assert scores["bank"].pass1 == 0.75
     assert scores["bank"].pass_k == {2: 0.5}
+    assert scores["bank"].pass_k_interval == {2: (0.0, 1.0)}
+    assert scores["bank"].checks_interval == (1.0, 1.0)
     assert {"all", "bank", "retail", "retail / vague", "retail / base"} <= set(scores)

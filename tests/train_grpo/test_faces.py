@@ -11,6 +11,7 @@ from environments.blocking import Background
 from environments.serving import prepare
 from environments.serving.http import listen, serve_http
 from environments.serving.words import REFUSAL
+from train_grpo.factory import class_name, environment_class
 from train_grpo.rollouts import Rollout, answer, next_steps
 from trajectory import state_digest
 from trajsmith.config import load_config
@@ -94,7 +95,26 @@ def through_the_trainer(task, record, ground, background):
         from arena import Reply
 
         answer(background, [(rollout, Reply(record.messages[len(step)], 1))])
-    return rollout.done[2]
+    return rollout.verdict()[2]
+
+
+def through_the_factory(task, record, ground, background):
+    """As TRL's own loop of tool calls does: reset, one method per call, then the last message."""
+    made = environment_class(
+        class_name(task),
+        task.exposed_tools,
+        {task.id: task},
+        lambda one: Rollout(one, ground, PlaySettings()),
+        background,
+    )()
+    made.reset(prompt=[], task_id=task.id)
+    shown = {message.tool_call_id: message.content for message in record.messages if message.role == "tool"}
+    for message in record.messages:
+        for call in message.tool_calls or ():
+            assert getattr(made, call.function.name)(**call.function.arguments) == shown[call.id]
+        if message.role == "assistant" and not message.tool_calls:
+            made._rollout.say(message.content)
+    return made._rollout.verdict()[2]
 
 
 def test_every_face_gives_the_same_verdict(known):
@@ -107,6 +127,7 @@ def test_every_face_gives_the_same_verdict(known):
             for other in (
                 asyncio.run(through_mcp(task, record, ground)),
                 through_the_trainer(task, record, ground, background),
+                through_the_factory(task, record, ground, background),
             ):
                 assert (other.outcome, other.checks, other.rewards) == ("completed", verdict.checks, verdict.rewards)
                 assert (other.state_match, other.replay_match, other.trajectory_match) == (True, True, 1.0)

@@ -6,7 +6,7 @@ import pytest
 
 from arena import Reply
 from train_grpo.rewards import REWARDS
-from trajectory import Message
+from trajectory import FunctionCall, Message, ToolCall
 from trajsmith.config import load_config
 from trajsmith.pipeline import run_line
 from trajsmith.rundir import RunDirectory
@@ -60,16 +60,14 @@ def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
     rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in known]
     try:
         play(rollouts, [record for _, record, _ in known], background)
+        found = [rollout.verdict() for rollout in rollouts]
     finally:
         background.close()
-    for rollout, (_, record, verdict) in zip(rollouts, known, strict=True):
-        episode, played, judgement = rollout.done
+    for (episode, played, judgement), (_, record, verdict) in zip(found, known, strict=True):
         assert episode.passed and played.final_state == record.final_state
         assert played.messages == record.messages
         assert (judgement.checks, judgement.outcome) == (verdict.checks, verdict.outcome)
-        assert {name: reward(played, judgement) for name, reward in REWARDS.items()} == dict.fromkeys(
-            REWARDS, 1.0
-        )
+        assert {name: reward(played, judgement) for name, reward in REWARDS.items()} == dict.fromkeys(REWARDS, 1.0)
 
 
 def test_a_broken_format_ends_the_episode_at_once(run):
@@ -84,11 +82,44 @@ def test_a_broken_format_ends_the_episode_at_once(run):
         assert [message.role for message in next_steps(background, [rollout])[0]] == ["system", "user"]
         answer(background, [(rollout, Reply(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))])
         assert next_steps(background, [rollout]) == [None]
+        _, played, verdict = rollout.verdict()
     finally:
         background.close()
-    _, played, verdict = rollout.done
     assert REWARDS["format_outcome"](played, verdict) == -1.0
     assert REWARDS["composite"](played, verdict) < 1.0
+
+
+CALLS = {
+    "unknown tool": ("no_such_tool", {}),
+    "wrong arguments": (None, {"no_such_argument": 1}),
+}
+
+
+@pytest.mark.parametrize(("name", "arguments"), CALLS.values(), ids=CALLS)
+def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arguments):
+    from environments.arguments import ArgumentChecks
+    from environments.blocking import Background
+    from train_grpo.rollouts import Rollout, answer, next_steps
+
+    task = next(split_tasks(run, "all"))
+    grounds, background = asyncio.run(grounds_of(run)), Background()
+    ground = grounds[task.environments[0]]
+    function = FunctionCall(name=name or task.exposed_tools[0], arguments=arguments)
+    said = Reply(Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)), 3)
+    strict = Rollout(task, ground, PlaySettings(), ArgumentChecks(ground.spec))
+    lenient = Rollout(task, ground, PlaySettings())
+    try:
+        for rollout in (strict, lenient):
+            rollout.start(background)
+        next_steps(background, [strict, lenient])
+        answer(background, [(strict, said), (lenient, said)])
+        ended, going = next_steps(background, [strict, lenient])
+        _, played, verdict = strict.verdict()
+    finally:
+        background.close()
+    assert ended is None and going[-1].role == "tool"
+    assert REWARDS["format_outcome"](played, verdict) == -1.0
+    assert played.events == ()
 
 
 @pytest.mark.train
@@ -126,8 +157,8 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
     from types import SimpleNamespace
 
     from environments.blocking import Background
+    from train_grpo.loop import Loop, row_of
     from train_grpo.rollouts import Rollout
-    from train_grpo.trainer import Loop, row_of
     from train_sft.checkpoint import with_templates
     from train_sft.scratch import make_tokenizer
     from train_sft.training import read_rows
@@ -182,4 +213,4 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
         assert [token for token, mark in zip(made, marks, strict=True) if mark] == [
             token for text in texts for token in text
         ]
-    assert all(environment._rollout.done[0].passed for environment in environments)
+    assert all(environment._rollout.verdict()[0].passed for environment in environments)

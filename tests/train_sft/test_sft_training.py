@@ -96,7 +96,7 @@ def test_metrics_and_the_model_are_whole(trained):
 
 def test_the_checkpoint_can_be_evaluated(folder, trained):
     from arena import EvalSettings
-    from trajsmith.training import EvalConfig, run_eval
+    from trajsmith.evaluating import EvalConfig, run_eval
 
     asked = EvalConfig(
         model=str(trained), run=folder / "run", split="test", limit=2, out=folder / "eval", max_new_tokens=24,

@@ -8,8 +8,8 @@ from train_grpo import GrpoConfig
 from train_sft import SftConfig
 from trajectory import InputError
 from trajsmith.config import load_config
+from trajsmith.evaluating import EvalConfig
 from trajsmith.settings import load_settings
-from trajsmith.training import EvalConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -1,0 +1,151 @@
+"""An environment as an OpenEnv server. Imports `openenv`, so import it only where it is used.
+
+Actions are OpenEnv's own for tools (`list_tools`, `call_tool`), so that any of its clients can drive it. A refusal is
+an observation with its kind as OpenEnv names it; what the agent sees is the `result`. A fault is an error of the
+protocol. Every WebSocket session has a session of the environment of its own.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.mcp_types import (
+    CallToolAction,
+    CallToolObservation,
+    ListToolsAction,
+    ListToolsObservation,
+    Tool,
+    ToolError,
+    ToolErrorType,
+)
+from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
+
+from environments.serving.desk import Desk, Offer
+from environments.serving.sockets import Quiet
+from environments.session import RefusalKind, ToolResult
+from trajectory import InputError
+
+ERRORS: dict[RefusalKind, ToolErrorType] = {
+    "refused": ToolErrorType.EXECUTION_ERROR,
+    "invalid_arguments": ToolErrorType.INVALID_ARGS,
+    "unknown_tool": ToolErrorType.TOOL_NOT_FOUND,
+}
+"""Kind of refusal to OpenEnv's word for it; one to one, so that a client can tell it back."""
+
+
+class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignore[misc]
+    """One session of the environment behind OpenEnv's interface."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, offer: Offer) -> None:
+        super().__init__()
+        self._offer = offer
+        self._desk: Desk | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._state = State()
+
+    async def reset_async(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Observation:
+        """Begin anew, at the state that is served; with a seed, at the first state of that seed.
+
+        Raises:
+            InputError: There are options that mean nothing here.
+        """
+        if options:
+            raise InputError(f"reset takes seed and episode_id, not {', '.join(sorted(options))}")
+        await self._leave()
+        offer = self._offer
+        if seed is not None:
+            offer = replace(offer, state=(await offer.source.states(seed))[0])
+        self._loop = asyncio.get_running_loop()
+        self._desk = Desk(offer)
+        await self._desk.open()
+        self._state = State(episode_id=episode_id)
+        policy = self._offer.spec.policy
+        return Observation(metadata={"policy": policy} if policy else {})
+
+    async def step_async(self, action: Action, timeout_s: float | None = None, **_: Any) -> Observation:
+        """List the tools, or call one."""
+        if isinstance(action, ListToolsAction):
+            return ListToolsObservation(tools=[_as_tool(tool) for tool in self._offer.tools])
+        if not isinstance(action, CallToolAction):
+            raise InputError('an action is {"type": "call_tool", "tool_name": ..., "arguments": {...}} or "list_tools"')
+        if self._desk is None:
+            raise InputError("reset comes before the first call")
+        async with asyncio.timeout(timeout_s):
+            result = await self._desk.call(action.tool_name, action.arguments)
+        self._state.step_count += 1
+        return _observed(action.tool_name, result)
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Observation:
+        """The same, for who is not asynchronous."""
+        return _wait(self.reset_async(seed, episode_id, **options))
+
+    def step(self, action: Action, timeout_s: float | None = None, **options: Any) -> Observation:
+        """The same, for who is not asynchronous."""
+        return _wait(self.step_async(action, timeout_s, **options))
+
+    @property
+    def state(self) -> State:
+        """Episode and number of calls."""
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        spec = self._offer.spec
+        return EnvironmentMetadata(name=spec.name, description=spec.description, version=spec.version)
+
+    def close(self) -> None:
+        """Let go of the session; OpenEnv calls this from a thread."""
+        desk, self._desk = self._desk, None
+        if desk is not None and self._loop is not None and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(desk.close(), self._loop)
+
+    async def _leave(self) -> None:
+        desk, self._desk = self._desk, None
+        if desk is not None:
+            await desk.close()
+
+
+def _as_tool(spec: Any) -> Tool:
+    return Tool(name=spec.name, description=spec.description, input_schema=spec.input_schema)
+
+
+def _observed(tool: str, result: ToolResult) -> CallToolObservation:
+    error = None
+    if result.error is not None:
+        error = ToolError(error_type=ERRORS[result.error], message=result.text)
+    return CallToolObservation(tool_name=tool, result=result.content, error=error)
+
+
+def _wait(work: Coroutine[Any, Any, Observation]) -> Observation:
+    return asyncio.run(work)
+
+
+def application(offer: Offer, most: int = 1000) -> FastAPI:
+    """OpenEnv's server for an environment, with `most` sessions at a time."""
+    made: FastAPI = create_fastapi_app(
+        lambda: ServedEnvironment(offer), Action, Observation, max_concurrent_envs=most if most > 1 else None
+    )
+    return made
+
+
+async def serve_openenv(offer: Offer, where: Any, most: int = 1000) -> None:
+    """Serve until this is cancelled.
+
+    Args:
+        where: A listening socket.
+        most: Sessions at a time.
+    """
+    server = Quiet(uvicorn.Config(application(offer, most), log_config=None, access_log=False))
+    serving = asyncio.create_task(server.serve(sockets=[where]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await serving
+        raise

@@ -1,0 +1,191 @@
+"""`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import Field, PositiveInt, model_validator
+
+from arena import EvalSettings, ModelUsers, Player, Score, ServedPlayer, Users, evaluate, score_episodes, scripted_user
+from chatmodel import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
+from chatmodel.board import Board
+from chatmodel.prompts import Prompts
+from chatmodel.settings import RoleEntry, RoleSettings
+from train_sft.checkpoint import open_model, ready_tokenizer
+from train_sft.stack import require_train
+from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, Task
+from trajsmith.progress import NullProgress, Progress
+from trajsmith.rundir import RunDirectory
+from trajsmith.training import grounds_of, split_tasks
+from usersim import USER
+
+EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
+SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
+"""Settings of a served model that decide its answers; the others say how it is reached."""
+
+
+class EvalConfig(Frozen):
+    """Everything that `trajsmith eval` needs."""
+
+    model: str
+    """Name among `models` for a model behind an endpoint; else folder or Hub name of one that runs here."""
+    models: dict[str, ModelSettings] = {}
+    """Models behind endpoints, by names of your own."""
+    user: RoleEntry = RoleSettings()
+    """Who plays the user: scripted, or a name among `models`."""
+    prompts: Path | None = None
+    """Folder with prompts that take the place of ours, as in a run."""
+    budget: BudgetSettings = BudgetSettings()
+    """What all requests to endpoints may cost."""
+    run: Path
+    """Run directory that has the tasks."""
+    split: Literal["train", "validation", "test", "all"] = "test"
+    """Which of its tasks, by the split settings of the run; `test` was never trained on."""
+    limit: PositiveInt | None = None
+    """At most this many tasks of each environment, the first ones."""
+    out: Path
+    """Folder of the results."""
+    max_new_tokens: PositiveInt = 512
+    """Limit of one message of the model."""
+    temperature: float = Field(0.0, ge=0)
+    batch: PositiveInt = 32
+    """Conversations that a model on this machine answers together."""
+    settings: EvalSettings = EvalSettings()
+
+    @property
+    def served(self) -> bool:
+        """True if the model is behind an endpoint."""
+        return self.model in self.models
+
+    @property
+    def roles(self) -> RolesSettings:
+        """Who plays which role, as the board wants it."""
+        return RolesSettings(agent=RoleSettings(model=self.model if self.served else SCRIPTED), user=self.user)
+
+    @model_validator(mode="after")
+    def _roles_are_played(self) -> Self:
+        self.roles.check(self.models)
+        return self
+
+    def question(self) -> JsonObject:
+        """What the results answer: they go on only for the same model, tasks, user and sampling."""
+        asked = self.model_dump(
+            mode="json",
+            exclude={"models": True, "budget": True, "batch": True, "limit": True}
+            | {"settings": {"concurrency", "samples"}},
+        )
+        used = [name for name in (self.model, self.user.model) if name in self.models]
+        return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
+
+
+async def run_eval(config: EvalConfig, progress: Progress | None = None) -> list[Score]:
+    """Play what is missing, score everything, and write `results.json` beside the episodes.
+
+    Raises:
+        InputError: Model or run cannot be used, or the folder holds the results of something else.
+        RunError: The results cannot be written, the budget is used up, or a server is out; episodes are kept.
+    """
+    if not config.served:
+        require_train("eval")
+    run = RunDirectory.open(config.run)
+    tasks = list(split_tasks(run, config.split, config.limit))
+    if not tasks:
+        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    _same_question(config)
+    board = Board(config.models, config.roles, config.budget, config.out, str(config.out))
+    try:
+        scores = await _play(config, run, tasks, board, progress or NullProgress())
+    except BudgetSpent as stop:
+        raise BudgetSpent(_told(config, board, len(tasks))) from stop
+    finally:
+        await board.close()
+    usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
+    results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
+    (config.out / RESULTS).write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+    return scores
+
+
+async def _play(
+    config: EvalConfig, run: RunDirectory, tasks: list[Task], board: Board, progress: Progress
+) -> list[Score]:
+    await board.try_out(_spoken(config))
+    file, total = config.out / EPISODES, len(tasks) * config.settings.samples
+    grounds, users = await grounds_of(run), _users(config, board)
+    async with _player(config, board) as player:
+        with progress.stage("play episodes", total, 0, 0) as bar:
+            over = _counter(bar.advance)
+            return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
+
+
+def _counter(advance: Callable[[], None]) -> Callable[[int], None]:
+    def over(number: int) -> None:
+        for _ in range(number):
+            advance()
+
+    return over
+
+
+def _spoken(config: EvalConfig) -> list[Role]:
+    """Roles that models behind endpoints play."""
+    roles: tuple[Role, ...] = ("agent", "user")
+    return [role for role in roles if config.roles.of(role).model != SCRIPTED]
+
+
+def _talker(board: Board, role: Role) -> ChatModel:
+    found = board.talker(role)
+    if found is None:
+        raise InputError(f"no model plays the {role}")
+    return found
+
+
+def _users(config: EvalConfig, board: Board) -> Users:
+    if config.user.model == SCRIPTED:
+        return scripted_user
+    prompts = Prompts(config.prompts)
+    prompts.get(USER)
+    return ModelUsers(_talker(board, "user"), prompts)
+
+
+@asynccontextmanager
+async def _player(config: EvalConfig, board: Board) -> AsyncIterator[Player]:
+    if config.served:
+        yield ServedPlayer(_talker(board, "agent"), config.max_new_tokens, config.temperature)
+        return
+    from arena.local import LocalModel
+
+    tokenizer, model = ready_tokenizer(config.model), open_model(config.model)
+    limits: dict[str, Any] = {"temperature": config.temperature, "batch": config.batch}
+    async with LocalModel(config.model, model, tokenizer, config.max_new_tokens, **limits) as local:
+        yield local
+
+
+def _told(config: EvalConfig, board: Board, tasks: int) -> str:
+    """The line that a used-up budget ends with."""
+    file, spent = config.out / EPISODES, board.ledger.spent
+    over = file.read_bytes().count(b"\n") if file.is_file() else 0
+    return (
+        f"the budget is used up: {spent.tokens} tokens, cost {spent.cost:.6g}; {over} of "
+        f"{tasks * config.settings.samples} episodes are over and kept in {file}; raise budget.max_tokens or "
+        "budget.max_cost and give the same command again"
+    )
+
+
+def _same_question(config: EvalConfig) -> None:
+    """Results go on only for the same question.
+
+    Raises:
+        InputError: They were made for another.
+        RunError: The folder cannot be written.
+    """
+    asked, file = config.question(), config.out / QUESTION
+    try:
+        if file.is_file() and orjson.loads(file.read_bytes()) != asked:
+            raise InputError(
+                f"{config.out} holds results of another model, run or sampling: name another folder as out"
+            )
+        config.out.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(orjson.dumps(asked))
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
