@@ -24,14 +24,18 @@ train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the traine
 
 train-demo: $(STAMPS)/train  ## Make data, fine-tune a small model made here, train it by GRPO, and evaluate each
 	$(BIN)/trajsmith run configs/train_demo_data.yaml --fresh
-	rm -rf runs/train-demo/base runs/train-demo/sft runs/train-demo/grpo runs/train-demo/eval-*
-	$(BIN)/trajsmith sft configs/train_demo_sft.yaml --set out=runs/train-demo/base --set trainer.max_steps=1 --set trainer.learning_rate=0
+	$(BIN)/trajsmith run configs/train_demo_other.yaml --fresh
+	rm -rf runs/train-demo/base runs/train-demo/sft runs/train-demo/more runs/train-demo/grpo runs/train-demo/eval-*
+	$(BIN)/python benchmarks/train_demo.py --base
 	$(BIN)/trajsmith sft configs/train_demo_sft.yaml
+	$(BIN)/trajsmith sft configs/train_demo_more.yaml
 	$(BIN)/trajsmith grpo configs/train_demo_grpo.yaml
-	for model in base sft grpo; do \
+	for model in base sft more grpo; do \
 		$(BIN)/trajsmith eval configs/train_demo_eval.yaml --set model=runs/train-demo/$$model --set out=runs/train-demo/eval-$$model || exit 1; \
+		$(BIN)/trajsmith eval configs/train_demo_eval.yaml --set model=runs/train-demo/$$model --set out=runs/train-demo/eval-$$model-other \
+			--set run=runs/train-demo/other --set split=all || exit 1; \
 	done
-	$(BIN)/python benchmarks/train_demo.py runs/train-demo
+	$(BIN)/python benchmarks/train_demo.py
 
 bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the sandbox, cost of a reset
 	$(BIN)/python benchmarks/line.py

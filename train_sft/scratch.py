@@ -1,6 +1,7 @@
 """A small model of Qwen3's architecture and a tokenizer for it, both made here, for demonstrations and tests."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -10,8 +11,25 @@ from trajectory import JsonObject
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-PIECES = r" ?\p{L}[\p{L}_]*|\p{N}|(?:[^\s\p{L}\p{N}]| (?![\p{L}\p{N}]))+|\s"
-"""Words and names of fields; every digit alone, so that identifiers can be copied; the signs of JSON in runs."""
+PIECES = (
+    r"\p{Lu}+\p{N}+(?![\p{L}\p{N}])| ?\p{Ll}[\p{L}_]*|\p{Lu}[\p{L}_]*|\p{L}[\p{L}_]*|\p{N}{1,4}"
+    r"|(?:[^\s\p{L}\p{N}]| (?![\p{L}\p{N}]))+|\n+|\s"
+)
+"""Identifiers such as D18; words and names of fields; numbers; the signs of JSON in runs. Identifiers, numbers and
+capitalised words stand without the space before them, so that they are the same tokens in a request and in a call.
+A frequent one is one token, so that copying it takes one look back, by what kind of thing it is."""
+SYNTAX = (
+    '{"type": "function", "function": {"name": "', '", "description": "', '", "parameters": ',
+    '{"additionalProperties": false', ', "properties": {"', '": {"description": "', '", "type": "', '"}, "',
+    '}, "required": ["', '"], "type": "object"}}}', '", "enum": ["', '", "examples": [',
+    '], "type": "', '"], "type": "',
+    '\n{"name": "', '", "arguments": {"', '}}\n', "<think>\n\n</think>\n\n",
+)  # fmt: skip
+"""What JSON Schema and tool calls repeat between names, descriptions and values; one token each."""
+FIXED_LINE = 20
+"""A line at least this many characters long that most rows have, of the system prompt, is one token."""
+SAMPLED = 200
+"""Rows in which lines are counted."""
 POSITIONS = 4096
 
 
@@ -21,6 +39,7 @@ def make_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import qwen3_chat_template
 
+    given = list(rows)
     made = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(PIECES), "isolated")
     bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -28,14 +47,31 @@ def make_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=vocabulary, initial_alphabet=alphabet, show_progress=False)
-    made.train_from_iterator(_texts(rows), trainer)
+    made.train_from_iterator(_texts(given), trainer)
     made.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
-    made.add_tokens([AddedToken(text, special=False, normalized=False) for text in MARKS])
+    fixed = (*MARKS, *SYNTAX, *_fixed_lines(given))
+    made.add_tokens([AddedToken(text, special=False, normalized=False) for text in fixed])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token=SPECIAL[2], pad_token=SPECIAL[0], model_max_length=POSITIONS
     )
     tokenizer.chat_template = qwen3_chat_template
     return tokenizer
+
+
+def _fixed_lines(rows: Sequence[JsonObject]) -> list[str]:
+    """Lines that nearly every row begins with, from the environment's description and the chat template."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+    from trl.chat_template_utils import qwen3_chat_template
+
+    found: Counter[str] = Counter()
+    sampled = rows[:: max(1, len(rows) // SAMPLED)]
+    for row in sampled:
+        rendered, _ = render_jinja_template(
+            conversations=[row["messages"][:1]], tools=row["tools"], chat_template=qwen3_chat_template
+        )
+        found.update(set(rendered[0].split("\n")))
+    fixed = [line for line, times in found.items() if len(line) >= FIXED_LINE and times > len(sampled) / 2]
+    return sorted(line for line in fixed if not any(special in line for special in SPECIAL))
 
 
 def _texts(rows: Iterable[JsonObject]) -> Iterable[str]:
@@ -71,9 +107,27 @@ def make_model(tokenizer: Any, settings: ScratchSettings) -> Any:
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        initializer_range=settings.hidden**-0.5 / 2,
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
     )
     model = Qwen3ForCausalLM(config)
+    for layer in model.model.layers:
+        _pass_on(layer.self_attn)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
+
+
+def _pass_on(attention: Any) -> None:
+    """Let a head give on what it looks at, instead of a random change of it.
+
+    What a tool call needs most is to be copied from the request. From random weights, nothing is gained by looking at
+    the right place before what is looked at is passed on, nor the other way round, and a small model stays there for
+    hundreds of steps. With the output projection the transpose of the value projection, looking is rewarded from
+    the first step (after Trockman and Kolter, "Mimetic Initialization of Self-Attention Layers", 2023, section 4).
+    """
+    import torch
+
+    with torch.no_grad():
+        torch.nn.init.orthogonal_(attention.v_proj.weight)
+        attention.o_proj.weight.copy_(attention.v_proj.weight.T)

@@ -15,7 +15,7 @@ class ScratchSettings(Frozen):
     layers: PositiveInt = 4
     heads: PositiveInt = 4
     vocabulary: PositiveInt = 4096
-    """Tokens that byte-pair merging may make; digits always stand alone, so that identifiers can be copied."""
+    """Tokens that byte-pair merging may make."""
     seed: int = 0
 
 

@@ -14,7 +14,7 @@ from export.mask import Masked, MaskPreview, open_tokenizer
 from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates
 from train_sft.scratch import make_model, make_tokenizer
 from train_sft.settings import HistorySettings, SftConfig
-from train_sft.stack import require_train, trainer_arguments
+from train_sft.stack import require_train, score_what_is_learnt, trainer_arguments
 from trajectory import Dropped, InputError, JsonObject, RunError
 
 MOST_REFUSED = 0.5
@@ -147,6 +147,7 @@ def train(config: SftConfig, resume: bool = False) -> Plan:
     if checkpoint and not resume:
         raise InputError(f"{config.out} holds checkpoints: go on with --resume, or name another folder as out")
     model = make_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
+    score_what_is_learnt()
     columns = Features({name: List(Json()) for name in plan.rows[0]})
     trainer = SFTTrainer(
         model=model,

@@ -4,6 +4,7 @@ Unknown keys are refused whatever the models say: a misspelt key that is silentl
 The YAML is that of version 1.2 where 1.1 surprises: `no`, `on` and `2024-01-01` are text.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,10 +24,11 @@ KeyPath = tuple[int | str, ...]
 
 BOOL = "tag:yaml.org,2002:bool"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+FLOAT = "tag:yaml.org,2002:float"
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without dates, and with `true` and `false` as the only booleans."""
+    """The safe loader without dates, with `true` and `false` as the only booleans, and 1e-4 as a number (YAML 1.2)."""
 
     yaml_implicit_resolvers = {
         first: [
@@ -36,6 +38,14 @@ class _Loader(yaml.SafeLoader):
         ]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper, which quotes a text that the loader would take for a number."""
+
+
+for _yaml in (_Loader, _Dumper):
+    _yaml.add_implicit_resolver(FLOAT, re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
 
 
 @dataclass(frozen=True)
@@ -127,9 +137,8 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
 
 def dump_settings(settings: BaseModel) -> str:
     """The settings as YAML with every default written out; `load_settings` reads the same settings back."""
-    return yaml.safe_dump(
-        settings.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True, width=120
-    )
+    data = settings.model_dump(mode="json", by_alias=True)
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _key_faults(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:

@@ -86,9 +86,9 @@ def test_reads_and_dumps_the_same_settings(load):
 
 
 def test_dump_writes_defaults_and_odd_text_survives(load):
-    config = load("seed: 1\ncountry: no\nstart: 2024-01-31\nrest: [2024-01-31, on, ~, 'true', 'ä: #']")
+    config = load("seed: 1\ncountry: no\nstart: 2024-01-31\nrest: [2024-01-31, on, ~, 'true', 'ä: #', '1e5', 1e-4]")
     assert config.country == "no" and config.start == date(2024, 1, 31)
-    assert config.rest == ["2024-01-31", "on", None, "true", "ä: #"]
+    assert config.rest == ["2024-01-31", "on", None, "true", "ä: #", "1e5", 0.0001]
     assert "candidates: 1" in dump_settings(config)
     assert load(dump_settings(config)) == config
 

@@ -7,7 +7,6 @@ import pytest
 from train_grpo import GrpoConfig
 from train_sft import SftConfig
 from trajectory import InputError
-from trajsmith.config import load_config
 from trajsmith.evaluating import EvalConfig
 from trajsmith.settings import load_settings
 
@@ -20,18 +19,13 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ("sft_qwen3.yaml", SftConfig),
         ("grpo_qwen3.yaml", GrpoConfig),
         ("train_demo_sft.yaml", SftConfig),
+        ("train_demo_more.yaml", SftConfig),
         ("train_demo_grpo.yaml", GrpoConfig),
         ("train_demo_eval.yaml", EvalConfig),
     ],
 )
 def test_shipped_configurations_load(file, model):
     assert isinstance(load_settings(CONFIGS / file, model), model)
-
-
-def test_the_data_of_the_demonstration_hold_one_environment_out():
-    config = load_config(CONFIGS / "train_demo_data.yaml")
-    assert config.export.split.held_out == ("helpdesk",)
-    assert config.write.direct == 1.0
 
 
 def test_misspelt_keys_name_the_nearest(tmp_path):

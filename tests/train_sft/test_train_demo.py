@@ -1,0 +1,58 @@
+"""The demonstration's configurations fit together, and its figures are drawn from what trainers log."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from train_grpo import GrpoConfig
+from train_sft import SftConfig
+from trajsmith.config import load_config
+from trajsmith.settings import load_settings
+from trajsmith.training import EvalConfig
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_training_uses_environment_a_and_evaluation_knows_b():
+    data, other = (load_config(ROOT / "configs" / f"train_demo_{name}.yaml") for name in ("data", "other"))
+    sft = load_settings(ROOT / "configs/train_demo_sft.yaml", SftConfig)
+    grpo = load_settings(ROOT / "configs/train_demo_grpo.yaml", GrpoConfig)
+    asked = load_settings(ROOT / "configs/train_demo_eval.yaml", EvalConfig)
+    more = load_settings(ROOT / "configs/train_demo_more.yaml", SftConfig)
+    assert more.model == str(sft.out) and more.dataset == sft.dataset
+    assert sft.dataset == grpo.run == asked.run == data.run != other.run
+    assert grpo.model == asked.model == str(sft.out)
+    assert {one.library for one in data.environments}.isdisjoint(one.library for one in other.environments)
+    assert data.export.split.test > 0 and data.write.direct == other.write.direct == 1.0
+
+
+def benchmark(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_curves_leave_out_the_summary_and_average_over_the_steps_before(tmp_path):
+    demo = benchmark("train_demo")
+    log = tmp_path / "metrics.jsonl"
+    log.write_text('{"step":1,"loss":2.0}\n{"step":2,"loss":1.0}\n{"step":2,"loss":1.5,"train_runtime":3.0}\n')
+    entries = demo.read_log(log)
+    assert [entry["loss"] for entry in entries] == [2.0, 1.0]
+    assert demo.running_mean([4.0, 2.0, 0.0, 2.0], 3) == [4.0, 3.0, 2.0, pytest.approx(4 / 3)]
+    pytest.importorskip("matplotlib", reason="matplotlib is missing: pip install 'trajsmith[train]'")
+    demo.draw(entries, demo.CURVES["sft"][:1] * 2, "fine-tuned", tmp_path / "curve.png", 1)
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "value", ["D18", "on", "2026-11-24", "Hiro Dubois", "lock", 40, 18.5, True], ids=lambda value: str(value)
+)
+def test_a_mistaken_argument_is_another_of_the_same_kind(value):
+    import random
+
+    other = benchmark("_noise").other
+    for seed in range(20):
+        changed = other(value, random.Random(seed))
+        assert changed != value and isinstance(changed, type(value))
