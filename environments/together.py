@@ -36,6 +36,27 @@ def joined_name(environment: str, tool: str) -> str:
     return f"{_ODD.sub('_', environment)}__{tool}"
 
 
+def joined_spec(specs: Sequence[EnvironmentSpec]) -> EnvironmentSpec:
+    """The spec of several environments played as one; the specs in the order of their names."""
+    name = PLUS.join(spec.name for spec in specs)
+    tools = tuple(
+        tool.model_copy(update={"name": joined_name(spec.name, tool.name), "server": name})
+        for spec in specs
+        for tool in spec.tools
+    )
+    schemas = {spec.name: spec.state_schema for spec in specs}
+    return EnvironmentSpec(
+        name=name,
+        version=content_hash({spec.name: spec.version for spec in specs}),
+        description=" ".join(spec.description for spec in specs if spec.description),
+        policy="\n\n".join(f"## {spec.name}\n\n{spec.policy}" for spec in specs if spec.policy),
+        tools=tools,
+        state_schema={"type": "object", "properties": schemas, "required": list(schemas)},
+        source=f"joined:{name}",
+        can_restore=all(spec.can_restore for spec in specs),
+    )
+
+
 class JoinedSource:
     """Sessions of several environments at once."""
 
@@ -58,7 +79,7 @@ class JoinedSource:
                         "sample.servers to 1"
                     )
                 self.homes[name] = part.spec.name, tool.name
-        self.joined = self._joined_spec()
+        self.joined = joined_spec([part.spec for part in self.parts])
         """The spec of all together."""
 
     @property
@@ -92,25 +113,6 @@ class JoinedSource:
                 session = sessions[part.spec.name] = await part.source.open()
                 stack.push_async_callback(session.close)
             return JoinedSession(self.joined, sessions, self.homes, stack.pop_all())
-
-    def _joined_spec(self) -> EnvironmentSpec:
-        tools = tuple(
-            tool.model_copy(update={"name": joined_name(part.spec.name, tool.name), "server": self.name})
-            for part in self.parts
-            for tool in part.spec.tools
-        )
-        policies = (f"## {part.spec.name}\n\n{part.spec.policy}" for part in self.parts if part.spec.policy)
-        schemas = {part.spec.name: part.spec.state_schema for part in self.parts}
-        return EnvironmentSpec(
-            name=self.name,
-            version=content_hash({part.spec.name: part.spec.version for part in self.parts}),
-            description=" ".join(part.spec.description for part in self.parts if part.spec.description),
-            policy="\n\n".join(policies),
-            tools=tools,
-            state_schema={"type": "object", "properties": schemas, "required": list(schemas)},
-            source=f"joined:{self.name}",
-            can_restore=all(part.spec.can_restore for part in self.parts),
-        )
 
 
 class JoinedSession:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from chatmodel import ROLES, SCRIPTED, Role
 from trajectory import InputError, JsonObject
+from trajsmith.choosing import SELECTION
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import time_file
 from trajsmith.rounds import ROUNDS
@@ -76,7 +77,7 @@ def plan_change(run: RunDirectory, overrides: Sequence[str]) -> Change:
         InputError: An override is wrong, or makes it another run.
     """
     after = load_config(run.config_path, overrides)
-    stale = invalidated(load_config(run.config_path), after)
+    stale = invalidated(load_config(run.config_path), after, run.file(ROUNDS).is_file())
     made = tuple(stage for stage in stale if any(run.file(name).is_file() for name in _outputs(stage)))
     return Change(after, made)
 
@@ -86,30 +87,33 @@ def apply_change(run: RunDirectory, change: Change) -> None:
     again. Answers of models and what they cost are kept."""
     with run.lock():
         throw_away(run, change.stale)
+        run.file(SELECTION).unlink(missing_ok=True)  # it is decided anew by the next export
         run.write_text(CONFIG, dump_settings(change.after))
 
 
-def invalidated(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
+def invalidated(before: RunConfig, after: RunConfig, rounds: bool = False) -> tuple[str, ...]:
     """The stages whose records the change makes stale, in the order of the line; all stages from the first one on.
+
+    Args:
+        rounds: The run has topped up: what each round draws was decided by the old settings.
 
     Raises:
         InputError: The change makes it another run.
     """
-    touched = [stage for stage in _touched(before, after) if stage is not None]
+    touched = [stage for stage in _touched(before, after, rounds) if stage is not None]
     if not touched:
         return ()
     return STAGES[min(map(STAGES.index, touched)) :]
 
 
-def _touched(before: RunConfig, after: RunConfig) -> Iterator[str | None]:
+def _touched(before: RunConfig, after: RunConfig, rounds: bool) -> Iterator[str | None]:
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     for name in FIXED:
         if old[name] != new[name]:
             raise InputError(f"{name} cannot change when a run is resumed: start anew with trajsmith run ... --fresh")
     for name, value in new.items():
         if value != old[name] and name not in OF_ROLES:
-            topped_up = name == "vary" and (before.accept or after.accept)
-            yield "sample" if topped_up else FIRST[name]
+            yield "sample" if name == "vary" and (rounds or after.accept) else FIRST[name]
     for role in ROLES:
         spoken = after.roles.of(role).model != SCRIPTED
         if _voice(before, role) != _voice(after, role) or (spoken and before.prompts != after.prompts):

@@ -66,7 +66,7 @@ class Choice:
 
     def _why_not(self, task: Task, trajectory: Trajectory) -> tuple[str, str] | None:
         if self.decontaminator is not None:
-            match = self.decontaminator.match(task, trajectory, self.world.places[trajectory.environment].spec.tools)
+            match = self.decontaminator.match(task, trajectory, self.world.place(trajectory.environment).spec.tools)
             if match:
                 return f"contaminated: {match[0]}", match[1]
         if self.duplicates is not None:

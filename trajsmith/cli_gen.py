@@ -70,8 +70,12 @@ def gen(
 
         if from_openapi or from_mcp or from_tables or len(themes) > 1:
             raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last three")
+        if out is not None or name is not None:
+            raise InputError("--out and --name go without a model: with models, --run names the folder")
         gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run)
         return
+    if dry_run or overrides:
+        raise InputError("--dry-run and --set go with models")
     read = _reader(from_openapi, from_mcp, from_tables)
     if out is None:
         raise InputError("give --out, the directory that the environment's folder is made in")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from envgen.sources.reading import Reading
     from envgen.synthesis.funnel import Funnel
     from envgen.synthesis.records import Outcome
+    from envgen.synthesis.searched import SearchCounts
     from trajsmith.generating import GenConfig
 
 out = Console(highlight=False)
@@ -48,20 +49,22 @@ def gen_by_models(
         _preview(settings, sources)
         return
     try:
-        outcomes, found, undecided, reading = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
+        made = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, go on with: {_again(settings.run)}") from stop
     except RunError as error:
         kind = BudgetSpent if isinstance(error, BudgetSpent) else RunError
         raise kind(_said(error, settings.run)) from error
-    if reading is not None:
-        _told(reading)
-    _show(settings.run, outcomes, found)
-    for theme, reason in undecided.items():
+    if made.reading is not None:
+        _told(made.reading)
+    _show(settings.run, made.outcomes, made.funnel)
+    if made.search is not None:
+        _show_search(made.search)
+    for theme, reason in made.undecided.items():
         out.print(f"undecided: {theme}: {reason}; go on with: {_again(settings.run)}", markup=False, soft_wrap=True)
-    if undecided:
-        raise RunError(f"{len(undecided)} themes could not be decided; go on with: {_again(settings.run)}")
-    if not any(outcome.accepted for outcome in outcomes):
+    if made.undecided:
+        raise RunError(f"{len(made.undecided)} themes could not be decided; go on with: {_again(settings.run)}")
+    if not any(outcome.accepted for outcome in made.outcomes):
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
 
 
@@ -133,7 +136,23 @@ def _preview(settings: "GenConfig", sources: "Sequence[Source]") -> None:
         out.print(f"budget: max_cost {limits.max_cost}, max_tokens {limits.max_tokens}; it stops there, resumable")
     for source in sources[:20]:
         out.print(f"theme: {source.name} ({source.kind}, {len(source.requests)} requests)", markup=False)
-    asyncio.run(check_ready(settings))
+    _preview_search(settings, sources)
+    asyncio.run(check_ready(settings, sources))
+
+
+def _preview_search(settings: "GenConfig", sources: "Sequence[Source]") -> None:
+    """Whom a search asks how much; what it costs, if anything, only the server's owner knows."""
+    from envgen.synthesis.searched import unasked
+
+    search = settings.search
+    if search is None:
+        return
+    number = len(unasked(settings.run, search, sources))
+    out.print(
+        f"search: {search.tool} of {search.name}: {len(search.queries)} queries for each of {number} themes, "
+        f"{search.results} results each; themes with requests, documents or an earlier search are not searched for",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _show(run: Path, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
@@ -151,11 +170,21 @@ def _show(run: Path, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
     for one in outcomes:
         for reason in one.reasons[:SHOWN]:
             out.print(f"rejected: {one.source}: {reason}", markup=False, soft_wrap=True)
+        for note in one.notes:
+            out.print(f"note: {one.source}: {note}", markup=False, soft_wrap=True)
         for reason in one.dropped:
             out.print(f"tool taken out: {one.name}: {reason}", markup=False, soft_wrap=True)
         if one.accepted:
             path = run / "environments" / one.name / f"{one.name}.py"
             out.print(f"use it: - python: {path}", markup=False, soft_wrap=True)
+
+
+def _show_search(search: "SearchCounts") -> None:
+    out.print(
+        f"search: {search.themes} themes, {search.passages} passages, {search.repeated} repeated, "
+        f"{search.faults} queries without results, {len(search.without)} themes without passages",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _show_funnel(found: "Funnel") -> None:

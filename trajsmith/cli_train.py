@@ -63,7 +63,7 @@ def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     settings = load_settings(config, GrpoConfig, overrides or [])
     require_train("grpo")
     run = RunDirectory.open(settings.run)
-    tasks = list(split_tasks(run, "train", settings.limit))
+    tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
     with simulated_users(settings) as (users, background):
         train(settings, tasks, asyncio.run(grounds_of(run)), resume, users, background)
     out.print(f"model: {settings.out}", markup=False, soft_wrap=True)

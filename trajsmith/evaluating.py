@@ -15,10 +15,11 @@ from chatmodel.prompts import Prompts
 from chatmodel.settings import RoleEntry, RoleSettings
 from train_sft.checkpoint import open_model, ready_tokenizer
 from train_sft.stack import require_train
-from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, Task
+from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, Task, content_hash
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory
 from trajsmith.training import grounds_of, split_tasks
+from trajsmith.writing import writing
 from usersim import USER
 
 EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
@@ -73,10 +74,11 @@ class EvalConfig(Frozen):
         """What the results answer: they go on only for the same model, tasks, user and sampling."""
         asked = self.model_dump(
             mode="json",
-            exclude={"models": True, "budget": True, "batch": True, "limit": True}
+            exclude={"models": True, "budget": True, "batch": True, "limit": True, "out": True, "run": True}
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
+        asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
@@ -103,7 +105,8 @@ async def run_eval(config: EvalConfig, progress: Progress | None = None) -> list
         await board.close()
     usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
-    (config.out / RESULTS).write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+    data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    writing(config.out / RESULTS, lambda path: path.write_bytes(data))
     return scores
 
 
@@ -172,6 +175,15 @@ def _told(config: EvalConfig, board: Board, tasks: int) -> str:
     )
 
 
+def _read(file: Path) -> JsonObject | None:
+    """What stands in a file; None if it was cut off in the writing."""
+    try:
+        found: JsonObject = orjson.loads(file.read_bytes())
+    except orjson.JSONDecodeError:
+        return None
+    return found
+
+
 def _same_question(config: EvalConfig) -> None:
     """Results go on only for the same question.
 
@@ -181,11 +193,13 @@ def _same_question(config: EvalConfig) -> None:
     """
     asked, file = config.question(), config.out / QUESTION
     try:
-        if file.is_file() and orjson.loads(file.read_bytes()) != asked:
+        if file.is_file() and _read(file) not in (None, asked):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )
         config.out.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(orjson.dumps(asked))
+        part = file.with_suffix(".part")
+        part.write_bytes(orjson.dumps(asked))
+        part.replace(file)
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from error

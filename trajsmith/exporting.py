@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from environments.together import PLUS, joined_spec
 from export import FormatSettings, Matrix
 from trajectory import EnvironmentSpec, InputError
-from trajsmith.choosing import left_out
+from trajsmith.choosing import SELECTION, left_out
 from trajsmith.config import load_config
 from trajsmith.joined import judged_heads
 from trajsmith.journal import count
@@ -25,6 +26,8 @@ async def export_formats(
     config = load_config(run.config_path)
     if not run.file(VERDICTS).is_file():
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    if (config.accept or config.duplicates or config.decontaminate) and not run.file(SELECTION).is_file():
+        raise InputError(f"{run.path}: what goes in is not decided yet: run `trajsmith resume {run.path}`")
     specs = stored_specs(run)
     config.export.split.check(specs)
     targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}
@@ -45,7 +48,15 @@ def stored_specs(run: RunDirectory) -> dict[str, EnvironmentSpec]:
     """The environments that the run was made with, by name."""
     files = (path for path in run.file("environments").glob("*.json") if not path.name.endswith(".phrases.json"))
     specs = (EnvironmentSpec.model_validate(run.read_json(f"environments/{path.name}")) for path in sorted(files))
-    return {spec.name: spec for spec in specs}
+    return Specs({spec.name: spec for spec in specs})
+
+
+class Specs(dict[str, EnvironmentSpec]):
+    """Environments by name; of several that were played as one ("bank+travel") the spec is made when asked for."""
+
+    def __missing__(self, name: str) -> EnvironmentSpec:
+        self[name] = joined_spec([self[part] for part in name.split(PLUS)])
+        return self[name]
 
 
 def _target(run: RunDirectory, name: str, out: Path | None, several: bool) -> Path:

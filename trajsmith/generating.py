@@ -1,6 +1,6 @@
 """`trajsmith env gen` with models: configuration, models, run directory; the stages stand in `envgen.synthesis`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -13,12 +13,14 @@ from chatmodel.prompts import Prompts
 from envgen.sources import Source
 from envgen.sources.asking import STATEFUL, read_task_set_by
 from envgen.sources.reading import Reading
+from envgen.sources.searching import Searcher, SearchSettings
 from envgen.synthesis.desk import Desk
 from envgen.synthesis.examining import Bench
 from envgen.synthesis.funnel import Funnel, funnel
 from envgen.synthesis.loop import Loop
 from envgen.synthesis.prompting import SPECS
 from envgen.synthesis.records import Outcome, Theme
+from envgen.synthesis.searched import SearchCounts, counted, latest, search_all, unasked
 from envgen.synthesis.settings import ROLES, StageRole, StageRoles, SynthesisSettings
 from envgen.synthesis.several import synthesise
 from envgen.synthesis.store import Store
@@ -44,6 +46,8 @@ class GenConfig(Frozen):
     synthesis: SynthesisSettings = SynthesisSettings()
     sandbox: SandboxSettings = SandboxSettings()
     """How what models wrote is run; the name of a mode will do."""
+    search: SearchSettings | None = None
+    """MCP server that is asked about domains of which only the name is known; none if left out."""
     prompts: Path | None = None
     """Folder with prompts that take the place of ours, as `envgen.synthesis/name.md.j2`."""
 
@@ -85,8 +89,11 @@ def role_settings(roles: StageRoles) -> RolesSettings:
     return cast(RolesSettings, roles)
 
 
-async def check_ready(config: GenConfig) -> Prompts:
-    """Prompts, keys, addresses and models, before any work; costs nothing.
+async def check_ready(config: GenConfig, sources: Sequence[Source] = ()) -> Prompts:
+    """Prompts, keys, addresses, models and the search server, before any work; costs nothing.
+
+    Args:
+        sources: If all of them have been searched for, the server is not started.
 
     Raises:
         InputError: One of them is wrong.
@@ -95,6 +102,9 @@ async def check_ready(config: GenConfig) -> Prompts:
     for spec in (*SPECS.values(), STATEFUL):
         prompts.get(spec)
     await check_models(config.models, role_settings(config.roles), cast(tuple[Role, ...], ROLES))
+    if config.search is not None and unasked(config.run, config.search, sources):
+        async with Searcher(config.search):
+            pass  # it starts, and has the tool
     return prompts
 
 
@@ -130,6 +140,8 @@ class Generated(NamedTuple):
     """Theme to why it could not be decided now."""
     reading: Reading | None
     """How requests became themes, where a model did it."""
+    search: SearchCounts | None
+    """What the search server gave, where there is one."""
 
 
 async def generate(
@@ -145,7 +157,7 @@ async def generate(
         InputError: A setting, a key or an address is wrong, or the run directory is something else.
         RunError: A model is out or the budget is spent; what is done is kept.
     """
-    prompts = await check_ready(config)
+    prompts = await check_ready(config, sources)
     run = open_run(config)
     with run.lock():
         store = Store(run.path)
@@ -155,6 +167,7 @@ async def generate(
             reading = await read_task_set_by(talkers["designer"], prompts, tasks) if tasks else None
             sources = sources if reading is None else reading.sources
             _note(store, sources)
+            sources = await _searched(config, store, sources, console)
             bench = Bench(run.path / "drafts", config.synthesis, config.sandbox)
             loop = Loop(
                 Desk(talkers, prompts, SPECS), bench, store, config.makers(prompts), config.fingerprint(prompts)
@@ -163,9 +176,21 @@ async def generate(
         finally:
             await board.close()
         found = funnel(outcomes, len(loop.undecided), run.file(USAGE))
+        search = None if config.search is None else counted(store, sources)
         told = {"name": config.name, **found.model_dump(mode="json"), "outcomes": [_short(one) for one in outcomes]}
-        run.write_json(SUMMARY, told)
-    return Generated(outcomes, found, loop.undecided, reading)
+        run.write_json(SUMMARY, told if search is None else told | {"search": search.model_dump(mode="json")})
+    return Generated(outcomes, found, loop.undecided, reading, search)
+
+
+async def _searched(
+    config: GenConfig, store: Store, sources: Sequence[Source], console: Console | None
+) -> Sequence[Source]:
+    """The sources, with passages where a search found some."""
+    if config.search is None:
+        return sources
+    found = await search_all(store, config.search, sources, _teller(console))
+    _note(store, found)
+    return found
 
 
 async def _told(loop: Loop, sources: Sequence[Source], console: Console | None) -> list[Outcome]:
@@ -173,9 +198,17 @@ async def _told(loop: Loop, sources: Sequence[Source], console: Console | None) 
     if console is None:
         return await synthesise(loop, sources)
     with open_progress(console) as progress, progress.stage("themes", len(sources), 0, 0) as bar:
-        loop.tell = lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True)
+        loop.tell = _teller(console)
         loop.ended = lambda accepted: bar.advance(dropped=not accepted)
         return await synthesise(loop, sources)
+
+
+def _teller(console: Console | None) -> Callable[[str], None]:
+    def tell(line: str) -> None:
+        if console is not None:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    return tell
 
 
 def _note(store: Store, sources: Sequence[Source]) -> None:
@@ -206,4 +239,5 @@ def known_sources(folder: Path) -> list[Source]:
     """
     if not (folder / "themes.jsonl").is_file():
         raise InputError(f"{folder} holds no run of env gen: give a source, such as --from-domain NAME")
-    return [theme.source for theme in Store(folder).all("themes", Theme)]
+    store = Store(folder)
+    return latest(store, [theme.source for theme in store.all("themes", Theme)])

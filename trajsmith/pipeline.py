@@ -97,6 +97,7 @@ async def _run_rounds(run: RunDirectory, world: World, progress: Progress | None
     Raises:
         RunError: The budget is spent and something is still missing.
     """
+    _check_strata(world)
     choice, rounds = Choice(run, world), load_rounds(run, world.config)
     while True:
         if choice.quotas:
@@ -112,6 +113,14 @@ async def _run_rounds(run: RunDirectory, world: World, progress: Progress | None
         except RunError:
             run.write_json("summary.json", _tallied(run, world).model_dump(mode="json"))
             raise
+
+
+def _check_strata(world: World) -> None:
+    """Find out before any work whether all environments that are asked for are there."""
+    wanted = world.config.accept.by.get("environment", {}) if world.config.accept else {}
+    for name in wanted if isinstance(wanted, dict) else ():
+        if name not in world.places:
+            raise InputError(f"accept.by.environment: no environment {name!r}; there are {', '.join(world.places)}")
 
 
 async def import_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -139,6 +148,8 @@ async def run_one_stage(run: RunDirectory, name: str, progress: Progress | None 
     """
     with run.lock():
         config = load_config(run.config_path)
+        if name not in order(config):
+            raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
         async with _opened(config, run, (name,)) as world:
             await _run_stages(run, world, (name,), progress, load_rounds(run, config))
     return _tallied(run, world)
@@ -270,7 +281,7 @@ def _describe(
     for name, picture in plots.items():
         dataset.attach(name, picture)
     shared = config.model_copy(update={"run": Path("runs") / config.run.name})
-    dataset.attach("config.yaml", dump_settings(shared))
+    dataset.attach("config.yaml", dump_settings(shared, folders=False))
     splits, license = dataset.splits, config.export.license
     card = build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
     dataset.attach("README.md", card + chosen)

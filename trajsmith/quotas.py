@@ -1,5 +1,6 @@
 """How many rows of each kind a dataset has in the end: settings, shares as whole numbers, and what is still missing."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from math import floor
@@ -38,6 +39,10 @@ class AcceptSettings(Frozen):
         for name, shares in by.items():
             if shares == "even" and name != "environment":
                 raise ValueError(f'{name}: give a share for each; "even" is for environments')
+            if name == "turns" and isinstance(shares, dict):
+                wrong = next((label for label in shares if not re.fullmatch(r"\d+\+?", label)), None)
+                if wrong is not None:
+                    raise ValueError(f'turns: {wrong!r} is no number of turns: say "3", or "4+" for four and more')
             if isinstance(shares, dict) and (not shares or min(shares.values()) <= 0):
                 raise ValueError(f"{name}: shares must be above 0")
         return by

@@ -118,5 +118,5 @@ def _starving(run: RunDirectory, choice: "Choice", missing: dict[str, dict[str, 
     )
     return (
         f"accept: {'; '.join(short[:4])} after {rounds} rounds and {spent} chains; mostly lost to {why}. "
-        "Ask for fewer, raise accept.budget, or raise the rate of what starves, and start anew"
+        "Ask for fewer, raise accept.budget with `trajsmith resume RUN --set`, or raise the rate of what starves"
     )

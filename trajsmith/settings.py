@@ -135,10 +135,23 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         raise InputError(f"{file}: {error}") from error
 
 
-def dump_settings(settings: BaseModel) -> str:
-    """The settings as YAML with every default written out; `load_settings` reads the same settings back."""
+def dump_settings(settings: BaseModel, folders: bool = True) -> str:
+    """The settings as YAML with every default written out; `load_settings` reads the same settings back.
+
+    Args:
+        folders: False leaves out the folders of absolute paths, for what others are going to read.
+    """
     data = settings.model_dump(mode="json", by_alias=True)
+    data = data if folders else _without_folders(data)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _without_folders(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_folders(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_without_folders(value) for value in data]
+    return Path(data).name if isinstance(data, str) and Path(data).is_absolute() and "\n" not in data else data
 
 
 def _key_faults(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:

@@ -32,18 +32,31 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
     settings, seen = load_config(run.config_path).export.split, dict[str, int]()
     for task in read_records(path, Task):
         name = task.environments[0]
+        if not task.turns[-1].state_hash:
+            continue  # imported without gold: nothing could be said of an episode
         if split in ("all", settings.of(task)) and (limit is None or seen.get(name, 0) < limit):
             seen[name] = seen.get(name, 0) + 1
             yield task
 
 
-async def grounds_of(run: RunDirectory) -> dict[str, Ground]:
+class Grounds(dict[str, Ground]):
+    """The environments of a run by name; several of them played as one ("bank+travel") are opened when asked for."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+        for name in world.places:
+            self.__missing__(name)
+
+    def __missing__(self, name: str) -> Ground:
+        place, world = self.world.place(name), self.world
+        self[name] = Ground(place.source, place.spec, place.wording, world.state, world.code_checks)
+        return self[name]
+
+
+async def grounds_of(run: RunDirectory) -> Grounds:
     """The environments of a run, for episodes."""
-    world = await World.reopen(load_config(run.config_path), run)
-    return {
-        name: Ground(place.source, place.spec, place.wording, world.state, world.code_checks)
-        for name, place in world.places.items()
-    }
+    return Grounds(await World.reopen(load_config(run.config_path), run))
 
 
 @contextmanager

@@ -149,12 +149,12 @@ class RunConfig(vf.TasksetConfig):
 
 
 class RunTaskset(vf.Taskset[RunTask, RunConfig]):
-    """Tasks of a run, but for those in which the user has tools of their own."""
+    """Tasks of a run, but for those in which the user has tools of their own, or something is staged to go wrong."""
 
     def load(self) -> Iterator[RunTask]:
         path = self.config.run.resolve()
         for task in split_tasks(RunDirectory.open(path), self.config.split, self.config.limit):
-            if task.user_tools:
+            if task.user_tools or (task.twist and (task.twist.hidden or task.twist.refusal)):
                 continue
             place = _opened(str(path))[task.id]
             system = system_prompt(place.ground.spec, task, place.state)

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from chatmodel.surface import mentions
 from trajectory import CallEvent, CheckOutcome, Message, Trajectory, Twist, canonical_json
+from trajectory.rollout import LIST_TOOLS
 
 CONDUCT = "conduct"
 """Kind of these outcomes."""
@@ -90,7 +91,7 @@ def _declined(turn: _Turn) -> CheckOutcome:
 def _left_alone(turn: _Turn, twist: Twist, variant: str) -> CheckOutcome:
     """Nothing is written, and nothing is called that is not there; of a request that no tool serves, nothing at all."""
     if variant == "irrelevant_request":
-        return _outcome("the agent calls no tool for it", not turn.events)
+        return _outcome("the agent calls no tool for it", all(event.tool == LIST_TOOLS for event in turn.events))
     wrong = [
         event.tool for event in turn.events if event.effect is not None or (twist.hidden and event.tool == twist.tool)
     ]

@@ -165,10 +165,12 @@ def _plain(path: Path) -> Iterator[tuple[str, list[tuple[str, JsonObject]], list
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise InputError(f"decontaminate: {path} cannot be read: {error.strerror or error}") from error
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         try:
             row = orjson.loads(line) if line.strip() else None
-        except orjson.JSONDecodeError:
+        except orjson.JSONDecodeError as error:
+            if number > 1:
+                raise InputError(f"decontaminate: {path}:{number} is no JSON") from error
             return
         if not isinstance(row, dict):
             continue

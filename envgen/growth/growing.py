@@ -1,7 +1,6 @@
 """A richer environment from an accepted one: steps are kept if all earlier tests pass; then the doctor looks."""
 
 import ast
-import os
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from envgen.generate.blueprint import Blueprint, LeftOut
 from envgen.generate.code import apart, environment_code
 from envgen.generate.code_tests import test_code
-from envgen.generate.making import Ledger, Made, make
+from envgen.generate.making import Ledger, Made, bare_variables, make
 from envgen.generate.refining import ENTITIES, OPERATIONS, refined
 from envgen.generate.rules import rules
 from envgen.generate.spelling import identifier
@@ -73,7 +72,8 @@ class Parent:
     def __init__(self, directory: Path) -> None:
         for name in ("blueprint.json", "made.json"):
             if not (directory / name).is_file():
-                raise InputError(f"{directory}: no {name}: only environments made by `trajsmith env gen` can grow")
+                made_of = "a document, a tool list or tables"
+                raise InputError(f"{directory}: no {name}: only what `trajsmith env gen` made of {made_of} can grow")
         try:
             self.made = Made.model_validate_json((directory / "made.json").read_bytes())
             self.blueprint = Blueprint.model_validate_json((directory / "blueprint.json").read_bytes())
@@ -213,7 +213,7 @@ def run_tests(folder: Path, *files: str) -> str:
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # generated tests need none, and start is slow
+            env=bare_variables(),
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RunError(f"{folder}: the tests did not end in 300 seconds") from error

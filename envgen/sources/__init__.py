@@ -4,6 +4,9 @@ from typing import Literal
 
 from trajectory import Frozen
 
+SHOWN_PASSAGES = 12
+"""Passages that a prompt shows at most, the first of a source."""
+
 
 class Source(Frozen):
     """One theme, with what was found about it."""
@@ -16,7 +19,7 @@ class Source(Frozen):
     requests: tuple[str, ...] = ()
     """What users ask for, in their words."""
     passages: tuple[str, ...] = ()
-    """Extracts of documents, each of bounded length."""
+    """Extracts of documents or of what a search found, each of bounded length."""
     origin: str
     """Name of the file or folder that it was read from, without a path."""
     licence: str | None

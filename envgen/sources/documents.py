@@ -1,7 +1,7 @@
 """A folder of documents as a source: passages of bounded length, and what contradicts itself or says nothing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def _read(file: Path, name: str) -> "_Document | LeftOut":
         except InputError as error:
             return LeftOut(what=name, reason=f"no JSON: {str(error).rpartition(': ')[2]}")
     elif file.suffix.startswith(".htm"):
-        text, head = _html(text)
+        text, head = text_of_html(text)
     else:
         text, head = _front(text)
     document = _Document(name, head, text)
@@ -151,7 +151,8 @@ class _Html(HTMLParser):
             self.parts.append(data)
 
 
-def _html(text: str) -> tuple[str, JsonObject]:
+def text_of_html(text: str) -> tuple[str, JsonObject]:
+    """What a page says, paragraphs apart, and what its head says of it."""
     page = _Html()
     page.feed(text)
     return "".join(page.parts), page.head
@@ -175,14 +176,14 @@ def _passages(documents: list[_Document], left_out: list[LeftOut]) -> list[str]:
     doubted = {sentence for one in wrong for sentence in one.sentences}
     found = dict[str, None]()
     for document in documents:
-        for passage in _bounded(document.paragraphs, doubted):
+        for passage in bounded(document.paragraphs, doubted):
             found.setdefault(passage)
     if len(found) > PASSAGES:
         left_out.append(LeftOut(what="passages", reason=f"{len(found) - PASSAGES} beyond the first {PASSAGES}"))
     return list(found)[:PASSAGES]
 
 
-def _bounded(paragraphs: list[str], doubted: set[str]) -> Iterator[str]:
+def bounded(paragraphs: Sequence[str], doubted: Collection[str] = ()) -> Iterator[str]:
     """Paragraphs joined up to the longest passage, cut at sentences where one alone is longer."""
     waiting = ""
     for paragraph in paragraphs:

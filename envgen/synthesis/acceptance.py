@@ -14,6 +14,7 @@ from envgen.synthesis.desk import Desk
 from envgen.synthesis.examining import Bench, close
 from envgen.synthesis.parts import Words
 from envgen.synthesis.records import Design, Draft, Examination, Semantic, Theme
+from envgen.synthesis.searched import origins_of
 from envgen.synthesis.store import Store
 from envgen.synthesis.testing import tools_shown
 from trajectory import EnvironmentSpec, JsonObject, ModelFault, first_fault
@@ -77,6 +78,7 @@ def _told(
         "name": spec.name,
         "version": spec.version,
         "source": None if source is None else source.model_dump(mode="json", exclude={"requests", "passages"}),
+        "searched": origins_of(store, design.theme),
         "theme": design.theme,
         "design": design.id,
         "draft": draft.id,

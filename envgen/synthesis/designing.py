@@ -6,6 +6,7 @@ classes and methods that were planned. Names and texts come from the model, stru
 
 import ast
 
+from envgen.sources import SHOWN_PASSAGES
 from envgen.synthesis.desk import Desk
 from envgen.synthesis.parts import Proposal, Requirements, Texts, ToolPlan
 from envgen.synthesis.prompting import native_form
@@ -21,7 +22,7 @@ async def propose(desk: Desk, theme: Theme) -> tuple[Proposal, Provenance]:
     source = theme.source
     return await desk.answer(
         "propose", theme.id, Proposal, origin=source.kind, name=source.name, summary=source.summary,
-        requests=list(source.requests[:30]), passages=list(source.passages[:12]),
+        requests=list(source.requests[:30]), passages=list(source.passages[:SHOWN_PASSAGES]),
     )  # fmt: skip
 
 
@@ -31,7 +32,7 @@ async def design(desk: Desk, theme: Theme, proposal: Proposal, told: Provenance,
     proposed = proposal.model_dump(mode="json")
     requirements, from_where["require"] = await desk.answer(
         "require", theme.id, Requirements, proposal=proposed, requests=list(theme.source.requests[:30]),
-        passages=list(theme.source.passages[:12]),
+        passages=list(theme.source.passages[:SHOWN_PASSAGES]),
     )  # fmt: skip
     wanted = requirements.model_dump(mode="json")
     state_code, from_where["state"] = await desk.code(

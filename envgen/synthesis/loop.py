@@ -14,6 +14,7 @@ from envgen.synthesis.parts import Proposal
 from envgen.synthesis.playing import short
 from envgen.synthesis.records import Complaint, Design, Draft, Examination, Outcome, Provenance, Semantic, Theme
 from envgen.synthesis.repairing import repair
+from envgen.synthesis.searched import notes_of
 from envgen.synthesis.semantic import assess, complaints_of, summed
 from envgen.synthesis.store import Store
 from envgen.synthesis.testing import write_tests
@@ -243,7 +244,7 @@ class Loop:
             reasons=tuple(reasons), rounds=progress.rounds, score=exam.score if exam else 0.0,
             doctor=exam.doctor if exam else None, semantic=semantic.score if semantic else None,
             tools=acceptance.tool_count(progress.best), dropped=progress.dropped,
-            best=progress.best.id if progress.best else "",
+            best=progress.best.id if progress.best else "", notes=notes_of(self.store, theme),
         )  # fmt: skip
 
 

@@ -160,3 +160,5 @@ class Outcome(Record):
     dropped: tuple[str, ...] = ()
     best: str = ""
     """Id of the draft with the best score."""
+    notes: tuple[str, ...] = ()
+    """What went wrong without ending it, such as a search that found nothing."""

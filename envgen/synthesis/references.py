@@ -146,4 +146,7 @@ def at_path(content: Any, path: str) -> Any:
 def _day(told: Any, state: JsonObject) -> str:
     if not isinstance(told, int):
         raise Unresolved(f"$days must be a whole number, not {told!r}")
-    return (datetime.fromisoformat(str(state["now"])) + timedelta(days=told)).date().isoformat()
+    try:
+        return (datetime.fromisoformat(str(state["now"])) + timedelta(days=told)).date().isoformat()
+    except (KeyError, ValueError, OverflowError) as error:
+        raise Unresolved(f"$days cannot be told: {error}") from error

@@ -33,10 +33,10 @@ def assembled(title: str, lists: Sequence[TextList], *blocks: str) -> str:
 def _parted(block: str) -> tuple[list[str], str]:
     """The imports at the top level of a block, and the rest of its text."""
     tree = ast.parse(block)
-    lines = block.splitlines()
+    lines = _lines(block)
     taken = []
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) and not _shares_a_line(node, tree):
             taken.append(ast.unparse(node))
             for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = ""
@@ -47,9 +47,20 @@ def _parted(block: str) -> tuple[list[str], str]:
     return taken, "\n".join(lines).strip("\n")
 
 
+def _lines(code: str) -> list[str]:
+    """Lines as the parser counts them: `splitlines` also splits at signs that may stand in a text."""
+    return code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _shares_a_line(node: ast.stmt, tree: ast.Module) -> bool:
+    """True if another statement stands on a line of this one, so that the line cannot be taken out."""
+    last = node.end_lineno or node.lineno
+    return any(o is not node and o.lineno <= last and (o.end_lineno or o.lineno) >= node.lineno for o in tree.body)
+
+
 def without_tools(code: str, tools: Sequence[str]) -> str:
     """The module without these methods."""
-    lines = code.splitlines()
+    lines = _lines(code)
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FunctionDef) and node.name in tools and node.decorator_list:
             first = min(decorator.lineno for decorator in node.decorator_list)

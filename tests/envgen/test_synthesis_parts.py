@@ -28,7 +28,7 @@ from envgen.synthesis.references import Unresolved, fits, picked, resolved
 from envgen.synthesis.repairing import merged, wrong_repair
 from envgen.synthesis.settings import STAGES
 from envgen.synthesis.store import Store
-from envgen.synthesis.tidy import assembled, method_source, without_tools
+from envgen.synthesis.tidy import _parted, assembled, method_source, without_tools
 from environments.library import library_environment
 from environments.native_source import library_source
 from trajectory import RunError
@@ -330,3 +330,17 @@ def test_every_stage_has_a_prompt_that_can_be_rendered():
     for stage in STAGES:
         assert len(prompts.get(SPECS[stage]).messages(**SPECS[stage].example)) == 2
     assert json.dumps(list(SPECS)) == json.dumps(list(STAGES))
+
+
+@pytest.mark.parametrize("days", [10**12, "soon", None])
+def test_a_day_that_cannot_be_is_a_fault_of_the_test_and_no_crash(days):
+    with pytest.raises(Unresolved, match=r"\$days"):
+        resolved({"$days": days}, STATE, [])
+
+
+def test_lines_are_counted_as_the_parser_counts_them():
+    code = 'A = "a\u2028b\x0cc"\nimport json; B = 1\n\n\nclass S:\n    pass\n'
+    imports, rest = _parted(code)
+    assert imports == [] and "import json; B = 1" in rest and "class S" in rest
+    imports, rest = _parted('A = "a\u2028b"\nimport json\nB = 1\n')
+    assert imports == ["import json"] and "import" not in rest and "B = 1" in rest

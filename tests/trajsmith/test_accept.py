@@ -126,3 +126,37 @@ def test_shares_are_checked():
         AcceptSettings(count=3, by={"turns": {"1": 0}})
     with pytest.raises(ValueError, match='"even" is for environments'):
         AcceptSettings(count=3, by={"turns": "even"})
+
+
+@pytest.mark.parametrize(
+    ("by", "fault"),
+    [
+        ("environment={bogus: 1}", "accept.by.environment: no environment 'bogus'; there are retail, mobile_care"),
+        ("turns={x+: 1}", "'x+' is no number of turns"),
+        ("variant={nonsense: 1}", "accept.by.variant: no variant 'nonsense'"),
+    ],
+)
+def test_strata_that_cannot_be_are_known_before_any_work(config, tmp_path, trajsmith, by, fault):
+    said = trajsmith("run", config, "--run", tmp_path / "run", "--set", f"accept.by.{by}")
+    assert said.code == 2 and fault in said.err
+    assert not (tmp_path / "run" / "chains.jsonl").exists()
+
+
+def test_formats_keep_to_the_choice_and_wait_for_it(config, tmp_path, trajsmith):
+    run = tmp_path / "run"
+    assert trajsmith("run", config, "--run", run).code == 0
+    assert trajsmith("export", run, "--format", "openai", "--out", tmp_path / "openai").code == 0
+    written = sum(len(path.read_text().splitlines()) for path in (tmp_path / "openai").rglob("*.jsonl"))
+    assert written == 20
+    (run / "selection.jsonl").unlink()
+    said = trajsmith("export", run, "--format", "openai", "--out", tmp_path / "again")
+    assert said.code == 2 and "what goes in is not decided yet" in said.err
+
+
+def test_variants_that_no_setting_asks_for_are_not_made(tmp_path, trajsmith):
+    path = tmp_path / "plain.yaml"
+    path.write_text(CONFIG.split("vary:")[0])
+    assert trajsmith("run", path, "--run", tmp_path / "run").code == 0
+    said = trajsmith("vary", tmp_path / "run")
+    assert said.code == 2 and "set vary.rates" in said.err
+    assert not (tmp_path / "run" / "varied.jsonl").exists()

@@ -73,6 +73,9 @@ def test_chains_across_environments_are_played_and_replayed_as_any_other(trajsmi
     assert summary.coverage.keys() == {"helpdesk", "mobile_care"}
     assert all("__" not in tool for found in summary.coverage.values() for tool in found)
     assert trajsmith("replay", tmp_path / "one").code == 0
+    assert trajsmith("export", tmp_path / "one", "--format", "openai", "--out", tmp_path / "openai").code == 0
+    lines = [line for path in (tmp_path / "openai").rglob("*.jsonl") for line in path.read_text().splitlines()]
+    assert len(lines) == summary.funnel["accepted"] and any('"helpdesk__' in line for line in lines)
 
 
 # One seed, one result
