@@ -9,7 +9,7 @@ from train_grpo import GrpoConfig
 from train_sft import SftConfig
 from trajsmith.config import load_config
 from trajsmith.settings import load_settings
-from trajsmith.training import EvalConfig
+from trajsmith.evaluating import EvalConfig
 
 ROOT = Path(__file__).parents[2]
 
