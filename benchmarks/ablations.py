@@ -21,11 +21,12 @@ from export import DatasetWriter, to_row
 from train_grpo import GrpoConfig
 from train_sft import SftConfig
 from trajectory import Trajectory, Verdict, derive_seed
+from trajsmith.evaluating import EvalConfig, run_eval
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
 from trajsmith.settings import load_settings
 from trajsmith.stages import TRAJECTORIES, VERDICTS
-from trajsmith.training import EvalConfig, grounds_of, run_eval, split_tasks
+from trajsmith.training import grounds_of, split_tasks
 
 DEMO = Path("runs/train-demo")
 NOISE = 0.3

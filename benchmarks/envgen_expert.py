@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--chains", type=int, default=20)
-    parser.add_argument("--faults", action="store_true", help="Let the server fail at 35 % of the requests.")
+    parser.add_argument("--faults", action="store_true", help="Let the server fail at 35 %% of the requests.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scrap:
         out = (given.out or Path(scrap)).resolve()

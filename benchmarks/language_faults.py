@@ -28,9 +28,10 @@ sys.path[:0] = [str(ROOT), str(SERVER)]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 from speaking import RUN  # noqa: E402
 
+from trajsmith.config import load_config  # noqa: E402
 from trajsmith.journal import ledger_counts  # noqa: E402
 from trajsmith.rundir import RunDirectory  # noqa: E402
-from trajsmith.stages import ORDER  # noqa: E402
+from trajsmith.stages import order  # noqa: E402
 
 CONCURRENCY = 64
 TIMEOUT, DEADLINE = 5, 40
@@ -130,12 +131,13 @@ def report(run: Path, code: int, stats: dict[str, Any], kills: int, seconds: flo
 def problems(run: Path, summary: dict[str, Any], stats: dict[str, Any], kills: int) -> Iterator[str]:
     """What does not hold, in words."""
     opened = RunDirectory.open(run)
-    for name in ORDER:
+    stages = order(load_config(opened.config_path))
+    for name in stages:
         read, written, dropped = ledger_counts(opened, name)
         if read != written + sum(dropped.values()):
             yield f"{name}: {read} in, {written} out, {sum(dropped.values())} dropped"
     before = summary["funnel"]["sampled"]
-    for name in ORDER[1:]:
+    for name in stages[1:]:
         read, written, _ = ledger_counts(opened, name)
         if read != before:
             yield f"{name}: {read} records came in of {before}"

@@ -9,6 +9,7 @@ with an unlimited prefix cache in blocks of 16 tokens has seen it, as vLLM has. 
 84,000 completion tokens.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -164,7 +165,9 @@ def line(role: str, count: Counter[str], accepted: int) -> str:
 
 
 def main() -> None:
-    tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 120
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="?", type=int, default=120, help="chains that are drawn")
+    tasks = parser.parse_args().tasks
     with tempfile.TemporaryDirectory() as folder:
         show(*asyncio.run(play(Path(folder), tasks)))
 

@@ -43,7 +43,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
     from trajsmith.progress import NullProgress
     from trajsmith.rundir import RunDirectory
     from trajsmith.settings import dump_settings
-    from trajsmith.stages import ORDER, ChainPlan, make_stages
+    from trajsmith.stages import ChainPlan, make_stages, order
     from trajsmith.world import World
 
     overrides = [f"run={directory / 'run'}", f"sample.count={size}", f"seed={seed}"]
@@ -61,11 +61,11 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
     async def line() -> int:
         config = load_config(run.config_path)
         world = await World.open(config, run)
-        world.samplers()  # builds the graph
+        await world.prepare_graph()
         lap(OPEN)
         stages = make_stages(world)
         inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": PlayedTasks(run)}
-        for name in ORDER:
+        for name in order(config):
             await run_stage(stages[name], run, inputs.get(name), config.engine.concurrency)
             lap(name)
         accepted = export_run(run, world, NullProgress()).funnel["accepted"]

@@ -6,6 +6,7 @@ The task is that of `toolgraph.candidates` on 35,000 tools (the scale lists and 
 outputs are the index, those of parameters ask. Recall counts what is as near as the true k-th neighbour.
 """
 
+import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ def likeness(task: Task, found: Any) -> Any:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     task = the_task()
     least = likeness(task, exact(task)).min(1, keepdims=True) - 1e-5
     print(f"{len(task.base)} texts, {len(task.asked)} questions, {NEAREST} neighbours each\n")

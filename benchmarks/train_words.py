@@ -6,6 +6,7 @@ Reads the public lists of tools in the folder `scale` of the shared data (no gol
 field's name and description, and of one tool's. Needs scipy.
 """
 
+import argparse
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -72,6 +73,7 @@ def vectors(counts: Any) -> Any:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     found = documents()
     frequency = Counter(word for whole, fields in found for word in {*whole, *(w for field in fields for w in field)})
     vocabulary = sorted((w for w, count in frequency.items() if count >= RAREST), key=lambda w: (-frequency[w], w))

@@ -8,8 +8,8 @@ import pytest
 from train_grpo import GrpoConfig
 from train_sft import SftConfig
 from trajsmith.config import load_config
-from trajsmith.settings import load_settings
 from trajsmith.evaluating import EvalConfig
+from trajsmith.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 
