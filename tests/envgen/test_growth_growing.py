@@ -164,7 +164,7 @@ def test_names_of_children_count_generations(parent, blueprint):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: (folder / "blueprint.json").unlink(), "no blueprint.json: only environments made by"),
+        (lambda folder: (folder / "blueprint.json").unlink(), "no blueprint.json: only what `trajsmith env gen` made"),
         (lambda folder: (folder / "made.json").write_text("{}"), "name: Field required"),
         (
             lambda folder: (folder / "made.json").write_text(
