@@ -69,19 +69,19 @@ class Choice:
             match = self.decontaminator.match(task, trajectory, self.world.place(trajectory.environment).spec.tools)
             if match:
                 return f"contaminated: {match[0]}", match[1]
+        labels = {
+            "variant": task.variant,
+            "turns": str(len(trajectory.turns)),
+            "environment": trajectory.environment,
+        }
+        cell = self.quotas.cell(labels) if self.quotas is not None else None
+        if self.quotas is not None and cell is None:
+            return "no_share_wants_it", ", ".join(labels.values())
         if self.duplicates is not None:
             other = self.duplicates.offer(task, trajectory)
             if other is not None:
                 return "near_duplicate", other
-        if self.quotas is not None:
-            labels = {
-                "variant": task.variant,
-                "turns": str(len(trajectory.turns)),
-                "environment": trajectory.environment,
-            }
-            cell = self.quotas.cell(labels)
-            if cell is None:
-                return "no_share_wants_it", ", ".join(labels.values())
+        if self.quotas is not None and cell is not None:
             self.quotas.available[cell] += 1
             self._waiting.append((trajectory.id, cell))
             self.places[task.variant].add(trajectory.environment)

@@ -249,6 +249,12 @@ def export_run(run: RunDirectory, world: World, progress: Progress, choice: Choi
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
             raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
+        if config.accept and dataset.rows != config.accept.count:
+            refused = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.items())
+            raise RunError(
+                f"{dataset.rows} of {config.accept.count} rows could be written ({refused}); ask for as many more with "
+                f"trajsmith resume {run.path} --set accept.count=..."
+            )
         _describe(dataset, config, summary, list(specs.values()), report.statistics, choice.card())
     return summary
 
