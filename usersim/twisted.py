@@ -34,8 +34,8 @@ AGAIN = (
 )
 NO_IDEA = (
     "I'm afraid I don't know the {}.",
-    "I have no idea, sorry. Nobody told me the {}.",
-    "I don't have the {}, sorry.",
+    "I don't have the {} at hand, sorry.",
+    "I can't remember the {}, sorry.",
 )
 _WORD = re.compile(r"[\w-]+")
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
