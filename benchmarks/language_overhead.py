@@ -92,7 +92,7 @@ async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, wa
 async def measure(url: str, folder: Path, requests: int, concurrency: int, latency: float) -> bool:
     model = ModelSettings(model="test-model", base_url=url, concurrency=concurrency)
     roles = RolesSettings(agent=RoleSettings(model="main"))
-    board = Board({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "runs/bench")
+    board = Board({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
     talker = board.talker("agent")
     assert talker is not None
     await ask_all(talker, -concurrency, 0, concurrency)  # connections are made, code is warm

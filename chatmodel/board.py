@@ -26,11 +26,17 @@ class _Shared:
     """One entry of `models` with its connection, answers and budget. Two equal requests at a time are sent once."""
 
     def __init__(
-        self, entry: str, settings: ModelSettings, provider: Provider, answers: Answers, ledger: UsageLedger
+        self,
+        entry: str,
+        settings: ModelSettings,
+        provider: Provider,
+        answers: Answers,
+        ledger: UsageLedger,
+        again: str,
     ) -> None:
         self.settings = settings
         self.provider = provider
-        self.persistent = Persistent(entry, provider, patient(settings) if settings.batch else settings)
+        self.persistent = Persistent(entry, provider, patient(settings) if settings.batch else settings, again)
         self._answers = answers
         self._ledger = ledger
         self._fixed = orjson.dumps([entry, settings.provider, settings.model, settings.extra_body])
@@ -132,7 +138,7 @@ class Board:
 
     Args:
         folder: Run directory.
-        run: How the run is called in the line that says how to go on.
+        again: The command that goes on after a stop, for the line that says how; settings can be added to it.
     """
 
     def __init__(
@@ -141,13 +147,14 @@ class Board:
         roles: RolesSettings,
         budget: BudgetSettings,
         folder: Path,
-        run: str,
+        again: str,
     ) -> None:
         self._models = models
         self._roles = roles
         self._folder = folder / CACHE
         self._answers = Answers(self._folder / ANSWERS)
-        self.ledger = UsageLedger(folder / USAGE, self._answers, budget, run)
+        self.ledger = UsageLedger(folder / USAGE, self._answers, budget, again)
+        self._again = again
         self._open: dict[str, _Shared] = {}
 
     def talker(self, role: Role) -> ChatModel | None:
@@ -182,7 +189,7 @@ class Board:
         if name not in self._open:
             settings = self._models[name]
             provider = open_provider(name, settings, self._folder)
-            self._open[name] = _Shared(name, settings, provider, self._answers, self.ledger)
+            self._open[name] = _Shared(name, settings, provider, self._answers, self.ledger, self._again)
         return self._open[name]
 
     async def close(self) -> None:

@@ -36,14 +36,19 @@ class Persistent:
 
     A request ends after `attempts`, or when its next attempt could only begin after `deadline`. When requests one after
     another come to nothing for the server's sake, that is an outage: the run stops and loses nothing.
+
+    Args:
+        entry: Name among `models`.
+        again: The command that goes on after an outage.
     """
 
-    def __init__(self, entry: str, provider: Provider, settings: ModelSettings) -> None:
+    def __init__(self, entry: str, provider: Provider, settings: ModelSettings, again: str) -> None:
         self._entry = entry
         self._provider = provider
         self._settings = settings
         self._limits = Limits(settings)
         self._silent = 0
+        self._again_by = again
         self._closing = False
         self._retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass), stop=self._hopeless, wait=self._wait, reraise=True
@@ -137,7 +142,7 @@ class Persistent:
         if self._silent >= self._settings.outage_after:
             raise RunError(
                 f"models.{self._entry}: {self._silent} requests in a row without an answer, the last one: {said}; "
-                "when the server is back, go on with `trajsmith resume`"
+                f"when the server is back, go on: {self._again_by}"
             )
 
 

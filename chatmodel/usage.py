@@ -57,13 +57,13 @@ class UsageLedger:
 
     Args:
         path: `usage.jsonl` of the run; made before the first request is sent.
-        run: How the run is called in the line that says how to go on.
+        again: The command that goes on, for the line that says how; settings can be added to it.
     """
 
-    def __init__(self, path: Path, answers: Answers, budget: BudgetSettings, run: str) -> None:
+    def __init__(self, path: Path, answers: Answers, budget: BudgetSettings, again: str) -> None:
         self._answers = answers
         self._budget = budget
-        self._run = run
+        self._again = again
         self.totals: defaultdict[str, UsageSummary] = defaultdict(UsageSummary)
         """Role to what was spent for it."""
         self.spent = UsageSummary()
@@ -157,7 +157,7 @@ class UsageLedger:
         raise BudgetSpent(
             f"the budget is used up: {spent:.6g} of budget.{name}={limit:g} spent, and the next request may cost "
             f"{wanted:.3g} with those in flight; raise it and go on: "
-            f"trajsmith resume {self._run} --set budget.{name}={more}"
+            f"{self._again} --set budget.{name}={more}"
         )
 
     def _append(self, line: bytes) -> None:

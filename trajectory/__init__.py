@@ -14,6 +14,17 @@ from trajectory.canonical import (
     table_digest,
 )
 from trajectory.chain import Chain, Dependency
+from trajectory.checks import (
+    AnswerCheck,
+    Audit,
+    Check,
+    CodeCheck,
+    Masks,
+    Origin,
+    PolicyCheck,
+    StateCheck,
+    UntouchedCheck,
+)
 from trajectory.environment import EnvironmentSpec, PolicyRule
 from trajectory.errors import (
     BudgetSpent,
@@ -26,15 +37,7 @@ from trajectory.errors import (
     TrajsmithError,
     environment_boundary,
 )
-from trajectory.message import FunctionCall, Message, ToolCall
-from trajectory.record import Frozen, Record, first_fault
-from trajectory.rollout import CallEvent, Trajectory, TurnSpan
-from trajectory.summary import JudgeSummary, StageSummary, Summary, UsageSummary
-from trajectory.task import (
-    AnswerCheck,
-    Audit,
-    Check,
-    CodeCheck,
+from trajectory.grounded import (
     Composite,
     Constant,
     FromDefault,
@@ -43,19 +46,14 @@ from trajectory.task import (
     GoldCall,
     GroundedChain,
     Known,
-    Masks,
-    Origin,
-    Persona,
-    PolicyCheck,
     Provenance,
     Selector,
-    StateCheck,
-    Task,
-    TaskHead,
-    Turn,
-    Twist,
-    UntouchedCheck,
 )
+from trajectory.message import FunctionCall, Message, ToolCall
+from trajectory.record import Frozen, Record, first_fault
+from trajectory.rollout import CallEvent, Trajectory, TurnSpan
+from trajectory.summary import JudgeSummary, StageSummary, Summary, UsageSummary
+from trajectory.task import Persona, Task, TaskHead, Turn, Twist
 from trajectory.tool import Actor, ToolAnnotations, ToolSpec
 from trajectory.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from typer.exceptions import TyperException
 
-from trajectory import InputError, RunError, Summary, TrajsmithError
+from trajectory import InputError, RunError, TrajsmithError
 from trajsmith import cli_env, cli_export, cli_graph, cli_growth, cli_import, cli_prompts, cli_push, cli_train
+from trajsmith.cli_show import out, show_run
 from trajsmith.collector import collect_seldom
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ Set = Annotated[
 ]
 RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
 RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
-out = Console(highlight=False)
 
 
 @app.command()
@@ -76,7 +74,7 @@ def run(
         return
     asyncio.run(check_ready(settings))
     made = RunDirectory.create(settings.run, dump_settings(settings), fresh)
-    _show(made.path, _with_progress(made.path, lambda progress: run_line(made, progress)))
+    show_run(made.path, _with_progress(made.path, lambda progress: run_line(made, progress)))
 
 
 @app.command()
@@ -98,7 +96,7 @@ def resume(
         raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
     if overrides:
         _change(opened, overrides, yes)
-    _show(opened.path, _with_progress(opened.path, lambda progress: run_line(opened, progress)))
+    show_run(opened.path, _with_progress(opened.path, lambda progress: run_line(opened, progress)))
 
 
 @app.command()
@@ -139,7 +137,7 @@ def export(
 def _export_all(opened: "RunDirectory") -> None:
     from trajsmith.pipeline import export_only
 
-    _show(opened.path, _with_progress(opened.path, lambda progress: export_only(opened, progress)))
+    show_run(opened.path, _with_progress(opened.path, lambda progress: export_only(opened, progress)))
 
 
 @app.command()
@@ -185,7 +183,7 @@ def _run_one_stage(opened: "RunDirectory", name: str) -> None:
     from trajsmith.pipeline import run_one_stage
 
     summary = _with_progress(opened.path, lambda progress: run_one_stage(opened, name, progress))
-    _show(opened.path, summary, exported=False)
+    show_run(opened.path, summary, exported=False)
 
 
 _stage_command("sample", "Only draw the tool chains of a run.")
@@ -265,37 +263,6 @@ def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
-
-
-def _show(path: Path, summary: Summary, exported: bool = True) -> None:
-    table = Table(
-        "stage",
-        "in",
-        "out",
-        "dropped",
-        "seconds",
-        title=f"{summary.name}: {summary.funnel['accepted']} accepted trajectories",
-    )
-    for stage in summary.stages:
-        dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
-        table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
-    out.print(table)
-    calls = [number for tools in summary.coverage.values() for number in tools.values()]
-    out.print(
-        f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
-        f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
-        f"{sum(number > 0 for number in summary.environments.values())} environments"
-    )
-    if summary.usage.requests:
-        out.print(
-            f"{summary.usage.requests} requests to models, {summary.usage.tokens} tokens, "
-            f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
-            f"cost {summary.cost_per_accepted:.4f}"
-        )
-    for reason, number in summary.rejected.items():
-        out.print(f"rejected: {reason}: {number}", markup=False)
-    if exported:
-        out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 
 
 def main() -> None:

@@ -96,7 +96,7 @@ async def run_eval(config: EvalConfig, progress: Progress | None = None) -> list
     if not tasks:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
     _same_question(config)
-    board = Board(config.models, config.roles, config.budget, config.out, str(config.out))
+    board = Board(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
         scores = await _play(config, run, tasks, board, progress or NullProgress())
     except BudgetSpent as stop:

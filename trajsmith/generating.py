@@ -161,7 +161,8 @@ async def generate(
     run = open_run(config)
     with run.lock():
         store = Store(run.path)
-        board = Board(config.models, role_settings(config.roles), config.budget, run.path, str(run.path))
+        again = f"trajsmith env gen --run {run.path}"
+        board = Board(config.models, role_settings(config.roles), config.budget, run.path, again)
         try:
             talkers = _talkers(board)
             reading = await read_task_set_by(talkers["designer"], prompts, tasks) if tasks else None

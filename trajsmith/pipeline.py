@@ -1,15 +1,13 @@
 """The line, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report. Design section 5."""
 
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from chatmodel import ROLES, SCRIPTED, Role
-from chatmodel.board import USAGE, check_models
-from chatmodel.usage import sum_usage
+from chatmodel.board import check_models
 from export import (
     DatasetWriter,
     FormatSettings,
@@ -23,22 +21,15 @@ from export import (
 from trajectory import (
     EnvironmentSpec,
     InputError,
-    JudgeOpinion,
-    JudgeSummary,
     RunError,
-    StageSummary,
     Summary,
-    Trajectory,
-    UsageSummary,
-    Verdict,
     canonical_json,
-    content_hash,
 )
 from trajsmith.changes import FIRST_OF_ROLE
 from trajsmith.choosing import SELECTION, Choice
 from trajsmith.config import RunConfig, load_config
-from trajsmith.engine import run_stage, stage_summary
-from trajsmith.importing import IMPORT_ORDER, OUTSIDE, imported_files, run_imports
+from trajsmith.engine import run_stage
+from trajsmith.importing import imported_files, run_imports
 from trajsmith.joined import PlayedTasks, judged
 from trajsmith.journal import count
 from trajsmith.progress import NullProgress, Progress
@@ -46,32 +37,19 @@ from trajsmith.rounds import Round, load_rounds, next_round, save_rounds
 from trajsmith.rundir import RunDirectory, storage_boundary
 from trajsmith.settings import dump_settings
 from trajsmith.stages import (
-    CHAINS,
-    GROUNDED,
     ORDER,
-    TRAJECTORIES,
     VERDICTS,
     ChainPlan,
     check_cast,
     make_stages,
     order,
 )
-from trajsmith.varying import TASKS, VARIED, VaryPlan
+from trajsmith.tally import Tally, main_reason
+from trajsmith.varying import VaryPlan
 from trajsmith.world import World
 
 MAIN = "trl"
 """Format of the dataset in `dataset/`."""
-SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
-"""Roles whose words stand in the dataset."""
-IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
-FILES = {
-    "sampled": CHAINS,
-    "grounded": GROUNDED,
-    "written": TASKS,
-    "varied": VARIED,
-    "played": TRAJECTORIES,
-    "verified": VERDICTS,
-}
 
 
 async def run_line(run: RunDirectory, progress: Progress | None = None) -> Summary:
@@ -291,112 +269,6 @@ def _describe(
     splits, license = dataset.splits, config.export.license
     card = build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
     dataset.attach("README.md", card + chosen)
-
-
-def main_reason(summary: Summary) -> str:
-    """Why most records were lost, for a run that came to nothing."""
-    reasons = Counter({f"rejected: {reason}": number for reason, number in summary.rejected.items()})
-    for stage in summary.stages:
-        reasons.update({f"{stage.name}: {reason}": number for reason, number in stage.dropped.items()})
-    return ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common(2)) or "no chains"
-
-
-class Tally:
-    """Counts for the summary, filled while the records stream by."""
-
-    def __init__(self, run: RunDirectory, config: RunConfig, world: World) -> None:
-        self.run = run
-        self.config = config
-        self.home = world.home
-        self.isolation = {name: place.source.isolation for name, place in sorted(world.places.items())}
-        self.exported = 0
-        self.refused: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.environments: Counter[str] = Counter(dict.fromkeys(world.places, 0))
-        self.coverage = {
-            name: Counter({tool.name: 0 for tool in place.spec.tools}) for name, place in world.places.items()
-        }
-        self.accepted = self.turns = self.calls = 0
-        self.judge: Counter[str] = Counter()
-        self.content = ""
-
-    def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
-        if verdict.judge is not None:
-            self._add_opinion(verdict, verdict.judge)
-        if not verdict.accepted:
-            self.rejected.update(verdict.reasons)
-            return
-        self.accepted += 1
-        self.content = content_hash([self.content, trajectory.id, verdict.id], 16)
-        self.environments[trajectory.environment] += 1
-        self.turns += len(trajectory.turns)
-        for event in trajectory.events:
-            self.calls += 1
-            environment, tool = self.home(trajectory.environment, event.tool)
-            if tool in self.coverage[environment]:
-                self.coverage[environment][tool] += 1
-
-    def _add_opinion(self, verdict: Verdict, opinion: JudgeOpinion) -> None:
-        silent = opinion.outcome == "undecided"
-        self.judge["asked"] += 1
-        self.judge["abstained"] += silent
-        self.judge["decided"] += opinion.decisive and not silent
-        self.judge["compared"] += not opinion.decisive
-        self.judge["agreed"] += not opinion.decisive and opinion.outcome == verdict.outcome
-
-    def summary(self, export_seconds: float | None = None, choice: Choice | None = None) -> Summary:
-        """What was counted; with a line for the export only where there was one."""
-        imported = bool(imported_files(self.run))
-        files = IMPORT_FILES if imported else FILES
-        funnel = {
-            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0
-            for name, file in files.items()
-            if file != VARIED or self.config.vary.on
-        }
-        funnel |= {"accepted": self.accepted, "exported": self.exported}
-        names = (*IMPORT_ORDER, "verify") if imported else order(self.config)
-        stages = [stage_summary(self.run, name) for name in names]
-        if choice is not None and choice.active:
-            stages.append(choice.stage())
-        if export_seconds is not None:
-            stages.append(
-                StageSummary(
-                    name="export",
-                    read=self.accepted,
-                    written=self.exported,
-                    dropped=dict(self.refused),
-                    seconds=round(export_seconds, 3),
-                )
-            )
-        by_role = sum_usage(self.run.file(USAGE))
-        usage = sum(by_role.values(), UsageSummary())
-        return Summary(
-            name=self.config.name,
-            seed=self.config.seed,
-            language="imported" if imported else language_of(self.config),
-            stages=tuple(stages),
-            funnel=funnel,
-            rejected=dict(self.rejected.most_common()),
-            environments=dict(sorted(self.environments.items())),
-            isolation=self.isolation,
-            coverage={name: dict(counts) for name, counts in sorted(self.coverage.items())},
-            mean_turns=round(self.turns / self.accepted, 3) if self.accepted else 0.0,
-            mean_calls_per_turn=round(self.calls / self.turns, 3) if self.turns else 0.0,
-            usage=usage,
-            usage_by_role=by_role,
-            tokens_per_accepted=round(usage.tokens / self.accepted, 1) if self.accepted else 0.0,
-            cost_per_accepted=round(usage.cost / self.accepted, 6) if self.accepted else 0.0,
-            judge=JudgeSummary(**self.judge),
-            content=self.content,
-            wall_seconds=round(sum(stage.seconds for stage in stages), 3),
-        )
-
-
-def language_of(config: RunConfig) -> str:
-    """Whose words a run holds: "scripted", the names of the models that speak, or both."""
-    names = {config.roles.of(role).model for role in SPEAKERS}
-    models = sorted({config.models[name].model for name in names if name != SCRIPTED})
-    return ", ".join([SCRIPTED, *models] if SCRIPTED in names else models)
 
 
 async def export_only(run: RunDirectory, progress: Progress) -> Summary:

@@ -85,7 +85,7 @@ def simulated_users(config: GrpoConfig) -> Iterator[tuple[Users, Background]]:
 
 async def _open_board(config: GrpoConfig) -> Board:
     """The models, in the thread of the loop that uses them."""
-    return Board(config.models, config.roles, config.budget, config.out, str(config.out))
+    return Board(config.models, config.roles, config.budget, config.out, "the same trajsmith grpo with --resume")
 
 
 async def _talker(board: Board) -> ChatModel:

@@ -120,7 +120,7 @@ class World:
     def board(self) -> Board:
         """The models of the run; opened when a stage first asks for one."""
         config = self.config
-        return Board(config.models, config.roles, config.budget, self.run.path, str(self.run.path))
+        return Board(config.models, config.roles, config.budget, self.run.path, f"trajsmith resume {self.run.path}")
 
     @cached_property
     def prompts(self) -> Prompts:

@@ -23,7 +23,7 @@ async def board(folder, url, budget=None, role=None, **more):
         RolesSettings(agent=played, writer=played),
         BudgetSettings(**(budget or {})),
         folder,
-        "runs/here",
+        "trajsmith resume runs/here",
     )
     try:
         yield opened

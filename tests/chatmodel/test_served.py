@@ -86,12 +86,13 @@ async def test_what_waited_for_its_turn_beyond_the_deadline_is_not_sent(language
 
 
 async def test_what_a_server_asks_to_wait_is_waited(language_server, tmp_path):
-    language_server.change(retry_after=0.4)
+    language_server.change(retry_after=3600)  # longer than the deadline: not waited for at all
     try:
-        async with board(tmp_path, language_server.url, deadline=0.3) as models:
+        async with board(tmp_path, language_server.url, deadline=60) as models:
             with pytest.raises(ModelFault, match="429") as caught:
                 await models.talker("agent").complete(request("later", "rate_limit"))
         assert caught.value.kind == "rate_limit"
+        language_server.change(retry_after=0.4)
         async with board(tmp_path, language_server.url) as models:
             assert (await models.talker("agent").complete(request("later", "rate_limit"))).message.content
     finally:
@@ -280,7 +281,7 @@ async def test_a_request_of_more_tokens_than_a_minute_has_still_goes(language_se
 
 def test_waits_grow_with_jitter_up_to_the_longest(language_server):
     model = settings(language_server.url, first_wait=1.0, longest_wait=8.0)
-    persistent = Persistent("main", ServedModel("main", model), model)
+    persistent = Persistent("main", ServedModel("main", model), model, "once more")
     failed = FailedAttempt("server", "no", again=True)
     for attempt, span in [(1, 1.0), (2, 2.0), (4, 8.0), (9, 8.0)]:
         state = SimpleNamespace(attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: failed))

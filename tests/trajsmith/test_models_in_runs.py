@@ -13,9 +13,10 @@ from trajectory import InputError, Message, ModelFault, Task
 from trajsmith.changes import FIRST, FIXED, OF_ROLES, SPEAKING, STAGES, apply_change, invalidated, plan_change
 from trajsmith.config import RunConfig, load_config
 from trajsmith.engine import Stage, _attempt
-from trajsmith.pipeline import _opened, check_ready, language_of, roles_of, run_line
+from trajsmith.pipeline import _opened, check_ready, roles_of, run_line
 from trajsmith.rundir import RunDirectory
 from trajsmith.settings import dump_settings
+from trajsmith.tally import language_of
 
 TINY = """\
 name: tiny
