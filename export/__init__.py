@@ -1,5 +1,6 @@
 """From accepted trajectories to a dataset with its card, and the report that shows how it came about."""
 
+from export.browse import Browser
 from export.card import build_card
 from export.dataset import COLUMNS, DatasetWriter, features
 from export.formats import FormatSettings, all_formats, format_named
@@ -13,6 +14,7 @@ from export.statistics import Distribution, Statistics, funnel_steps, tool_cover
 __all__ = [
     "COLUMNS",
     "SPLITS",
+    "Browser",
     "DatasetWriter",
     "Distribution",
     "FormatSettings",

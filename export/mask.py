@@ -51,9 +51,9 @@ def open_tokenizer(model: str) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"--model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
+        raise InputError(f"model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
     if not tokenizer.chat_template:
-        raise InputError(f"--model {model}: the tokenizer has no chat template; choose an instruct model")
+        raise InputError(f"model {model}: the tokenizer has no chat template; choose an instruct model")
     return tokenizer
 
 

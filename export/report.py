@@ -77,7 +77,7 @@ def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Stat
             rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
             coverage=coverage,
             heat=lambda count: _heat(count, most),
-            gallery_note=_gallery_note(len(entries), shown.seen),
+            note=_gallery_note(len(entries), shown.seen),
             items=Markup(embedded_json(entries)),
             css=Markup((FOLDER / "report.css").read_text("utf-8")),
             js=Markup((FOLDER / "report.js").read_text("utf-8")),

@@ -12,10 +12,10 @@ from train_grpo.rewards import REWARDS
 from train_grpo.rollouts import Rollout
 from train_grpo.settings import GrpoConfig
 from train_grpo.trainer import trainer_class
-from train_sft.checkpoint import newest_checkpoint, open_model, ready_tokenizer, save_whole
+from train_sft.checkpoint import newest_checkpoint, open_model, ready_tokenizer, save_whole, writing
 from train_sft.stack import require_train, trainer_arguments
 from train_sft.training import finished, lora_config, write_metrics
-from trajectory import InputError, JsonObject, Message, RunError, Task
+from trajectory import InputError, JsonObject, Message, Task
 from usersim import PlaySettings, system_prompt
 
 
@@ -69,11 +69,10 @@ def train(
     own = background or Background()
     try:
         trainer = make_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
-        trainer.train(resume_from_checkpoint=checkpoint if resume else None)
-        save_whole(finished(trainer, config.lora), tokenizer, config.out)
-        write_metrics(trainer.state.log_history, config.out)
-    except OSError as error:
-        raise RunError(f"{config.out}: {error.strerror or error}; go on with --resume") from error
+        with writing(config.out):
+            trainer.train(resume_from_checkpoint=checkpoint if resume else None)
+            save_whole(finished(trainer, config.lora), tokenizer, config.out)
+            write_metrics(trainer.state.log_history, config.out)
     finally:
         if background is None:
             own.close()

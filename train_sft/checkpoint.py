@@ -6,12 +6,18 @@ template fails from its second step on. So the training template is saved, and w
 which TRL reads calls back.
 """
 
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from export.mask import open_tokenizer, training_template
 from trajectory import InputError, RunError
+
+_TORCH_COULD_NOT_WRITE = re.compile(r"PytorchStreamWriter|inline_container|unexpected pos|write failed")
+"""In what torch says of a disk that is full: it has no class of its own for it."""
 
 
 def ready_tokenizer(model: str) -> Any:
@@ -56,6 +62,31 @@ def open_model(model: str) -> Any:
         raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
 
 
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """One line for a disk that is full or broken, whoever notices it: Python, safetensors or torch.
+
+    Raises:
+        RunError: It could not be written; what was whole before is kept.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise _not_written(out, getattr(error, "strerror", None) or error) from error
+    except RuntimeError as error:
+        if not _TORCH_COULD_NOT_WRITE.search(str(error)):
+            raise
+        raise _not_written(out, error) from error
+
+
+def _not_written(out: Path, cause: object) -> RunError:
+    how = "go on with --resume" if newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
+    reason = (str(cause).splitlines() or ["no reason given"])[0]
+    return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
+
+
 def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
     """Write beside `out` first and then rename: what stands there is always a whole model.
 
@@ -63,7 +94,7 @@ def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
         RunError: The disk is full or broken; what stood there is kept.
     """
     fresh = out.with_name(f".{out.name}.saving")
-    try:
+    with writing(out):
         shutil.rmtree(fresh, ignore_errors=True)
         model.save_pretrained(fresh)
         tokenizer.save_pretrained(fresh)
@@ -71,8 +102,6 @@ def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
         for file in sorted(fresh.iterdir(), key=lambda path: path.name == "config.json"):
             file.replace(out / file.name)
         fresh.rmdir()
-    except OSError as error:
-        raise RunError(f"cannot save the model to {out} ({error.strerror or error}); checkpoints are kept") from error
 
 
 def newest_checkpoint(out: Path) -> str | None:

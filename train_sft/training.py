@@ -11,11 +11,11 @@ import orjson
 from export.formats.per_step import WINDOW
 from export.history import assistants, cut_row, rounds
 from export.mask import Masked, MaskPreview, open_tokenizer
-from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates
+from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates, writing
 from train_sft.scratch import make_model, make_tokenizer
 from train_sft.settings import HistorySettings, SftConfig
 from train_sft.stack import require_train, score_what_is_learnt, trainer_arguments
-from trajectory import Dropped, InputError, JsonObject, RunError
+from trajectory import Dropped, InputError, JsonObject
 
 MOST_REFUSED = 0.5
 """More rows than this share refused means that dataset, model and max_length do not fit together."""
@@ -156,12 +156,10 @@ def train(config: SftConfig, resume: bool = False) -> Plan:
         processing_class=tokenizer,
         peft_config=lora_config(config.lora),
     )
-    try:
+    with writing(config.out):
         trainer.train(resume_from_checkpoint=checkpoint if resume else None)
-    except OSError as error:
-        raise RunError(f"{config.out}: {error.strerror or error}; go on with --resume") from error
-    save_whole(finished(trainer, config.lora), tokenizer, config.out)
-    write_metrics(trainer.state.log_history, config.out)
+        save_whole(finished(trainer, config.lora), tokenizer, config.out)
+        write_metrics(trainer.state.log_history, config.out)
     return plan
 
 

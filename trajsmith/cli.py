@@ -141,11 +141,21 @@ def _export_all(opened: "RunDirectory") -> None:
 
 
 @app.command()
-def report(directory: RunPath = None, option: RunOption = None) -> None:
+def report(
+    directory: RunPath = None,
+    option: RunOption = None,
+    every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
+) -> None:
     """Write the HTML report of a run again, and say where it is."""
     opened = _open(directory, option)
-    _export_all(opened)
-    out.print(f"open {opened.file('report.html')} in a browser", markup=False, soft_wrap=True)
+    if every:
+        from trajsmith.browsing import browse_run
+
+        page = _with_progress(opened.path, lambda progress: browse_run(opened, progress))
+    else:
+        _export_all(opened)
+        page = opened.file("report.html")
+    out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -36,8 +36,8 @@ class ExportSettings(Frozen):
     license: str = "apache-2.0"
     """Licence in the dataset card."""
     rows_per_shard: PositiveInt = 2000
-    gallery: PositiveInt = 120
-    """Trajectories shown in the report."""
+    gallery: int = Field(default=120, ge=1, le=1000)
+    """Trajectories shown in the report, a page of about 13 KB for each; `trajsmith report --all` has pages for all."""
     split: SplitSettings = SplitSettings()
     """How rows are divided into train, validation and test; all go to train by default."""
     formats: tuple[str, ...] = ()

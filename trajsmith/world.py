@@ -18,7 +18,7 @@ from toolgraph import GraphIndex, Link, Sampler, ToolGraph, build_graph
 from toolgraph.embed import embedding_similarity
 from toolgraph.evidence import Evidence, execute_all, schema_scores, with_evidence
 from toolgraph.refine import classify_parameters, refine_edges
-from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, Task, content_hash
+from trajectory import Chain, EnvironmentSpec, InputError, JsonObject, ModelFault, RunError, Task, content_hash
 from trajsmith.config import RunConfig
 from trajsmith.rundir import RunDirectory
 from verify import CodeChecks
@@ -96,7 +96,7 @@ class World:
         A graph that the run has already stays. An environment whose links cannot be tried is a finding of the graph.
 
         Raises:
-            ModelFault: A model does not answer; nothing is saved, and what it did answer is not paid again.
+            RunError: A model does not answer; nothing is saved, and what it did answer is not paid again.
         """
         if self.run.file(GRAPH).is_file():
             return
@@ -109,12 +109,21 @@ class World:
             scores = schema_scores(tools, settings, similarity)
             executed = await execute_all([place.source for place in places], scores, settings.execution, seed)
             graph = with_evidence(graph, Evidence(executed=executed), scores, settings)
-        refiner, classifier = self.talker("refine"), self.talker("classify")
+        try:
+            graph = await self._asked_about(graph)
+        except ModelFault as fault:
+            said = f"the tool graph: {fault}; when the model answers, go on with `trajsmith resume {self.run.path}`"
+            raise RunError(said) from fault
+        graph.save(self.run.file(GRAPH))
+
+    async def _asked_about(self, graph: ToolGraph) -> ToolGraph:
+        """The graph with what the models of two roles say of it; as it is where both roles are scripted."""
+        refiner, classifier, settings = self.talker("refine"), self.talker("classify"), self.config.graph
         if refiner is not None:
             graph, _ = await refine_edges(graph, refiner, self.prompts, settings.refine, settings)
         if classifier is not None:
             graph = await classify_parameters(graph, classifier, self.prompts, settings.refine)
-        graph.save(self.run.file(GRAPH))
+        return graph
 
     @cached_property
     def board(self) -> Board:

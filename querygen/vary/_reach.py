@@ -1,18 +1,29 @@
-"""Looking for another way: can the tools that are left reach what a task asks for?"""
+"""Looking for another way: can the tools that are left reach what a task asks for?
+
+Where a tool is missing, all gold values are given: whoever has them all still finds no way. Where a value is missing,
+only what the agent can know is given, that is what the user says and what results have shown; reading comes before
+writing then, so that what one call shows can go into the next.
+"""
 
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice, product
 from typing import Any
 
+from grounding import leaves
 from grounding.rewind import Rewindable
 from querygen.vary._case import Case
-from trajectory import GoldCall, JsonObject, JsonValue, ToolSpec
+from trajectory import FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec
 
 BUDGET = 160
+READINGS = 2
+"""Times that everything is read before anything is written, where a value is missing."""
 DEPTH = 2
 COMBINATIONS = 8
 CANDIDATES = 5
+SHOWN = 30
+"""Rows of a list that are kept from what is read before."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -36,10 +47,16 @@ class Search:
         self.tools = [tool for tool in case.spec.tools if tool.name != without_tool]
         self.without_value = without_value
         self.made = 0
+        """Calls of the search itself."""
+        self.read = 0
+        """Calls that were made before, to see what can be seen."""
         self.pool: dict[str, list[JsonValue]] = defaultdict(list)
         start, stop = case.spans[turn]
-        for call in case.calls[:stop]:
-            self._keep(call.arguments)
+        if without_value is None:
+            for call in case.calls[:stop]:
+                self._keep(call.arguments)
+        else:
+            self._keep_said()
         for call in case.calls[:start]:
             self._keep(call.result)
 
@@ -49,7 +66,36 @@ class Search:
         session = await self.case.at(0)
         self.initial = await session.snapshot()
         session = await self.case.at(start)
+        if self.without_value is not None:
+            for _ in range(READINGS):
+                await self._read(session)
+            if await self._can_be_seen(session):
+                return [self.case.calls[self.case.spans[self.turn][1] - 1].tool]
         return await self._from(session, DEPTH)
+
+    async def _can_be_seen(self, session: Rewindable) -> bool:
+        """Whether all that the turn's last call takes was said or shown, and that call alone is enough."""
+        last, mark = self.case.calls[self.case.spans[self.turn][1] - 1], await session.checkpoint()
+        seen = {repr(value) for values in self.pool.values() for value in values}
+        if not all(repr(value) in seen for _, _, value in leaves(last)):
+            return False
+        self.made += 1
+        await session.call(last.tool, last.arguments, last.actor)
+        there = self.case.reached(self.turn, self.initial, await session.snapshot())
+        await session.rollback(mark)
+        return there
+
+    async def _read(self, session: Rewindable) -> None:
+        """Make every call that changes nothing, and keep what it shows, the missing value too if it is among it."""
+        mark, before = await session.checkpoint(), await session.state_hash()
+        for tool in self.tools:
+            for arguments in self._arguments(tool) if not tool.declares_write else ():
+                result = await session.call(tool.name, arguments, tool.actor)
+                self.read += 1
+                if await session.state_hash() != before:
+                    await session.rollback(mark)
+                elif result.ok:
+                    self._keep(result.content, limit=SHOWN, shown=True)
 
     async def _from(self, session: Rewindable, depth: int) -> list[str] | None:
         mark, before = await session.checkpoint(), await session.state_hash()
@@ -64,7 +110,7 @@ class Search:
                 result = await session.call(tool.name, arguments, tool.actor)
                 if await session.state_hash() == before:
                     if result.ok:
-                        self._keep(result.content, limit=3)
+                        self._keep(result.content, limit=3, shown=True)
                     continue
                 if self.case.reached(self.turn, self.initial, await session.snapshot()):
                     return [tool.name]
@@ -95,8 +141,12 @@ class Search:
         if not all(options.values()):
             return
         seen: set[str] = set()
-        for _ in range(COMBINATIONS):
-            found = {name: self.rng.choice(values) for name, values in options.items()}
+        whole = [
+            dict(zip(options, values, strict=True)) for values in islice(product(*options.values()), COMBINATIONS + 1)
+        ]
+        few = len(whole) <= COMBINATIONS
+        for number in range(len(whole) if few else COMBINATIONS):
+            found = whole[number] if few else {name: self.rng.choice(values) for name, values in options.items()}
             found |= {name: self.rng.choice(values) for name, values in optional.items() if self.rng.random() < 0.7}
             if repr(found) not in seen:
                 seen.add(repr(found))
@@ -112,15 +162,24 @@ class Search:
         fitting = [value for value in others if not kind or isinstance(value, kind)]
         return [*same[:CANDIDATES], *self.rng.sample(fitting, min(len(fitting), max(0, CANDIDATES - len(same))))]
 
-    def _keep(self, found: JsonValue, name: str = "", limit: int = 6) -> None:
-        """Values by their name, each once."""
+    def _keep_said(self) -> None:
+        """What the user says up to this turn and when asked in it, the latest first; and what nobody needs to say."""
+        for turn in reversed(self.case.base.turns[: self.turn + 1]):
+            for entry in turn.known:
+                self._keep(entry.value, entry.slot.rpartition("|")[2])
+        for call in self.case.calls[: self.case.spans[self.turn][1]]:
+            ours = {name for name, source in call.provenance.items() if not isinstance(source, FromOutput)}
+            self._keep({name: value for name, value in call.arguments.items() if name in ours})
+
+    def _keep(self, found: JsonValue, name: str = "", limit: int = 6, shown: bool = False) -> None:
+        """Values by their name, each once; the missing one only if it was `shown`."""
         if isinstance(found, dict):
             for key, value in found.items():
-                self._keep(value, key, limit)
+                self._keep(value, key, limit, shown)
         elif isinstance(found, list):
             for value in found[:limit]:
-                self._keep(value, name, limit)
-        elif found is not None and found != self.without_value and found not in self.pool[name]:
+                self._keep(value, name, limit, shown)
+        elif found is not None and (shown or found != self.without_value) and found not in self.pool[name]:
             self.pool[name].append(found)
 
 

@@ -7,11 +7,16 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from string import digits
 from typing import Any
 
 from chatmodel.surface import as_moment
 from trajectory import JsonObject, JsonValue
 
+NUMBER = 4
+"""Digits from which on a text of digits is a number of its own, as of an account or a card."""
+SHORT = 3
+"""Words of a text that is no more than a name."""
 _DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
 
 
@@ -93,15 +98,21 @@ def _drawn(name: str, value: Any, key: str, new: str, column: Sequence[Any], rng
     if isinstance(value, int | float) or as_moment(value) is not None:
         inner = column[1:-1]
         return rng.choice(inner) if inner and all(type(other) is type(value) for other in inner) else value
+    if value.isdigit() and len(value) >= NUMBER:
+        return value[0] + "".join(rng.choice(digits) for _ in value[1:])
     return _text(value, column, rng) if " " in value.strip() else value
 
 
 def _text(value: str, column: Sequence[Any], rng: random.Random) -> str:
-    """Words of two texts of the column, put together so that no row has it yet; the text itself if none comes out."""
-    others = [other for other in column if isinstance(other, str) and " " in other]
+    """Words of two texts of the column, put together so that no row has it yet; the text itself if none comes out.
+
+    A long text speaks of other things ("double room at the Harbour Inn"), so that it keeps all but its first word.
+    """
+    others, own = [other for other in column if isinstance(other, str) and " " in other], value.split()
     for _ in range(8):
         first, second = rng.choice(others).split(), rng.choice(others).split()
-        text = " ".join([*first[: max(1, len(first) - 1)], *second[-1:]])
+        mixed = [*first[: max(1, len(first) - 1)], *second[-1:]] if len(own) <= SHORT else [first[0], *own[1:]]
+        text = " ".join(mixed)
         if text not in column:
             return text
     return value

@@ -65,6 +65,7 @@ async def _unknown(case: Case, turn: int, index: int, key: str) -> Varied:
         told=ways_to_tell(case, call, known),
         because=f"I need the {known.label} for it, and I cannot look that up here",
         tempting=tempting(case.calls[start:stop]),
-        proof=f"{call.tool} is refused without it, no result tells it, and {search.made} calls found no other way",
+        proof=f"{call.tool} is refused without it, no result tells it, {search.read} calls with what is known do not "
+        f"show what is needed, and {search.made} more found no other way",
     )
     return Varied(await case.finish(pieces, twist))

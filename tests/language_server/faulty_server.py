@@ -121,6 +121,8 @@ class Server:
             raise Failed(404, None, f"no route {path}")
         except Failed as failed:
             return failed.status, failed.headers, failed.body, ""
+        except Exception as error:  # noqa: BLE001 - the script's own fault: who asked would wait for the time limit
+            return 500, {}, {"error": {"message": f"the script failed: {error!r}", "code": None}}, ""
 
     async def _chat(self, body):
         self.counts["chat"] += 1

@@ -24,7 +24,7 @@ from usersim.scripted_user import PATIENCE, SHRUGS, WAITING
 
 RUN = "TRAJSMITH_SPOKEN_RUN"
 BAD_DRAFTS = 0.2
-SCHEMAS = ("PersonaReply", "Draft", "Refined", "Ruling")
+SCHEMAS = ("EdgeReply", "KindReply", "PersonaReply", "Draft", "Refined", "Ruling")
 
 
 def answer(request):
@@ -44,6 +44,24 @@ def schema_of(request):
         return named
     text = json.dumps([message["content"] for message in request["messages"]])
     return next((name for name in SCHEMAS if f'\\"title\\":\\"{name}\\"' in text.replace(" ", "")), "")
+
+
+# The tool graph
+
+
+def edges(_request):
+    return {"edges": []}  # all is right as it stands
+
+
+def kinds(request):
+    listed = re.findall(r"^- tool (\S+), parameter (\S+) \(", request["messages"][1]["content"], re.M)
+    return {"parameters": [{"tool": tool, "parameter": name, **kind(name)} for tool, name in listed]}
+
+
+def kind(name):
+    if name.endswith(("_id", "_ids")):
+        return {"kind": "internal", "reason": "Systems give out identifiers."}
+    return {"kind": "external", "reason": "It is what the person wishes."}
 
 
 # The writer
@@ -119,7 +137,10 @@ def ruling(request):
     return {"reasoning": "As the program found.", "answers": [True] * asked, "outcome": outcome}
 
 
-WRITERS = {"PersonaReply": persona, "Draft": draft, "Refined": refine, "Ruling": ruling}
+WRITERS = {
+    "EdgeReply": edges, "KindReply": kinds,
+    "PersonaReply": persona, "Draft": draft, "Refined": refine, "Ruling": ruling,
+}  # fmt: skip
 
 
 # The run

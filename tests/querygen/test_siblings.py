@@ -27,6 +27,17 @@ def test_siblings_belong_to_the_same_owner_and_stay_within_what_is_there():
     assert made == siblings(ORDERS, ["W1", "W2"], 12, random.Random(1))
 
 
+def test_numbers_of_their_own_are_not_shared_and_long_texts_keep_what_they_speak_of():
+    rooms = {
+        f"R{number}": {"room_id": f"R{number}", "title": f"{kind} room at the {inn}", "account_number": "34320347"}
+        for number, (kind, inn) in enumerate([("single", "Harbour Inn"), ("double", "Old Mill"), ("twin", "Old Mill")])
+    }
+    made = siblings(rooms, ["R0"], 8, random.Random(1))
+    assert len({row["account_number"] for row in made.values()}) == 8
+    assert all(row["account_number"].isdigit() and len(row["account_number"]) == 8 for row in made.values())
+    assert {row["title"] for row in made.values()} == {"double room at the Harbour Inn", "twin room at the Harbour Inn"}
+
+
 def test_new_ids_look_like_the_old_ones():
     assert fresh("W1001", "9000001") == "W90000011001"
     assert fresh("alpha", "9000001") == "alpha-9000001"

@@ -17,12 +17,14 @@ from grounding import Grounder, GroundSettings
 from grounding.names import words
 from querygen import TaskWriter, WriteSettings
 from querygen.vary import Case, VarySettings, chosen, derive, names
+from querygen.vary._reach import Search
 from querygen.vary.forbidden_request import _rule_for
 from querygen.vary.irrelevant_request import errands, vocabulary
 from querygen.vary.long_context import crowded
 from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, Message, Task, content_hash
+from trajectory import Dropped, FunctionCall, Message, Task, ToolCall, content_hash
 from usersim import Dialogue, PlaySettings
+from usersim.roles import AgentAct
 from usersim.twisted import NaiveAgent, TwistedAgent, TwistedUser
 from verify import verify_trajectory
 from verify.conduct import DECLINES
@@ -144,6 +146,42 @@ async def test_nothing_is_written_in_the_turn_of_a_refusal(shelves):
             assert not [
                 event for event in trajectory.events if event.effect and turn.start <= event.message < turn.stop
             ]
+
+
+class GuessingAgent(TwistedAgent):
+    """Asks, hears that the user does not know it, tries a value all the same, and then says that it cannot be done."""
+
+    name = "guessing"
+
+    def _declining(self, messages):
+        if not self.asked or self.attempted:
+            return super()._declining(messages)
+        self.attempted, self.made = True, self.made + 1
+        call = next(call for call in self.twist.tempting if call.tool == self.twist.tool)
+        made = ToolCall(id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=call.arguments))
+        return AgentAct(Message(role="assistant", tool_calls=(made,)))
+
+
+async def test_a_value_that_nobody_knows_is_not_to_be_tried_out(shelves):
+    for shelf, _, varied in await some(shelves, "unknown_parameter", most=2):
+        _, verdict = await shelf.play(varied, GuessingAgent)
+        assert "check failed: conduct: the agent does not make up what nobody knows" in verdict.reasons
+
+
+async def test_what_can_be_looked_up_another_way_is_not_unknown():
+    """Somebody is to be invited whose name is said: the group that they are in need not be known."""
+    shelf = await make_shelf("calendar")
+    for task in shelf.tasks:
+        case = shelf.case(task, "unknown_parameter")
+        for turn, (start, stop) in enumerate(case.spans):
+            tools = [call.tool for call in case.calls[start:stop]]
+            named = any(entry.slot.endswith("full_name") for entry in task.turns[turn].known)
+            if tools != ["list_group_members", "invite_contact"] or not named:
+                continue
+            group = case.calls[start].arguments["group_name"]
+            assert await Search(case, turn, without_value=group).way() == ["invite_contact"]
+            return
+    pytest.skip("no task of this shelf invites somebody of a group by name")
 
 
 async def test_a_held_value_stands_in_no_query_before_it_is_asked_for(shelves):

@@ -12,7 +12,7 @@ from toolgraph import Edge, Link, ParameterNode, ToolGraph
 from toolgraph.found import LinkEvidence
 from toolgraph.refine import RefineSettings, classify_parameters, refine_edges
 from toolgraph.refine.edges import Decision
-from trajectory import Message
+from trajectory import Message, ModelFault
 
 PROMPTS = own_prompts()
 
@@ -196,3 +196,34 @@ async def test_every_parameter_is_asked_about_once() -> None:
     model = Scripted(kinds("other"))
     await classify_parameters(await graph_with(), model, PROMPTS)
     assert [request.messages[1].content.count("boat_id") for request in model.asked] == [1]
+
+
+class Broken(Scripted):
+    """Never answers."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__({})
+        self.kind = kind
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.asked.append(request)
+        raise ModelFault(self.kind, self.name, "no answer")
+
+
+@pytest.mark.parametrize("kind", ["content_filter", "context_overflow", "bad_request"])
+async def test_a_question_that_never_gets_an_answer_is_a_finding(kind: str) -> None:
+    before = await graph_with()
+    graph, decisions = await refine_edges(before, Broken(kind), PROMPTS)
+    assert (graph.edges, decisions) == (before.edges, [])
+    assert graph.findings[0].startswith("environment harbour: model: no usable answer on edges to ")
+    classified = await classify_parameters(before, Broken(kind), PROMPTS)
+    assert classified.parameters == before.parameters
+    assert classified.findings == ("environment harbour: model: no usable answer on 1 parameters: no answer",)
+
+
+@pytest.mark.parametrize("kind", ["timeout", "connection", "rate_limit", "server"])
+async def test_an_outage_ends_it_after_all_questions_were_asked(kind: str) -> None:
+    settings, model = RefineSettings(targets=2, requests=3), Broken(kind)
+    with pytest.raises(ModelFault, match=f"scripted: {kind}: no answer"):
+        await refine_edges(await graph_with(), model, PROMPTS, settings)
+    assert len(model.asked) == 3

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trajectory import InputError
+from trajectory import InputError, RunError
 from trajsmith.config import load_config
 from trajsmith.pipeline import run_line
 from trajsmith.rundir import RunDirectory
@@ -151,6 +151,36 @@ def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path)
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(InputError, match="no whole model there"):
         open_model(str(broken))
+
+
+@pytest.mark.parametrize("room", [3_000, 40_000], ids=["a small file", "the weights"])
+def test_a_full_disk_is_one_line_and_what_was_whole_is_kept(folder, tmp_path, room):
+    import resource
+
+    from train_sft.training import train
+
+    out = tmp_path / "model"
+    train(config(folder, out=out))
+    kept = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(RunError, match=r"could not be written \(.*File too large.*\); free some space, then go on"):
+            train(config(folder, out=out, trainer=TRAINER | {"max_steps": 6}), resume=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in kept} == kept
+    train(config(folder, out=out, trainer=TRAINER | {"max_steps": 6}), resume=True)
+
+
+def test_what_torch_says_of_a_full_disk_is_told_and_other_faults_go_on_up(tmp_path):
+    from train_sft.checkpoint import writing
+
+    said = "[enforce fail at inline_container.cc:603] . unexpected pos 64 vs 0"
+    with pytest.raises(RunError, match="free some space, then start again"), writing(tmp_path):
+        raise RuntimeError(said)
+    with pytest.raises(RuntimeError, match="shapes"), writing(tmp_path):
+        raise RuntimeError("shapes do not fit")
 
 
 def test_an_interrupted_training_goes_on(folder, tmp_path):

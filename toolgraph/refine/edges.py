@@ -14,12 +14,12 @@ from pydantic import Field
 
 from chatmodel.model import ChatModel, ChatRequest
 from chatmodel.prompts import Prompts, PromptSpec
-from chatmodel.structured import ask
 from grounding.fields import input_fields, output_fields
 from toolgraph.build import GraphSettings
 from toolgraph.evidence.rule import proves, refutes
 from toolgraph.found import LinkEvidence, LinkKey
 from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ToolGraph
+from toolgraph.refine.asking import ask_all
 from toolgraph.settings import RefineSettings
 from trajectory import Frozen, JsonObject, ModelFault, ToolSpec
 
@@ -90,26 +90,22 @@ async def refine_edges(
     findings: list[str] = []
     links = {(edge.source, edge.target, link.output, link.input) for edge in graph.edges for link in edge.links}
     evidence = {row.key: row for row in graph.evidence if row.by == "execution"}
+    asked: list[tuple[str, Sequence[ToolSpec]]] = []
     for server in sorted(graph.inside):
         part = graph.inside[server].tools
-        judge = _Judge(server, _fields(graph, server), links, evidence)
         batches = list(_batches(part, settings.targets))
-        for batch in batches[: settings.requests]:
-            messages = prompts.get(EDGES).messages(**_question(graph, server, batch))
-            try:
-                reply = await ask(
-                    model, ChatRequest(messages=messages, temperature=0.0, purpose="graph.edges"), EdgeReply
-                )
-            except ModelFault as fault:
-                if fault.kind != "bad_reply":
-                    raise
-                what = f"edges to {batch[0].name} and others"
-                findings.append(f"environment {server}: model: no usable answer on {what}: {fault.message}")
-                continue
-            decisions += [judge.decide(verdict, {tool.name for tool in batch}) for verdict in reply.edges]
+        asked += [(server, batch) for batch in batches[: settings.requests]]
         if len(batches) > settings.requests:
             left = len(part) - settings.requests * settings.targets
             findings.append(f"environment {server}: model: edges to {left} tools were not asked about")
+    requests = [_request(graph, server, batch, prompts) for server, batch in asked]
+    judges = {server: _Judge(server, _fields(graph, server), links, evidence) for server, _ in asked}
+    for (server, batch), reply in zip(asked, await ask_all(model, requests, EdgeReply), strict=True):
+        if isinstance(reply, ModelFault):
+            what = f"edges to {batch[0].name} and others"
+            findings.append(f"environment {server}: model: no usable answer on {what}: {reply.message}")
+            continue
+        decisions += [judges[server].decide(verdict, {tool.name for tool in batch}) for verdict in reply.edges]
     refined = _applied(graph, decisions, max(BELIEVED, (built or GraphSettings()).model.threshold))
     return refined.model_copy(update={"findings": (*graph.findings, *findings), "parts": None}), decisions
 
@@ -117,6 +113,11 @@ async def refine_edges(
 def _batches(tools: Sequence[ToolSpec], size: int) -> Iterator[Sequence[ToolSpec]]:
     for start in range(0, len(tools), size):
         yield tools[start : start + size]
+
+
+def _request(graph: ToolGraph, server: str, batch: Sequence[ToolSpec], prompts: Prompts) -> ChatRequest:
+    messages = prompts.get(EDGES).messages(**_question(graph, server, batch))
+    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.edges")
 
 
 def _question(graph: ToolGraph, server: str, batch: Sequence[ToolSpec]) -> JsonObject:

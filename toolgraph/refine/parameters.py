@@ -12,9 +12,9 @@ from pydantic import Field
 
 from chatmodel.model import ChatModel, ChatRequest
 from chatmodel.prompts import Prompts, PromptSpec
-from chatmodel.structured import ask
 from grounding.fields import SchemaField, input_fields
 from toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
+from toolgraph.refine.asking import ask_all
 from toolgraph.refine.edges import WORDS
 from toolgraph.settings import RefineSettings
 from trajectory import Frozen, ModelFault
@@ -62,29 +62,28 @@ async def classify_parameters(
     settings = settings or RefineSettings()
     findings: list[str] = []
     said: dict[tuple[str, str], KindVerdict] = {}
+    asked: list[tuple[str, Sequence[ParameterNode]]] = []
     for server in sorted(graph.inside):
-        nodes = graph.inside[server].parameters
-        for number, start in enumerate(range(0, len(nodes), settings.parameters)):
-            batch = nodes[start : start + settings.parameters]
-            if number >= settings.requests:
-                findings.append(f"environment {server}: model: {len(nodes) - start} parameters not asked about")
-                break
-            try:
-                said |= await _ask(graph, server, batch, model, prompts)
-            except ModelFault as fault:
-                if fault.kind != "bad_reply":
-                    raise
-                findings.append(
-                    f"environment {server}: model: no usable answer on {len(batch)} parameters: {fault.message}"
-                )
+        nodes, most = graph.inside[server].parameters, settings.requests * settings.parameters
+        starts = range(0, min(most, len(nodes)), settings.parameters)
+        asked += [(server, nodes[start : start + settings.parameters]) for start in starts]
+        left = len(nodes) - most
+        if left > 0:
+            findings.append(f"environment {server}: model: {left} parameters not asked about")
+    requests = [_request(graph, server, batch, prompts) for server, batch in asked]
+    for (server, batch), reply in zip(asked, await ask_all(model, requests, KindReply), strict=True):
+        if isinstance(reply, ModelFault):
+            what = f"no usable answer on {len(batch)} parameters"
+            findings.append(f"environment {server}: model: {what}: {reply.message}")
+            continue
+        names = {(graph.by_name[node.tool].name, node.parameter): (node.tool, node.parameter) for node in batch}
+        said |= {names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names}
     given = {(edge.target, link.input) for edge in graph.edges for link in edge.links}
     judged = tuple(_node(node, said.get((node.tool, node.parameter)), given) for node in graph.parameters)
     return graph.model_copy(update={"parameters": judged, "findings": (*graph.findings, *findings), "parts": None})
 
 
-async def _ask(
-    graph: ToolGraph, server: str, batch: Sequence[ParameterNode], model: ChatModel, prompts: Prompts
-) -> dict[tuple[str, str], KindVerdict]:
+def _request(graph: ToolGraph, server: str, batch: Sequence[ParameterNode], prompts: Prompts) -> ChatRequest:
     fields = {
         (name, end.path): end for name in {node.tool for node in batch} for end in input_fields(graph.by_name[name])
     }
@@ -93,9 +92,7 @@ async def _ask(
         description=", ".join(tool.name for tool in graph.inside[server].tools[:40]),
         parameters=[_shown(node, fields.get((node.tool, node.parameter)), graph) for node in batch],
     )
-    reply = await ask(model, ChatRequest(messages=messages, temperature=0.0, purpose="graph.parameters"), KindReply)
-    names = {(graph.by_name[node.tool].name, node.parameter): (node.tool, node.parameter) for node in batch}
-    return {names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names}
+    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.parameters")
 
 
 def _shown(node: ParameterNode, end: SchemaField | None, graph: ToolGraph) -> dict[str, object]:
