@@ -3,9 +3,9 @@
     python benchmarks/envgen_expert.py [OUT] [--chains 20] [--faults]
 
 Six themes: one that is accepted after wrong drafts, a second proposal of it, a hopeless draft, code that attacks the
-sandbox, a source without a state, and a model that answers prose. The expert's answers are files in
-`tests/envgen/expert/`; the server counts a token for four characters, and the prices are those of the example
-configuration. With a model of your own: `trajsmith env gen --config configs/envgen_openai.yaml`.
+sandbox, a source without a state, and a model that answers prose. What is accepted grows twice, once in vain. The
+expert's answers are files in `tests/envgen/expert/`; the server counts a token for four characters, and the prices are
+those of the example configuration. With a model of your own: `trajsmith env gen --config configs/envgen_openai.yaml`.
 """
 
 import argparse
@@ -31,6 +31,8 @@ from envgen.synthesis.store import Store  # noqa: E402
 from trajsmith.generating import load_gen_config  # noqa: E402
 
 EXPERT = ROOT / "tests" / "envgen" / "expert"
+WISHES = ("rehearsal rooms", "instrument hire")
+"""What there is to be more of; the second breaks what was promised."""
 FAULTS = {"rate_limit": 0.1, "server_error": 0.1, "garbage": 0.05, "bad_schema": 0.1}
 console = Console(width=170, highlight=False)
 
@@ -56,15 +58,23 @@ def make(out: Path, faults: dict[str, float]) -> None:
         file = out / "expert.yaml"
         file.write_text(yaml.safe_dump(config))
         print(trajsmith("env", "gen", "--from-domain", EXPERT / "themes.txt", "--config", file))
+        for wish in WISHES:
+            told = ("--config", file, "--out", grown(out, wish), "--wish", wish)
+            print(trajsmith("env", "grow", out / "run" / "environments" / "score_library", *told))
         stats = server.stats()
         console.print(
             f"the server had {stats['requests']} requests, {stats['answered']} answered; faults {stats['faults']}"
         )
 
 
-def rounds(out: Path) -> None:
+def grown(out: Path, wish: str) -> Path:
+    """Where what is grown by a wish is put."""
+    return out / wish.split()[0]
+
+
+def rounds(run: Path) -> None:
     """What execution said of every version."""
-    store = Store(out / "run")
+    store = Store(run)
     names = {outcome.theme: outcome.name for outcome in store.all("outcomes", Outcome)}
     drafts = {draft.id: draft for draft in store.all("drafts", Draft)}
     judged = {one.draft: one.score for one in store.all("semantics", Semantic)}
@@ -84,7 +94,8 @@ def rounds(out: Path) -> None:
 
 def play(out: Path, chains: int) -> None:
     """Trajectories of what was accepted."""
-    for folder in sorted((out / "run" / "environments").iterdir()):
+    made = [path.parent for path in sorted(out.glob("*/**/made.json")) if "work" not in path.parts]
+    for folder in made:
         config = {
             "name": folder.name, "seed": 7, "run": str(out / folder.name),
             "environments": [{"python": str(folder / f"{folder.name}.py")}],
@@ -108,7 +119,8 @@ def main() -> None:
         make(out, FAULTS if given.faults else {})
         spent = os.times()
         used = spent.children_user + spent.children_system - cpu.children_user - cpu.children_system
-        rounds(out)
+        for run in (out / "run", *(grown(out, wish) / "work" / "score_library_g2" for wish in WISHES)):
+            rounds(run)
         console.print(f"made in {time.perf_counter() - started:.0f} s, {used:.0f} s of CPU")
         play(out, given.chains)
 

@@ -165,7 +165,7 @@ class UsageLedger:
             if os.write(self._handle, line) != len(line):
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
         except OSError as error:
-            raise RunError(f"{self._path}: {error.strerror}; mend that, then resume the run") from error
+            raise RunError(f"{self._path}: {error.strerror}; mend that, then go on: {self._again}") from error
 
     def _add(self, line: bytes) -> None:
         self._count(*_read(line, self._path))

@@ -1,7 +1,8 @@
 """`trajsmith env gen` from themes, with models: sources, what is shown before and after."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from chatmodel.usage import cost_of
-from trajectory import BudgetSpent, InputError, RunError
+from envgen.synthesis.settings import GENERATION
+from trajectory import BudgetSpent, InputError, ModelFault, RunError
 
 if TYPE_CHECKING:
     from envgen.sources import Source
@@ -39,36 +41,69 @@ def gen_by_models(
         InputError: Source or configuration cannot be used.
         RunError: Nothing was accepted, or a model was out; the reasons have been shown.
     """
-    from trajsmith.generating import generate, known_sources
+    from trajsmith.generating import generate, known
 
     given = domain is not None or tasks is not None or documents is not None
-    settings = _settings(config, run, overrides, given)
+    settings = settings_of(config, run, overrides, given)
+    sources: Sequence[Source] = ()
+    if not given:
+        before = known(settings.run)
+        sources, tasks = before.sources, before.tasks
     by_model = tasks if settings.synthesis.themes == "model" and not dry_run else None
-    sources = [] if by_model else _sources(domain, tasks, documents) if given else known_sources(settings.run)
+    if by_model is None and (given or tasks is not None):
+        sources = [*sources, *_sources(domain, tasks, documents)]
     if dry_run:
-        _preview(settings, sources)
+        preview(settings, sources)
         return
-    try:
-        made = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
-    except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: {_again(settings.run)}") from stop
-    except RunError as error:
-        kind = BudgetSpent if isinstance(error, BudgetSpent) else RunError
-        raise kind(_said(error, settings.run)) from error
+    again = f"trajsmith env gen --run {settings.run}"
+    with resumable(settings.run, again):
+        made = asyncio.run(generate(settings, sources, by_model, Console(stderr=True), again=again))
     if made.reading is not None:
         _told(made.reading)
-    _show(settings.run, made.outcomes, made.funnel)
+    show(settings.run, made.outcomes, made.funnel)
     if made.search is not None:
         _show_search(made.search)
-    for theme, reason in made.undecided.items():
-        out.print(f"undecided: {theme}: {reason}; go on with: {_again(settings.run)}", markup=False, soft_wrap=True)
-    if made.undecided:
-        raise RunError(f"{len(made.undecided)} themes could not be decided; go on with: {_again(settings.run)}")
+    must_be_decided(made.undecided, again)
     if not any(outcome.accepted for outcome in made.outcomes):
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
 
 
-def _settings(config: Path | None, run: Path | None, overrides: Sequence[str], given: bool) -> "GenConfig":
+@contextmanager
+def resumable(run: Path, again: str) -> Iterator[None]:
+    """Faults of a run with the command that goes on.
+
+    Args:
+        again: That command.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: {again}") from stop
+    except RunError as error:
+        kind = BudgetSpent if isinstance(error, BudgetSpent) else RunError
+        raise kind(str(error).replace(f"trajsmith resume {run}", again)) from error  # the run directory's own words
+    except ModelFault as fault:
+        raise RunError(f"{fault}; nothing is lost, go on with: {again}") from fault
+
+
+def must_be_decided(undecided: Mapping[str, str], again: str) -> None:
+    """Themes of which nothing could be told now.
+
+    Raises:
+        RunError: There are some; each has been shown.
+    """
+    for reason in undecided.values():
+        out.print(f"undecided: {reason}; go on with: {again}", markup=False, soft_wrap=True)
+    if undecided:
+        raise RunError(f"{len(undecided)} themes could not be decided; go on with: {again}")
+
+
+def settings_of(config: Path | None, run: Path | None, overrides: Sequence[str], given: bool) -> "GenConfig":
+    """The configuration of a start, or that of the run that goes on.
+
+    Args:
+        given: A source was named, so that a configuration must be.
+    """
     from trajsmith.generating import load_gen_config
 
     if config is not None:
@@ -102,17 +137,7 @@ def _told(reading: "Reading") -> "Sequence[Source]":
     return reading.sources
 
 
-def _again(run: Path) -> str:
-    return f"trajsmith env gen --run {run}"
-
-
-def _said(error: RunError, run: Path) -> str:
-    """A message of the models' floor, which knows only `trajsmith resume`, with the command that goes on here."""
-    text = str(error).replace(f"trajsmith resume {run}", _again(run))
-    return text.replace("`trajsmith resume`", f"`{_again(run)}`")
-
-
-def _preview(settings: "GenConfig", sources: "Sequence[Source]") -> None:
+def preview(settings: "GenConfig", sources: "Sequence[Source]", stages: Sequence[str] = GENERATION) -> None:
     """Stages, roles and an estimate; only what costs nothing is asked of servers."""
     from trajsmith.generating import check_ready
     from trajsmith.generating_estimate import estimate
@@ -122,7 +147,7 @@ def _preview(settings: "GenConfig", sources: "Sequence[Source]") -> None:
         title=f"{settings.name}: {len(sources)} themes into {settings.run}",
     )  # fmt: skip
     tokens, cost = 0, 0.0
-    for row in estimate(settings, len(sources)):
+    for row in estimate(settings, len(sources), stages):
         money = cost_of(row.usage, settings.models[row.entry].price)
         tokens, cost = tokens + row.usage.prompt_tokens + row.usage.completion_tokens, cost + money
         counts = (row.usage.requests, row.usage.prompt_tokens, row.usage.completion_tokens)
@@ -155,7 +180,12 @@ def _preview_search(settings: "GenConfig", sources: "Sequence[Source]") -> None:
     )  # fmt: skip
 
 
-def _show(run: Path, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
+def show(run: Path | None, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
+    """What became of every theme, the funnel, the cost.
+
+    Args:
+        run: Folder below which `environments/` has what was accepted; None if it is told otherwise where that is.
+    """
     table = Table(
         "theme", "environment", "outcome", "repairs", "tests and doctor", "doctor", "checker", "tools", "cost"
     )
@@ -174,7 +204,7 @@ def _show(run: Path, outcomes: "Sequence[Outcome]", found: "Funnel") -> None:
             out.print(f"note: {one.source}: {note}", markup=False, soft_wrap=True)
         for reason in one.dropped:
             out.print(f"tool taken out: {one.name}: {reason}", markup=False, soft_wrap=True)
-        if one.accepted:
+        if one.accepted and run is not None:
             path = run / "environments" / one.name / f"{one.name}.py"
             out.print(f"use it: - python: {path}", markup=False, soft_wrap=True)
 

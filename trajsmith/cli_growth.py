@@ -42,18 +42,55 @@ def register(app: typer.Typer) -> None:
 
 def grow(
     directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that `env gen` made.")],
-    target: Annotated[Path, typer.Option("--out", help="Directory that the richer environment's folder is made in.")],
-    steps: Annotated[int, typer.Option("--steps", help="Additions: tables, states, categories, look-ups.")] = 3,
+    target: Annotated[
+        Path | None, typer.Option("--out", help="Directory of the richer environment's folder; left out, the parent's.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Without a model: additions, 3 if left out: tables, states, look-ups.")
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the additions and of the examination.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Without a model: seed of additions and examination, 0 if left out.")
+    ] = None,
+    wish: Annotated[
+        str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the configuration.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With models: show stages, roles and estimated tokens; ask nothing.")
+    ] = False,
 ) -> None:
     """Make a richer environment of a generated one, so that all its earlier tests pass and the doctor accepts it.
 
-    Exit code 1 if no addition does. A killed run goes on where it was.
+    One that was made without a model grows by its blueprint. One that models made grows by models: give --config.
+
+    Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
     """
+    from envgen.growth.model_parent import is_by_models
+
+    out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
+    if is_by_models(directory):
+        from trajsmith.cli_grow_models import Growing, grow_by_models
+
+        if steps is not None or seed is not None:
+            raise InputError("--steps and --seed go with environments that were made without a model")
+        grow_by_models(Growing(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
+        return
+    if wish or config or run or overrides or dry_run:
+        flags = "--wish, --config, --run, --set, --dry-run"
+        raise InputError(f"{flags} go with environments that models made; {directory} holds none")
+    from envgen.growth.growing import STEPS
     from envgen.growth.growing import grow as grown
 
-    _tell_grown(grown(directory, target, steps, name, seed))
+    tell_grown(grown(directory, out_dir, STEPS if steps is None else steps, name, seed or 0))
 
 
 def taxonomy(
@@ -222,7 +259,7 @@ def _tell_gaps(found: "Coverage") -> None:
         out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
 
 
-def _tell_grown(grown: "Grown") -> None:
+def tell_grown(grown: "Grown") -> None:
     before, after = grown.before, grown.after
     score = "no score" if grown.score is None else f"{grown.score:.2f}"
     out.print(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
-from pydantic import field_validator, model_validator
+from pydantic import ValidationError, field_validator, model_validator
 from rich.console import Console
 
 from chatmodel import BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
@@ -31,6 +31,8 @@ from trajsmith.rundir import CONFIG, RunDirectory
 from trajsmith.settings import dump_settings, load_settings
 
 SUMMARY = "summary.json"
+UNREAD = "unread.json"
+"""What a start was given, while not all themes of it are kept."""
 
 
 class GenConfig(Frozen):
@@ -131,6 +133,14 @@ def is_generation(path: Path) -> bool:
         return False
 
 
+class Given(Frozen):
+    """What a start was given beside its configuration."""
+
+    sources: tuple[Source, ...] = ()
+    tasks: Path | None = None
+    """A set of requests of which the designer finds the themes."""
+
+
 class Generated(NamedTuple):
     """What came of a start."""
 
@@ -144,14 +154,21 @@ class Generated(NamedTuple):
     """What the search server gave, where there is one."""
 
 
+MakeLoop = Callable[[Desk, Bench, Store, str, str], Loop]
+"""What the stages work with, from desk, bench, store, makers and fingerprint."""
+
+
 async def generate(
-    config: GenConfig, sources: Sequence[Source], tasks: Path | None = None, console: Console | None = None
-) -> Generated:
+    config: GenConfig, sources: Sequence[Source], tasks: Path | None = None, console: Console | None = None,
+    make_loop: MakeLoop = Loop, again: str = "",
+) -> Generated:  # fmt: skip
     """Make environments of sources; the same command goes on where a killed one was.
 
     Args:
         tasks: A set of requests of which the designer finds the themes.
         console: Where it is told how it goes; nowhere if None.
+        make_loop: Another loop than that from a theme to an environment.
+        again: The command that goes on after a stop, for the line that says so; env gen's if empty.
 
     Raises:
         InputError: A setting, a key or an address is wrong, or the run directory is something else.
@@ -161,16 +178,18 @@ async def generate(
     run = open_run(config)
     with run.lock():
         store = Store(run.path)
-        again = f"trajsmith env gen --run {run.path}"
+        again = again or f"trajsmith env gen --run {run.path}"
         board = Board(config.models, role_settings(config.roles), config.budget, run.path, again)
         try:
             talkers = _talkers(board)
+            _begin(run, Given(sources=tuple(sources), tasks=tasks))
             reading = await read_task_set_by(talkers["designer"], prompts, tasks) if tasks else None
-            sources = sources if reading is None else reading.sources
+            sources = sources if reading is None else [*sources, *reading.sources]
             _note(store, sources)
+            run.file(UNREAD).unlink()
             sources = await _searched(config, store, sources, console)
             bench = Bench(run.path / "drafts", config.synthesis, config.sandbox)
-            loop = Loop(
+            loop = make_loop(
                 Desk(talkers, prompts, SPECS), bench, store, config.makers(prompts), config.fingerprint(prompts)
             )
             outcomes = await _told(loop, sources, console)
@@ -212,6 +231,19 @@ def _teller(console: Console | None) -> Callable[[str], None]:
     return tell
 
 
+def _begin(run: RunDirectory, given: Given) -> None:
+    """Keep what is given until its themes are kept: reading requests may take long, and the run may be stopped."""
+    given = given.model_copy(update={"tasks": given.tasks and given.tasks.resolve()})
+    left = unread(run.path)
+    if left is not None and (left.tasks not in (None, given.tasks) or not set(left.sources) <= set(given.sources)):
+        what = left.tasks or f"{len(left.sources)} sources"
+        raise InputError(
+            f"{run.path} was stopped while it read {what}: go on with trajsmith env gen --run {run.path} first, "
+            "or choose another run directory"
+        )
+    run.write_json(UNREAD, given.model_dump(mode="json"))
+
+
 def _note(store: Store, sources: Sequence[Source]) -> None:
     """Keep what a run is about, so that its directory is all that is needed to go on."""
     for theme in (Theme(source=source) for source in sources):
@@ -232,13 +264,24 @@ def _short(outcome: Outcome) -> dict[str, Any]:
     return outcome.model_dump(mode="json", exclude={"id", "best"})
 
 
-def known_sources(folder: Path) -> list[Source]:
-    """The sources that a run was started with.
+def unread(folder: Path) -> Given | None:
+    """What the last start was given, if it was stopped before all themes of it were kept."""
+    path = folder / UNREAD
+    try:
+        return Given.model_validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError as error:
+        raise InputError(f"{path} was changed by hand: take it away and give the source again") from error
+
+
+def known(folder: Path) -> Given:
+    """What a run was started with: its themes, and what is still to be read.
 
     Raises:
-        InputError: There is no run.
+        InputError: There is no run, or it was stopped before it kept anything.
     """
-    if not (folder / "themes.jsonl").is_file():
-        raise InputError(f"{folder} holds no run of env gen: give a source, such as --from-domain NAME")
+    left = unread(folder) or Given()
     store = Store(folder)
-    return latest(store, [theme.source for theme in store.all("themes", Theme)])
+    sources = latest(store, [*left.sources, *(theme.source for theme in store.all("themes", Theme))])
+    if not sources and left.tasks is None:
+        raise InputError(f"{folder} knows of no source yet: give one, such as --from-domain NAME, with --config FILE")
+    return Given(sources=tuple(dict.fromkeys(sources)), tasks=left.tasks)

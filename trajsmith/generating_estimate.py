@@ -1,9 +1,10 @@
 """What making environments with models will ask of them, from mean sizes: for planning, not for a budget."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from chatmodel import Usage
-from envgen.synthesis.settings import STAGES, StageRole
+from envgen.synthesis.settings import GENERATION, STAGES, StageRole
 from trajsmith.generating import GenConfig
 
 REPAIRS = 3
@@ -40,24 +41,27 @@ SIZES: dict[str, _Size] = {
     "repair": _Size(12000, 8000),
     "try": _Size(8500, 1300),
     "check": _Size(7000, 900),
+    "enlarge": _Size(7000, 2500),
+    "extend": _Size(8500, 10000),
 }
 """Of the scripted expert's run (tests/envgen), with room for a model that writes more."""
 
 
-def estimate(config: GenConfig, themes: int) -> list[StageEstimate]:
+def estimate(config: GenConfig, themes: int, stages: Sequence[str] = GENERATION) -> list[StageEstimate]:
     """Every stage with what it will ask.
 
     Args:
         themes: Sources to work on.
+        stages: Of making environments, or of growth.
     """
     times = {"repair": min(REPAIRS, config.synthesis.rounds)}
     times |= dict.fromkeys(("try", "check"), config.synthesis.trial_rounds)
     found = []
-    for stage, role in STAGES.items():
+    for stage in stages:
         requests = themes * times.get(stage, 1)
         size = SIZES[stage]
         usage = Usage(
             requests=requests, prompt_tokens=requests * size.prompt, completion_tokens=requests * size.completion
         )
-        found.append(StageEstimate(stage, role, config.roles.of(role).model, usage))
+        found.append(StageEstimate(stage, STAGES[stage], config.roles.of(STAGES[stage]).model, usage))
     return found

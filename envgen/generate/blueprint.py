@@ -1,9 +1,23 @@
 """What every source is read into, and what the code of an environment is written from."""
 
-from typing import Literal
+import keyword
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, StringConstraints
 
 from trajectory import Frozen
 
+
+def _name(text: str) -> str:
+    if not (text.isascii() and text.isidentifier()) or keyword.iskeyword(text):
+        raise ValueError(f"{text[:60]!r} is no name in Python")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+"""Becomes a name in the code. A blueprint may be read from a file, and nothing of it may become other code."""
+NameOrNone = Annotated[str, AfterValidator(lambda text: text and _name(text))]
+"""The same, or empty."""
 Scalar = str | int | float | bool
 Kind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
 Action = Literal["get", "list", "create", "update", "delete", "move"]
@@ -22,7 +36,7 @@ class Source(Frozen):
     kind: Literal["openapi", "mcp", "tables"]
     name: str
     """The file's name, or the server's."""
-    digest: str
+    digest: Annotated[str, StringConstraints(pattern=r"^\w*$")]
     """Hash of what was read."""
     title: str = ""
     licence: str = ""
@@ -32,7 +46,7 @@ class Source(Frozen):
 class Column(Frozen):
     """A field of an entity."""
 
-    name: str
+    name: Name
     kind: Kind
     label: str = ""
     """Its name in the source."""
@@ -46,7 +60,7 @@ class Column(Frozen):
     longest: int | None = None
     pattern: str = ""
     unique: bool = False
-    references: str = ""
+    references: NameOrNone = ""
     """Table whose keys it holds."""
     automatic: bool = False
     """True if the environment sets it to its clock when a record is made."""
@@ -57,16 +71,16 @@ class Column(Frozen):
 class Entity(Frozen):
     """A table of the state."""
 
-    table: str
-    noun: str
-    cls: str
-    key: str
+    table: Name
+    noun: Name
+    cls: Name
+    key: Name
     """Column that identifies a record."""
     key_is_given: bool = False
     """True if whoever makes a record says its key; else the environment counts."""
     start: int = 0
     """What counted keys begin after."""
-    prefix: str = ""
+    prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
     """What counted keys of text begin with."""
     description: str = ""
     columns: tuple[Column, ...]
@@ -89,15 +103,15 @@ class Entity(Frozen):
 class Operation(Frozen):
     """A tool."""
 
-    name: str
+    name: Name
     action: Action
-    table: str
+    table: Name
     description: str
-    fields: tuple[str, ...] = ()
+    fields: tuple[Name, ...] = ()
     """Columns that are arguments: values to set, or what a list is narrowed by."""
-    needed: tuple[str, ...] = ()
+    needed: tuple[Name, ...] = ()
     """Those of them that must be given."""
-    search: str = ""
+    search: NameOrNone = ""
     """Argument of a list that is looked for in all texts."""
     sets: str = ""
     """What a move makes of the status."""
@@ -106,8 +120,8 @@ class Operation(Frozen):
 class Blueprint(Frozen):
     """A whole environment before it is code."""
 
-    name: str
-    cls: str
+    name: Name
+    cls: Name
     title: str
     domain: str
     source: Source

@@ -5,7 +5,7 @@ from envgen.generate.code_checks import check_method
 from envgen.generate.code_seeds import seed_code
 from envgen.generate.code_tools import tool_code
 from envgen.generate.rules import policy
-from envgen.generate.spelling import words
+from envgen.generate.spelling import quoted, words
 
 _PYTHON = {
     "text": "str", "whole": "int", "number": "float", "flag": "bool", "date": "date", "moment": "datetime",
@@ -151,5 +151,5 @@ def _is_written(blueprint: Blueprint, entity: Entity) -> bool:
 
 
 def _safe(text: str) -> str:
-    """A text that can stand in a docstring."""
-    return " ".join(text.replace("\\", "/").replace('"', "'").split()).rstrip(".")
+    """A sentence of a docstring, without its full stop."""
+    return quoted(text).rstrip(".")

@@ -1,12 +1,13 @@
 """The methods that are tools."""
 
+import re
 import textwrap
 from collections.abc import Callable
 
 from envgen.generate.blueprint import Blueprint, Column, Entity, Operation, final_choices
 from envgen.generate.code_checks import has_checks
 from envgen.generate.refining import starting
-from envgen.generate.spelling import plain_words, words
+from envgen.generate.spelling import plain_words, quoted, words
 from environments.openapi.words import a
 
 TypeName = Callable[[Entity, Column], str]
@@ -42,7 +43,7 @@ def tool_code(blueprint: Blueprint, operation: Operation, type_name: TypeName) -
 
 
 def _summary(operation: Operation, entity: Entity) -> str:
-    given = " ".join(operation.description.replace('"', "'").split()).strip()
+    given = _with_article(quoted(operation.description), operation, entity)
     thing, many = a(entity.noun), words(entity.table)
     made = {
         "get": f"Show {thing}.", "list": f"List {many}.", "create": f"Make a new {words(entity.noun)}.",
@@ -51,6 +52,13 @@ def _summary(operation: Operation, entity: Entity) -> str:
     }[operation.action]  # fmt: skip
     text = (given if given.endswith((".", "!", "?")) else f"{given}.") if given else made
     return "\n        ".join(textwrap.wrap(text, 100))
+
+
+def _with_article(text: str, operation: Operation, entity: Entity) -> str:
+    """What is said of a tool for one record, with the article that titles of operations leave out."""
+    nouns = "|".join(re.escape(words(name)) for name in (entity.table, entity.noun))
+    found = re.fullmatch(rf"(\w+) ({nouns})\.?", text, re.IGNORECASE)
+    return f"{found.group(1)} {a(entity.noun)}." if found and operation.action != "list" else text
 
 
 def _arguments(operation: Operation, entity: Entity, type_name: TypeName) -> list[tuple[str, str]]:
@@ -86,8 +94,7 @@ def _arguments(operation: Operation, entity: Entity, type_name: TypeName) -> lis
 
 
 def _about(column: Column, entity: Entity) -> str:
-    text = " ".join(column.description.replace('"', "'").replace("\\", "/").split())
-    return text or f"{words(column.name).capitalize()} of the {words(entity.noun)}."
+    return quoted(column.description) or f"{words(column.name).capitalize()} of the {words(entity.noun)}."
 
 
 def _key(entity: Entity) -> str:

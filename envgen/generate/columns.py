@@ -10,6 +10,7 @@ from envgen.generate.spelling import identifier, words
 from environments.openapi.dialect import Dialect
 from environments.openapi.references import Document, LeftOut
 from environments.openapi.values import Maker, Occasion, Omit
+from environments.openapi.words import a
 from trajectory import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)
@@ -19,6 +20,8 @@ POOL = 12
 _TRIES = 3 * POOL
 _AUTOMATIC = re.compile(r"^(created|updated|modified|inserted)(_(at|on|time|date))?$|^(date|time)_created$")
 _WORDS = ("note", "description", "comment", "summary", "message", "content", "text", "body")
+_OPENING = frozenset({"open", "opens", "opening", "start", "starts", "from"})
+_CLOSING = frozenset({"close", "closes", "closing", "end", "ends", "to", "until"})
 _SENTENCES = (
     "Please call before noon", "As agreed last week", "Checked and found in order", "Needs a second look",
     "Waiting for an answer", "Keep together with the others", "First of three parts", "Replaces the earlier one",
@@ -41,7 +44,8 @@ class Columns:
         looked = self._looked(schema)
         kind = self._kind(looked)
         if kind is None:
-            return "an object inside the record" if _is(looked, "object") else f"a {looked.get('type', 'value of any')}"
+            inside = _is(looked, "object")
+            return "an object inside the record" if inside else a(str(looked.get("type", "value of any kind")))
         name = name or identifier(label)
         automatic = kind in ("moment", "date") and bool(_AUTOMATIC.match(name))
         low, high = _bounds(looked, kind)
@@ -96,6 +100,9 @@ class Columns:
         """Different values that fit; fewer where there are no more."""
         if kind in ("choice", "flag", "date", "moment"):
             return ()
+        hours = _hours(name, looked)
+        if hours:
+            return hours
         found: dict[Scalar, None] = {}
         for number in range(_TRIES):
             rng = random.Random(derive_seed(0, noun, name, number))
@@ -168,6 +175,17 @@ def _fits(text: str, looked: JsonObject, kind: Kind) -> bool:
     return (
         right and bool(text.strip()) and (looked.get("minLength") or 0) <= len(text) <= (looked.get("maxLength") or 400)
     )
+
+
+def _hours(name: str, looked: JsonObject) -> tuple[str, ...]:
+    """Times of a day, for a text whose example is a time; empty if it is none, or others are asked for."""
+    examples = looked.get("examples") or [""]
+    if looked.get("type") != "string" or not re.fullmatch(r"\d\d:\d\d", str(examples[0])):
+        return ()
+    said = set(name.split("_"))
+    first, last = (7, 12) if said & _OPENING else (15, 21) if said & _CLOSING else (8, 20)
+    times = tuple(f"{hour:02}:{minute}" for hour in range(first, last) for minute in ("00", "30"))
+    return times if all(_fits(time, looked, "text") for time in times) else ()
 
 
 def _is(looked: JsonObject, kind: str) -> bool:

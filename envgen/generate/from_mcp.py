@@ -24,12 +24,13 @@ class _Tool:
         self.name = str(raw["name"])
         self.means = means
         self.description = " ".join(str(raw.get("description") or "").split("\n")[0].split())[:200]
-        schema = raw.get("input_schema") or raw.get("inputSchema") or {}
+        schema = _object(raw.get("input_schema") or raw.get("inputSchema"))
         self.parameters: dict[str, JsonObject] = {
             str(name): child if isinstance(child, dict) else {}
-            for name, child in (schema.get("properties") or {}).items()
+            for name, child in _object(schema.get("properties")).items()
         }
-        self.required = set(schema.get("required") or ())
+        required = schema.get("required")
+        self.required = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
         output = raw.get("output_schema") or raw.get("outputSchema") or {}
         self.shows = _record_of(output)
 
@@ -196,13 +197,18 @@ class _Reader:
         return Operation(action=action, **base)
 
 
+def _object(part: Any) -> JsonObject:
+    """A part of a schema; nothing if it is no object: schemas in lists have any shape."""
+    return part if isinstance(part, dict) else {}
+
+
 def _record_of(schema: Any) -> dict[str, JsonObject]:
     """Properties of the record in an output schema."""
     if not isinstance(schema, dict):
         return {}
     if schema.get("type") == "array":
         return _record_of(schema.get("items"))
-    properties = {name: child for name, child in (schema.get("properties") or {}).items() if isinstance(child, dict)}
+    properties = {name: child for name, child in _object(schema.get("properties")).items() if isinstance(child, dict)}
     if len(properties) == 1:
         inner = next(iter(properties.values()))
         if inner.get("type") in ("array", "object"):

@@ -12,6 +12,8 @@ from trajectory import InputError
 ROWS = 150
 """Rows of a table that become part of an environment at most."""
 _COLUMNS = 24
+_FREE = ("name", "title", "street", "address", "city", "phone", "email")
+"""Ends of names of columns whose texts are no fixed set, even if they repeat."""
 _UNIQUE = ("email", "username", "login", "slug", "isbn", "sku", "code", "number")
 
 
@@ -56,7 +58,7 @@ class _Table:
         self.values: list[list[Scalar | None]] = []
         taken: set[str] = set()
         for number, label in enumerate(raw.columns if raw.rows else ()):
-            found = typed([row[number] for row in raw.rows])
+            found = typed([row[number] for row in raw.rows], named=plain(label).endswith(_FREE))
             if found is None:
                 left_out.append(LeftOut(what=f"{raw.name}.{label}", reason="empty, or values of several kinds"))
             elif len(self.columns) >= _COLUMNS:
@@ -223,7 +225,7 @@ def _operations(table: _Table) -> list[Operation]:
                 action="update",
                 table=many,
                 fields=values,
-                description=f"Change what is known of {a(noun)}.",
+                description=f"Update {a(noun)}.",
             ),
         ]
     return [

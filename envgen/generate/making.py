@@ -1,10 +1,7 @@
 """From a source to an accepted environment, stage by stage; what a killed run has done is not done again."""
 
 import asyncio
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +14,7 @@ from envgen.generate.code import apart, environment_code
 from envgen.generate.code_tests import test_code
 from envgen.generate.phrases import phrases
 from envgen.generate.refining import refined
+from envgen.generate.tidying import passed, run_tests, tidied
 from environments.sources import EnvironmentSettings, open_source
 from trajectory import Frozen, InputError, RunError, canonical_json, hash_bytes
 
@@ -44,7 +42,7 @@ class Made(Frozen):
     """Where its files are: below `rejected` if it is not accepted."""
     score: float | None
     tests: str
-    """The last line that pytest said."""
+    """What pytest said: its last line, or the first failure."""
     entities: int
     tools: int
     left_out: int
@@ -62,6 +60,7 @@ def make(read: Callable[[], Blueprint], out: Path, name: str | None = None, seed
 
     Raises:
         InputError: The source has nothing usable.
+        RunError: The doctor had no time; what is done stays done.
     """
     started = time.perf_counter()
     blueprint = refined(read())
@@ -74,7 +73,7 @@ def make(read: Callable[[], Blueprint], out: Path, name: str | None = None, seed
     ledger = Ledger(work, hash_bytes(canonical_json([blueprint.model_dump(mode="json"), texts, seed])))
     ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
     ledger.run("code", lambda: _write_code(work, blueprint))
-    tests = ledger.run("tests", lambda: _run_tests(work, blueprint))
+    tests = ledger.run("tests", lambda: run_tests(work, f"test_{blueprint.name}.py", log=work / "tests.txt"))
     ledger.run("doctor", lambda: _examine(work, blueprint, seed))
     report = Report.model_validate_json((work / "doctor.json").read_bytes())
     return _settled(out, work, blueprint, report, tests, time.perf_counter() - started)
@@ -134,51 +133,11 @@ def _write_blueprint(work: Path, blueprint: Blueprint) -> str:
 
 def _write_code(work: Path, blueprint: Blueprint) -> str:
     file, tests = work / f"{blueprint.name}.py", work / f"test_{blueprint.name}.py"
-    file.write_text(environment_code(blueprint), encoding="utf-8")
-    tests.write_text(test_code(blueprint, file.name), encoding="utf-8")
+    code = tidied(environment_code(blueprint))
+    file.write_text(code, encoding="utf-8")
+    tests.write_text(tidied(test_code(blueprint, file.name)), encoding="utf-8")
     (work / "phrases.yaml").write_text(phrases(blueprint), encoding="utf-8")
-    tidied = [str(file), str(tests)]
-    _ruff(
-        "check", "--select", "F401,I,UP,RUF100", "--fix", "--quiet", "--isolated", "--target-version", "py311", *tidied
-    )
-    _ruff("format", "--quiet", "--isolated", "--line-length", "120", *tidied)
-    return f"{len(file.read_text(encoding='utf-8').splitlines())} lines"
-
-
-def _ruff(*arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "ruff", *arguments], capture_output=True, text=True, check=False)
-    if "No module named ruff" in done.stderr:
-        raise InputError('generated code is formatted by ruff: pip install "trajsmith[envgen]"')
-    if done.returncode:
-        raise RunError(f"ruff {arguments[0]}: {' '.join((done.stdout or done.stderr).split())[:400]}")
-
-
-def bare_variables() -> dict[str, str]:
-    """The environment variables that generated tests see: no keys; and they need no plugins, whose start is slow."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR", "LANG") if name in os.environ}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
-
-def _run_tests(work: Path, blueprint: Blueprint) -> str:
-    """Run the generated tests in a process of their own; the last line that pytest says."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "/dev/null",
-        f"test_{blueprint.name}.py",
-    ]
-    done = subprocess.run(
-        command, cwd=work, env=bare_variables(), capture_output=True, text=True, check=False, timeout=300
-    )
-    if "No module named pytest" in done.stderr:
-        raise InputError('generated environments are tested by pytest: pip install "trajsmith[envgen]"')
-    (work / "tests.txt").write_bytes(done.stdout.encode())
-    return (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
+    return f"{len(code.splitlines())} lines"
 
 
 def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
@@ -187,8 +146,13 @@ def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
         report = asyncio.run(examine(source, Plan(seed=seed)))
     finally:
         source.close()  # type: ignore[attr-defined]
+    if report.score is None:
+        raise RunError(
+            f"{blueprint.name}: the doctor's time was over before any check, so nothing is known of it: give the same "
+            "command again when the machine has less to do"
+        )
     (work / "doctor.json").write_bytes(report.model_dump_json(indent=1).encode())
-    return "no score" if report.score is None else f"{report.score:.2f}"
+    return f"{report.score:.2f}"
 
 
 def _settled(out: Path, work: Path, blueprint: Blueprint, report: Report, tests: str, seconds: float) -> Made:
@@ -212,11 +176,10 @@ def _settled(out: Path, work: Path, blueprint: Blueprint, report: Report, tests:
 def _reasons(report: Report, tests: str) -> tuple[str, ...]:
     """Why an environment is not accepted; empty if it is."""
     reasons = []
-    if report.score is None:
-        reasons.append("the doctor's time was over before any check: nothing is known of it")
-    elif report.score < THRESHOLD:
+    score = report.score or 0.0
+    if score < THRESHOLD:
         worst = [f"{f.check}: {f.tool or 'environment'}: {f.message}" for f in report.findings if f.severity != "note"]
-        reasons += [f"the doctor gives {report.score:.2f}, less than {THRESHOLD}", *worst[:10]]
-    if "failed" in tests or "error" in tests or "passed" not in tests:
+        reasons += [f"the doctor gives {score:.2f}, less than {THRESHOLD}", *worst[:10]]
+    if not passed(tests):
         reasons.append(f"its own tests: {tests}")
     return tuple(reasons)

@@ -4,17 +4,15 @@ import textwrap
 from collections.abc import Iterator
 
 from envgen.generate.blueprint import Blueprint, Column, Entity, final_choices
-from envgen.generate.spelling import words
+from envgen.generate.spelling import quoted, words
 from environments.openapi.words import a
 
 
 def policy(blueprint: Blueprint) -> str:
     """The policy's text, as the body of an indented triple-quoted string."""
-    title = f"# Rules of {blueprint.title}".replace("\\", "/").replace('"', "'")
-    lines = [f"    {title}", ""]
+    lines = [f"    {quoted(f'# Rules of {blueprint.title}')}", ""]
     for number, rule in enumerate(rules(blueprint), 1):
-        text = rule.replace("\\", "/").replace('"', "'")
-        lines += textwrap.wrap(f"{number}. {text}", 110, initial_indent="    ", subsequent_indent="       ")
+        lines += textwrap.wrap(f"{number}. {quoted(rule)}", 110, initial_indent="    ", subsequent_indent="       ")
     return "\n".join(lines)
 
 

@@ -74,6 +74,12 @@ def plain_words(text: str) -> str:
     return " ".join(re.sub(r"[\"'{}\\\\]", " ", words(text)).split())
 
 
+def quoted(text: str) -> str:
+    """A text of a source, in one line, that can stand between three quotation marks."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(printable.replace("\\", "/").replace('"', "'").split())
+
+
 def noun_of(text: str) -> str:
     """The singular of a table's name, as an identifier."""
     return identifier(singular(snake(text)), "item")

@@ -53,10 +53,11 @@ def _tools(path: Path) -> list[Any]:
         if path.suffix == ".jsonl":
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         document = json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: no JSON: {' '.join(str(error).split())[:200]}") from error
     if isinstance(document, dict):
-        document = document.get("tools") or (document.get("result") or {}).get("tools")
+        answer = document.get("result")
+        document = document.get("tools") or (answer.get("tools") if isinstance(answer, dict) else None)
     return document if isinstance(document, list) else []
 
 

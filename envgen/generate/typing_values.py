@@ -22,8 +22,12 @@ class Typed:
     choices: tuple[str, ...] = ()
 
 
-def typed(raw: list[Any]) -> Typed | None:
-    """The kind of a column; None if it is empty or holds what is no value."""
+def typed(raw: list[Any], named: bool = False) -> Typed | None:
+    """The kind of a column; None if it is empty or holds what is no value.
+
+    Args:
+        named: True for names and addresses, of which there are always more than those that stand here.
+    """
     values = [_cleaned(value) for value in raw]
     filled = [value for value in values if value is not None]
     if not filled or any(isinstance(value, dict | list | bytes) for value in filled):
@@ -35,7 +39,7 @@ def typed(raw: list[Any]) -> Typed | None:
     texts = [None if value is None else str(value).replace("\x00", "") for value in values]
     different = dict.fromkeys(text for text in texts if text is not None)
     repeated = len(different) * 3 <= len(filled) and len(filled) >= 9
-    if 2 <= len(different) <= _CHOICES and repeated and all(len(text) <= 40 for text in different):
+    if not named and 2 <= len(different) <= _CHOICES and repeated and all(len(text) <= 40 for text in different):
         return Typed("choice", list(texts), tuple(different))
     return Typed("text", list(texts))
 

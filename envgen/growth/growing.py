@@ -3,8 +3,6 @@
 import ast
 import re
 import shutil
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +11,12 @@ from pydantic import ValidationError
 from envgen.generate.blueprint import Blueprint, LeftOut
 from envgen.generate.code import apart, environment_code
 from envgen.generate.code_tests import test_code
-from envgen.generate.making import Ledger, Made, bare_variables, make
+from envgen.generate.making import Ledger, Made, make
 from envgen.generate.refining import ENTITIES, OPERATIONS, refined
 from envgen.generate.rules import rules
 from envgen.generate.spelling import identifier
+from envgen.generate.tidying import passed, run_tests
+from envgen.growth.ancestors import earlier_tests, read_ancestors, write_ancestors
 from envgen.growth.ideas import Addition, ideas
 from environments.reading import read_text
 from trajectory import Frozen, InputError, RunError, canonical_json, first_fault, hash_bytes
@@ -66,7 +66,7 @@ class Parent:
     """An accepted environment made by `trajsmith env gen`.
 
     Raises:
-        InputError: It is none, or its code was changed by hand.
+        InputError: It is none, or its code or tests were changed by hand.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -90,14 +90,25 @@ class Parent:
                 f"{directory / self.name}.py differs from what blueprint.json gives: growth works on the blueprint and "
                 "would lose the changes; make the environment again with `trajsmith env gen`"
             )
-        self.tests = {file.name: read_text(file) for file in sorted(directory.glob("test_*.py"))}
-        found = _GENERATION.search(self.name)
-        self.generation = int(found.group(1)) if found else 1
+        self.line = (*read_ancestors(directory), self.blueprint)
+        self.tests = earlier_tests(directory, self.line)
+        self.generation = generation_of(self.name)
 
     @property
     def child(self) -> str:
         """The usual name of its child."""
-        return f"{_GENERATION.sub('', self.name)}_g{self.generation + 1}"
+        return child_of(self.name)
+
+
+def generation_of(name: str) -> int:
+    """1 for an environment that was made from a source, 2 for its child."""
+    found = _GENERATION.search(name)
+    return int(found.group(1)) if found else 1
+
+
+def child_of(name: str) -> str:
+    """The usual name of an environment's child."""
+    return f"{_GENERATION.sub('', name)}_g{generation_of(name) + 1}"
 
 
 def grow(directory: Path, out: Path, steps: int = STEPS, name: str | None = None, seed: int = 0) -> Grown:
@@ -130,10 +141,6 @@ def grow(directory: Path, out: Path, steps: int = STEPS, name: str | None = None
         made = make(partial(_same, whole), out, None, seed)
         if made.accepted:
             return _kept(parent, made, stages, refused, work)
-        if made.score is None:
-            for told in (out / "work" / child, made.directory):  # they would keep that nothing is known
-                shutil.rmtree(told)
-            raise RunError(f"{child} could not be examined: {made.reasons[0]}; give the same command again")
         refused.append(LeftOut(what=stages[-1][0].name, reason=f"the whole is rejected: {made.reasons[0]}"))
         stages = stages[:-1]
     reasons = "; ".join(f"{one.what}: {one.reason}" for one in refused[:3])
@@ -179,9 +186,9 @@ def _tried(idea: Addition, before: Blueprint, parent: Parent, work: Path) -> tup
     lost = {one.name for one in before.operations} - {one.name for one in after.operations}
     if lost or after.cls != before.cls:
         return f"{', '.join(sorted(lost)) or before.cls} would be lost", before
-    inputs = hash_bytes(canonical_json([environment_code(after), test_code(after, "x.py"), sorted(parent.tests)]))
+    inputs = hash_bytes(canonical_json([environment_code(after), test_code(after, "x.py"), parent.tests]))
     said = Ledger(work, inputs).run("tests", lambda: _test(after, parent.tests, work))
-    return ("" if _passed(said) else f"tests: {said}"), after
+    return ("" if passed(said) else f"tests: {said}"), after
 
 
 def _test(blueprint: Blueprint, tests: dict[str, str], work: Path) -> str:
@@ -202,32 +209,6 @@ def _place(tests: dict[str, str], file: str, folder: Path) -> None:
         (folder / name).write_text(_FILE.sub(f'with_name("{file}")', text), encoding="utf-8")
 
 
-def run_tests(folder: Path, *files: str) -> str:
-    """The first failure that pytest reports, else its last line.
-
-    Raises:
-        InputError: pytest is not installed.
-        RunError: It did not end.
-    """
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--tb=line", *files]
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-            env=bare_variables(),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise RunError(f"{folder}: the tests did not end in 300 seconds") from error
-    if "No module named pytest" in done.stderr:
-        raise InputError('earlier tests are run by pytest: pip install "trajsmith[envgen]"')
-    lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]]
-    failed = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), "")
-    return re.sub(r" in [\d.]+s.*", "", failed or lines[-1]).strip("= ")
-
-
-def _passed(said: str) -> bool:
-    return "passed" in said and "failed" not in said and "error" not in said.lower()
-
-
 def _same(blueprint: Blueprint) -> Blueprint:
     return blueprint
 
@@ -240,8 +221,9 @@ def _noted(blueprint: Blueprint, parent: Parent, said: list[str]) -> Blueprint:
 def _kept(parent: Parent, made: Made, stages: Stages, refused: list[LeftOut], work: Path) -> Grown:
     """Put the ancestors' tests beside an accepted child, run them there, and record where it comes from."""
     _place(parent.tests, f"{made.name}.py", made.directory)
+    write_ancestors(made.directory, parent.line)
     said = run_tests(made.directory, *parent.tests)
-    if not _passed(said):
+    if not passed(said):
         raise RunError(f"{made.directory}: earlier tests fail on the finished environment: {said}")
     for left in made.directory.rglob("__pycache__"):
         shutil.rmtree(left)

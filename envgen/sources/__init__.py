@@ -11,7 +11,7 @@ SHOWN_PASSAGES = 12
 class Source(Frozen):
     """One theme, with what was found about it."""
 
-    kind: Literal["domain", "tasks", "documents", "openapi", "mcp", "tables"]
+    kind: Literal["domain", "tasks", "documents", "openapi", "mcp", "tables", "environment"]
     name: str
     """Short name of the theme, for example "library loans"."""
     summary: str

@@ -5,6 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
+_SPOKEN = {
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+    "ten": "10", "eleven": "11", "twelve": "12", "twenty": "20", "thirty": "30", "fifty": "50", "hundred": "100",
+}  # fmt: skip
+_WORD = re.compile(rf"\b({'|'.join(_SPOKEN)})\b")
+"""Numbers that stand as words; "one" is left out, as it is seldom meant as a number."""
 _NOT = re.compile(r"\b(not|never|no|cannot|can't|don't|doesn't|won't|without)\b")
 _BARE = re.compile(r"[^a-z0-9# ]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -45,7 +51,7 @@ def contradicted(documents: Sequence[tuple[str, Sequence[str]]]) -> list[Contrad
 
 def _frame(sentence: str) -> tuple[str, str]:
     """What a sentence is about, and what it claims of that: its numbers, and whether it denies."""
-    low = sentence.lower()
+    low = _WORD.sub(lambda found: _SPOKEN[found.group()], sentence.lower())
     facts = " ".join([*_NUMBER.findall(low), *(["not"] if _NOT.search(low) else [])])
     frame = _NUMBER.sub("#", low) if _NUMBER.search(low) or _NOT.search(low) else low
     return " ".join(_BARE.sub(" ", _NOT.sub(" ", frame)).split()), facts

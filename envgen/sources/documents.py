@@ -71,8 +71,8 @@ def read_documents(folder: Path) -> Reading:
     licence = _licence(folder if folder.is_dir() else folder.parent, documents, left_out)
     name = " ".join(re.findall(r"[^\W_]+", folder.stem)) or "documents"
     source = Source(
-        kind="documents", name=name, summary=_summary(documents), passages=tuple(passages), origin=folder.name,
-        licence=licence,
+        kind="documents", name=name, summary=_summary(documents, passages), passages=tuple(passages),
+        origin=folder.name, licence=licence,
     )  # fmt: skip
     return Reading(sources=(source,), left_out=tuple(left_out), read=read)
 
@@ -200,11 +200,17 @@ def bounded(paragraphs: Sequence[str], doubted: Collection[str] = ()) -> Iterato
         yield waiting
 
 
-def _summary(documents: list[_Document]) -> str:
-    """What a document's head says it is about, else its first sentence."""
+def _summary(documents: list[_Document], passages: list[str]) -> str:
+    """What a document's head says it is about, else the first sentence that no other contradicts."""
     keys = ("description", "summary", "title")
     told = (str(document.head[key]) for document in documents for key in keys if document.head.get(key))
-    first = next(told, "") or re.split(r"(?<=[.!?])\s", documents[0].paragraphs[0].lstrip("# "))[0]
+    sentences = (
+        one for document in documents for part in document.paragraphs for one in re.split(r"(?<=[.!?])\s+", part)
+    )
+    first = next(told, "") or next(
+        (one for one in sentences if any(one in passage for passage in passages)), passages[0]
+    )
+    first = first.lstrip("# ")
     return " ".join(first.split())[:300]
 
 

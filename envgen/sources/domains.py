@@ -57,7 +57,7 @@ def _entries(path: Path) -> list[Any]:
     elif path.suffix in (".yaml", ".yml"):
         try:
             found = yaml.safe_load(read_text(path))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise InputError(f"{path}: no YAML: {' '.join(str(error).split())[:200]}") from error
     else:
         found = [line.strip("-* \t") for line in read_text(path).splitlines() if not line.startswith("#")]

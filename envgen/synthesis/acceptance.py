@@ -3,6 +3,8 @@
 import ast
 import re
 import shutil
+from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 import yaml
@@ -12,15 +14,17 @@ from chatmodel import Phrasebook
 from envgen.generate import Made
 from envgen.synthesis.desk import Desk
 from envgen.synthesis.examining import Bench, close
-from envgen.synthesis.parts import Words
+from envgen.synthesis.parts import Proposal, Words
 from envgen.synthesis.records import Design, Draft, Examination, Semantic, Theme
 from envgen.synthesis.searched import origins_of
-from envgen.synthesis.store import Store
+from envgen.synthesis.store import Store, writing
 from envgen.synthesis.testing import tools_shown
-from trajectory import EnvironmentSpec, JsonObject, ModelFault, first_fault
+from trajectory import EnvironmentSpec, JsonObject, ModelFault, RunError, first_fault
 
 FOLDER = "environments"
 PROVENANCE = "provenance.json"
+DESIGN = "design.json"
+"""The record of the design, from which growth starts."""
 _PATH = re.compile(r"[a-z][a-z0-9_]*\.\*\.[a-z][a-z0-9_]*")
 _SLOT = re.compile(r"\{[a-z][a-z0-9_]*(\|(date|human|money))?\}")
 
@@ -37,28 +41,67 @@ async def accept(
     finally:
         close(source)
     book, note = await _phrases(desk, design, spec)
-    folder = store.folder / FOLDER / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.py").write_text(draft.code, encoding="utf-8")
-    if book:
-        (folder / "phrases.yaml").write_text(book, encoding="utf-8")
-    suite = [test.model_dump(mode="json", exclude_defaults=True) for test in draft.tests]
-    (folder / "tests.json").write_bytes(orjson.dumps(suite, option=orjson.OPT_INDENT_2))
     told = _told(store, design, draft, exam, semantic, spec, {"phrases": note, "runs in": plays})
-    (folder / PROVENANCE).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    folder = store.folder / FOLDER / name
     made = Made(
         name=name, accepted=True, directory=folder, score=exam.doctor, tests=f"{exam.tests_passed} passed",
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
+    retract(store, design.theme)
+    with writing(folder):
+        _write(folder, design, draft, book, told, made)
+
+
+def _write(folder: Path, design: Design, draft: Draft, book: str, told: JsonObject, made: Made) -> None:
+    """The files, `made.json` last: a folder without it is one that was not finished."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / f"{made.name}.py").write_text(draft.code, encoding="utf-8")
+    if book:
+        (folder / "phrases.yaml").write_text(book, encoding="utf-8")
+    (folder / DESIGN).write_bytes(design.model_dump_json(indent=1).encode())
+    suite = [test.model_dump(mode="json", exclude_defaults=True) for test in draft.tests]
+    (folder / "tests.json").write_bytes(orjson.dumps(suite, option=orjson.OPT_INDENT_2))
+    (folder / PROVENANCE).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     (folder / "made.json").write_bytes(made.model_dump_json(indent=1).encode())
 
 
-def retract(store: Store, name: str, theme: Theme) -> None:
-    """Take away what the same theme was accepted as under other settings: what is rejected is not kept as a result."""
-    folder = store.folder / FOLDER / name
-    made = folder / PROVENANCE
-    if made.is_file() and orjson.loads(made.read_bytes())["theme"] == theme.id:
-        shutil.rmtree(folder)
+class Standing(NamedTuple):
+    """An accepted environment, with the theme that it came of."""
+
+    theme: str
+    source: str
+    """The theme's name."""
+    proposal: Proposal
+
+
+def standing(store: Store) -> list[Standing]:
+    """What is accepted in this run so far, whatever source it was started with."""
+    designs = {design.id: design for design in store.all("designs", Design)}
+    themes = {theme.id: theme for theme in store.all("themes", Theme)}
+    found = []
+    for made in sorted((store.folder / FOLDER).glob("*/made.json")):
+        design = designs.get(_origin(made.parent / PROVENANCE))
+        if design is not None:
+            source = themes[design.theme].source.name if design.theme in themes else design.proposal.title
+            found.append(Standing(design.theme, source, design.proposal))
+    return found
+
+
+def _origin(path: Path) -> str:
+    """Id of the design that an accepted environment was made after."""
+    try:
+        return str(orjson.loads(path.read_bytes())["design"])
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise RunError(f"{path} was changed by hand: take its folder away, then start again") from error
+
+
+def retract(store: Store, theme: str) -> None:
+    """Take away what a theme was accepted as under other settings: only what it comes to now is kept as a result."""
+    for one in standing(store):
+        if one.theme == theme:
+            with writing(store.folder / FOLDER):
+                shutil.rmtree(store.folder / FOLDER / one.proposal.name)
 
 
 def _told(

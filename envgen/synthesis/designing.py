@@ -5,6 +5,7 @@ classes and methods that were planned. Names and texts come from the model, stru
 """
 
 import ast
+import asyncio
 
 from envgen.sources import SHOWN_PASSAGES
 from envgen.synthesis.desk import Desk
@@ -67,7 +68,8 @@ async def first_draft(desk: Desk, made: Design) -> Draft:
         state_code=made.state_code, tools_code=tools_code, texts=lists,
         state_class=f"{class_name(made.proposal.name)}State",
     )  # fmt: skip
-    code = assembled(made.proposal.description, made.texts, made.state_code, tools_code, seeds_code)
+    blocks = (made.state_code, tools_code, seeds_code)
+    code = await asyncio.to_thread(assembled, made.proposal.description, made.texts, *blocks)
     return Draft(
         theme=made.theme, design=made.id, number=0, code=code, provenance={"tools": of_tools, "seeds": of_seeds}
     )

@@ -1,6 +1,7 @@
 """Asking models for parts of an environment: JSON that is validated, or code that parses; wrong answers go back."""
 
 import ast
+import asyncio
 import re
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 from chatmodel import ChatModel, ChatRequest
 from chatmodel.prompts import Prompts, PromptSpec
 from chatmodel.structured import ROUNDS, ask, read_answer
+from envgen.generate.tidying import Untidy, formatted
 from envgen.synthesis.records import Provenance
 from envgen.synthesis.settings import STAGES, StageRole
 from trajectory import JsonObject, JsonValue, Message, ModelFault, content_hash
@@ -83,9 +85,11 @@ class Desk:
         for _ in range(ROUNDS + 1):
             reply = (await model.complete(request)).message.content
             code = block(reply)
-            fault = "there is no block of Python in it." if code is None else unparsable(code) or check(code)
-            if code is not None and not fault:
-                return code, asked.provenance
+            fault = "there is no block of Python in it."
+            if code is not None:
+                fault = await asyncio.to_thread(unusable, code) or check(code)
+                if not fault:
+                    return code, asked.provenance
             request = _sent_back(request, reply, f"{fault} Give the whole block again, fenced by ```python and ```.")
         raise ModelFault("bad_reply", model.name, f"{stage}: {fault}", reply)
 
@@ -108,7 +112,7 @@ class Desk:
         for _ in range(ROUNDS + 1):
             reply = (await model.complete(request)).message.content
             code = block(reply)
-            fault = unparsable(code) if code is not None else ""
+            fault = await asyncio.to_thread(unusable, code) if code is not None else ""
             try:
                 found = read_answer(_BLOCK.sub("", reply), kind)
                 fault = fault or check(found, code)
@@ -135,6 +139,18 @@ def block(reply: str) -> str | None:
     """The Python of a reply: its longest fenced block."""
     found = _BLOCK.findall(reply)
     return max(found, key=len).strip() + "\n" if found else None
+
+
+def unusable(code: str) -> str:
+    """Why a text cannot become part of an environment's file; empty if it can."""
+    fault = unparsable(code)
+    if fault:
+        return fault
+    try:
+        formatted(code)
+    except Untidy as error:
+        return f"this Python cannot be formatted: {error}."
+    return ""
 
 
 def unparsable(code: str) -> str:

@@ -8,6 +8,7 @@ from envgen.synthesis.playing import SIZES, run_tests
 from envgen.synthesis.reach import chances, reaches
 from envgen.synthesis.records import Complaint, ComplaintKind, Design, Draft, Examination
 from envgen.synthesis.settings import SynthesisSettings
+from envgen.synthesis.store import writing
 from environments import EnvironmentSource
 from environments.sandbox.settings import SandboxSettings
 from environments.sources import EnvironmentSettings, open_source
@@ -39,8 +40,9 @@ class Bench:
     def open(self, design: Design, draft: Draft) -> EnvironmentSource:
         """The draft as a source with one initial state of each size."""
         path = self.folder / f"{design.proposal.name}_{draft.number}" / f"{design.proposal.name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(draft.code, encoding="utf-8")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(draft.code, encoding="utf-8")
         sizes = {"small": 1, "medium": 1, "large": 1}
         return open_source(
             EnvironmentSettings.model_validate({"python": str(path), "sandbox": self.sandbox, "states": sizes})
@@ -55,7 +57,7 @@ class Bench:
         try:
             return await source.spec(), (await source.states(1))[SIZES["medium"]]
         except (EnvironmentFault, InputError) as fault:
-            return _fault(fault)
+            return broken(fault, "does not start")
         finally:
             close(source)
 
@@ -64,20 +66,27 @@ class Bench:
         started = await self.starts(design, draft)
         if isinstance(started, Complaint):
             return _sealed(design, draft, False, [started])
-        found = [_complaint("C", number, "chance", what) for number, what in enumerate(_chances(draft), 1)]
-        found += _unplanned(design, started[0])
         source = self.open(design, draft)
         try:
-            found += await _seeds(source)
-            verdicts = await run_tests(source, draft.tests)
-            found += of_tests([verdict for verdict in verdicts if not verdict.test.rule])
-            rules = of_rules(design.requirements.rules, verdicts)
-            report: Report | None = None
-            if not any(complaint.kind == "seeds" or _closed(complaint) for complaint in (*found, *rules)):
-                report = await examine(source, self._plan())
-                found += await _low(source, report, self.settings)
+            return await self._examined(source, design, draft, started[0])
+        except EnvironmentFault as fault:  # it started a moment ago
+            return _sealed(design, draft, False, [broken(fault, "does not always work")])
         finally:
             close(source)
+
+    async def _examined(
+        self, source: EnvironmentSource, design: Design, draft: Draft, spec: EnvironmentSpec
+    ) -> Examination:
+        found = [_complaint("C", number, "chance", what) for number, what in enumerate(_chances(draft), 1)]
+        found += _unplanned(design, spec)
+        found += await _seeds(source)
+        verdicts = await run_tests(source, draft.tests)
+        found += of_tests([verdict for verdict in verdicts if not verdict.test.rule])
+        rules = of_rules(design.requirements.rules, verdicts)
+        report: Report | None = None
+        if not any(complaint.kind == "seeds" or _closed(complaint) for complaint in (*found, *rules)):
+            report = await examine(source, self._plan())
+            found += await _low(source, report, self.settings)
         closed = [one for one in (*found, *rules) if _closed(one)]
         if closed:
             return _sealed(design, draft, True, [_reach(one.what) for one in closed])
@@ -155,7 +164,9 @@ async def _seeds(source: EnvironmentSource) -> list[Complaint]:
 
 
 def _rows(state: JsonObject, tables: list[str]) -> int:
-    return sum(len(state[name]) for name in tables)
+    """Rows of these tables; a state of another size may leave a table out or empty."""
+    found = (state.get(name) for name in tables)
+    return sum(len(table) for table in found if isinstance(table, dict))
 
 
 def _closed(complaint: Complaint) -> bool:
@@ -171,9 +182,10 @@ def _reach(what: str) -> Complaint:
     return _complaint("A", 1, "reach", f"the code reaches for what the sandbox closes: {what}")
 
 
-def _fault(fault: Exception) -> Complaint:
+def broken(fault: Exception, how: str) -> Complaint:
+    """A complaint about an environment that cannot be run."""
     said = " ".join(str(fault).split())[:600]
-    found = _complaint("L", 1, "load", f"it does not start: {said}")
+    found = _complaint("L", 1, "load", f"it {how}: {said}")
     return _reach(said) if _closed(found) else found
 
 

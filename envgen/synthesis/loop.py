@@ -1,15 +1,17 @@
 """From a theme to an accepted environment or to the reasons against it; every step is kept as a record."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from envgen.generate.tidying import Untidy
 from envgen.synthesis import acceptance
 from envgen.synthesis.designing import design, first_draft, propose
 from envgen.synthesis.desk import Desk
 from envgen.synthesis.evidence import gravest, told
-from envgen.synthesis.examining import Bench, is_closed
+from envgen.synthesis.examining import Bench, broken, is_closed
 from envgen.synthesis.parts import Proposal
 from envgen.synthesis.playing import short
 from envgen.synthesis.records import Complaint, Design, Draft, Examination, Outcome, Provenance, Semantic, Theme
@@ -19,7 +21,7 @@ from envgen.synthesis.semantic import assess, complaints_of, summed
 from envgen.synthesis.store import Store
 from envgen.synthesis.testing import write_tests
 from envgen.synthesis.tidy import without_tools
-from trajectory import ModelFault
+from trajectory import EnvironmentFault, ModelFault
 
 UNDECIDED = frozenset({"timeout", "connection", "rate_limit", "server"})
 """Faults of a model that say nothing of a theme: it is left for the next start."""
@@ -81,7 +83,11 @@ class Loop:
     ended: Callable[[bool], None] = lambda accepted: None
     """Hears of every theme that has ended."""
     undecided: dict[str, str] = field(default_factory=dict)
-    """Theme to why it could not be decided now."""
+    """Id of a theme to its name, and why it could not be decided now."""
+
+    def leave(self, theme: Theme, why: str) -> None:
+        """Decide nothing of a theme now; the next start takes it up."""
+        self.undecided[theme.id] = f"{theme.source.name}: {why}"
 
     async def run(self, theme: Theme, proposed: Proposed | tuple[str, ...]) -> Outcome | None:
         """What becomes of a theme; None if that could not be told.
@@ -98,9 +104,11 @@ class Loop:
             await self._build(made, progress)
         except Rejected as rejected:
             return self._outcome(theme, progress, rejected.stage, rejected.reasons)
+        except (EnvironmentFault, Untidy) as fault:
+            return self._outcome(theme, progress, progress.stage, (f"{progress.stage}: {fault}",))
         except ModelFault as fault:
             if fault.kind in UNDECIDED:
-                self.undecided[theme.id] = str(fault)
+                self.leave(theme, str(fault))
                 return None
             return self._outcome(theme, progress, progress.stage, _why(progress.stage, fault))
         return self._outcome(theme, progress, "accept", ())
@@ -116,7 +124,7 @@ class Loop:
             found = await self.store.step("proposals", Proposed, [theme.id, self.makers], work)
         except ModelFault as fault:
             if fault.kind in UNDECIDED:
-                self.undecided[theme.id] = str(fault)
+                self.leave(theme, str(fault))
                 return None
             return _why("propose", fault)
         unusable = found.proposal.unusable.strip()
@@ -130,6 +138,9 @@ class Loop:
 
         return await self.store.step("designs", Design, [theme.id, proposed.id, self.makers, most], work)
 
+    async def _first(self, made: Design) -> Draft:
+        return await first_draft(self.desk, made)
+
     async def _build(self, made: Design, progress: Progress) -> None:
         """Draft, examine, mend, until it is accepted.
 
@@ -137,7 +148,7 @@ class Loop:
             Rejected: It is not, in the rounds that there are.
         """
         progress.stage = "draft"
-        draft = await self.store.step("drafts", Draft, [made.id, 0], lambda: first_draft(self.desk, made))
+        draft = await self.store.step("drafts", Draft, [made.id, 0], lambda: self._first(made))
         worse = ""
         while True:
             progress.stage = "examine"
@@ -191,7 +202,8 @@ class Loop:
             if isinstance(started, Complaint):
                 return draft
             tests, where = await write_tests(self.desk, made, *started)
-            return Draft(**{**dict(draft), "id": "", "tests": tests, "provenance": draft.provenance | {"test": where}})
+            said = draft.provenance | {"test": where}
+            return Draft(**{**dict(draft), "id": "", "tests": (*made.earlier, *tests), "provenance": said})
 
         return await self.store.step("drafts", Draft, [draft.id, "tests"], work)
 
@@ -204,7 +216,12 @@ class Loop:
         """The draft without tools that do not do what they say, and what is still wrong with it."""
         progress.stage = "check"
         key = [draft.id, self.makers, self.bench.settings.trials, self.bench.settings.trial_rounds]
-        found = await self.store.step("semantics", Semantic, key, lambda: assess(self.desk, self.bench, made, draft))
+        try:
+            found = await self.store.step(
+                "semantics", Semantic, key, lambda: assess(self.desk, self.bench, made, draft)
+            )
+        except EnvironmentFault as fault:  # it worked until now
+            return draft, [broken(fault, "breaks while its tools are tried out")]
         progress.semantic = found
         self.tell(f"{made.proposal.name}: the checker approves {found.score:.2f} of {len(found.judged)} calls")
         hostile = [one.outcome for one in found.judged if is_closed(one.outcome)]
@@ -215,11 +232,12 @@ class Loop:
         if weak:
             less = await self._without(made, draft, weak, found)
             exam = await self._examined(made, less)
-            if exam.complaints:  # they are needed, so they must be mended
+            left = _left(found, weak)
+            if exam.complaints or left is None:  # they are needed, or all that was tried: they must be mended
                 return draft, complaints_of(found)
             progress.dropped = less.dropped
             progress.note(less, exam)
-            progress.semantic = found = _left(found, weak)
+            progress.semantic = found = left
             draft = less
         return draft, [] if found.score >= settings.semantic else complaints_of(found)
 
@@ -227,9 +245,10 @@ class Loop:
         async def work() -> Draft:
             said = tuple(f"{tool}: the checker approves {found.by_tool[tool]:.2f} of its calls" for tool in tools)
             tests = tuple(test for test in draft.tests if not {call.tool for call in test.calls} & set(tools))
+            code = await asyncio.to_thread(without_tools, draft.code, tools)
             return Draft(
-                theme=draft.theme, design=draft.design, number=draft.number, parent=draft.id,
-                code=without_tools(draft.code, tools), tests=tests, dropped=(*draft.dropped, *said),
+                theme=draft.theme, design=draft.design, number=draft.number, parent=draft.id, code=code,
+                tests=tests, dropped=(*draft.dropped, *said),
                 provenance=draft.provenance,
             )  # fmt: skip
 
@@ -237,8 +256,8 @@ class Loop:
 
     def _outcome(self, theme: Theme, progress: Progress, stage: str, reasons: Sequence[str]) -> Outcome:
         exam, semantic = progress.exam, progress.semantic
-        if reasons and progress.name:
-            acceptance.retract(self.store, progress.name, theme)
+        if reasons:
+            acceptance.retract(self.store, theme.id)
         return Outcome(
             theme=theme.id, source=theme.source.name, name=progress.name, accepted=not reasons, stage=stage,
             reasons=tuple(reasons), rounds=progress.rounds, score=exam.score if exam else 0.0,
@@ -262,7 +281,7 @@ def _found(exam: Examination) -> str:
     return f"tests {exam.tests_passed}/{exam.tests}, rules {exam.rules_bound}/{exam.rules}{doctor}; complaints: {wrong}"
 
 
-def _left(found: Semantic, gone: Sequence[str]) -> Semantic:
-    """A semantic examination without the calls of tools that are gone."""
+def _left(found: Semantic, gone: Sequence[str]) -> Semantic | None:
+    """A semantic examination without the calls of tools that are gone; None if it has no others."""
     judged = [one for one in found.judged if one.trial.tool not in gone]
-    return summed(found.theme, found.draft, judged, found.provenance)
+    return None if not judged else summed(found.theme, found.draft, judged, found.provenance)

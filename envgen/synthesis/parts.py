@@ -7,7 +7,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from trajectory import Frozen, JsonObject
 
-SnakeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$", max_length=60)]
+LONGEST_NAME = 60
+SnakeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$", max_length=LONGEST_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Size = Literal["small", "medium", "large"]
 
@@ -30,8 +31,8 @@ class Proposal(Frozen):
     def _complete(self) -> Self:
         if self.unusable.strip():
             return self
-        if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name):
-            raise ValueError("name must be in snake case")
+        if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", self.name) or len(self.name) > LONGEST_NAME:
+            raise ValueError(f"name must be in snake case, of {LONGEST_NAME} letters at most")
         if not self.title or not self.domain or not self.description or len(self.entities) < 2:
             raise ValueError("give title, domain, description and at least two entities, or say why it is unusable")
         return self

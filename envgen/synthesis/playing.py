@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from envgen.synthesis.parts import UnitTest
-from envgen.synthesis.references import Unresolved, at_path, fits, resolved, rows_where
-from environments import EnvironmentSource, Session, ToolResult
+from envgen.synthesis.references import Unresolved, at_path, fits, resolved, resolved_object, rows_where
+from environments import Session, ToolResult
 from environments.diff import diff
 from trajectory import EnvironmentFault, JsonObject, JsonValue
 
@@ -89,12 +89,18 @@ class Verdict:
         return (start, *(one.line() for one in self.played))
 
 
-async def run_tests(source: EnvironmentSource, tests: Sequence[UnitTest]) -> list[Verdict]:
-    """Play every test in a session that starts anew.
+class Stage(Protocol):
+    """What tests are played on: any source of environments, or the sessions of one from the states of another."""
 
-    Args:
-        source: It gives one initial state of each size, in the order of SIZES.
-    """
+    async def states(self, seed: int) -> list[JsonObject]:
+        """Initial states, one of each size, in the order of SIZES."""
+
+    async def open(self) -> Session:
+        """A new session."""
+
+
+async def run_tests(source: Stage, tests: Sequence[UnitTest]) -> list[Verdict]:
+    """Play every test in a session that starts anew."""
     session = await source.open()
     try:
         return [await _run(source, session, test) for test in tests]
@@ -102,7 +108,7 @@ async def run_tests(source: EnvironmentSource, tests: Sequence[UnitTest]) -> lis
         await session.close()
 
 
-async def _run(source: EnvironmentSource, session: Session, test: UnitTest) -> Verdict:
+async def _run(source: Stage, session: Session, test: UnitTest) -> Verdict:
     """A test from the seed that it names; from later ones if what it needs is not in that state."""
     for seed in range(test.seed, test.seed + SEEDS):
         verdict = Verdict(test, seed=seed)
@@ -127,7 +133,7 @@ async def _played(session: Session, test: UnitTest, played: list[Played]) -> str
     for number, call in enumerate(test.calls):
         state = await session.snapshot()
         results = [one.result.content if one.result else None for one in played]
-        played.append(await play(session, call.tool, resolved(call.arguments, state, results)))
+        played.append(await play(session, call.tool, resolved_object(call.arguments, state, results)))
         if number < len(test.calls) - 1 and not _answered(played[-1]):
             return f"call {number} must be answered, but it {played[-1].outcome}"
     try:
@@ -180,7 +186,7 @@ def _wrong_result(test: UnitTest, last: Played, results: list[JsonValue]) -> str
 
 def _wrong_rows(test: UnitTest, last: Played, results: list[JsonValue]) -> str:
     for change in test.changes:
-        where = resolved(change.where, last.before, results)
+        where = resolved_object(change.where, last.before, results)
         before = len(list(rows_where(last.before, change.table, where)))
         after = len(list(rows_where(last.after, change.table, where)))
         if after - before != change.by:

@@ -53,10 +53,13 @@ _EXAMPLES: dict[str, dict[str, JsonValue]] = {
             "tools_code": "", "texts": [{"name": "NAMES", "values": ["Ada"]}], "state_class": "S",
         },
         "phrase": {"proposal": dict(_PROPOSAL), "tools": _TOOLS},
-        "test": {"requirements": dict(_REQUIREMENTS), "tools": _TOOLS, "state": _STATE},
+        "test": {
+            "requirements": dict(_REQUIREMENTS), "tools": _TOOLS, "state": _STATE,
+            "earlier": [{"name": "ends", "tool": "end_rental", "rule": ""}],
+        },
         "repair": {
             "number": 1, "form": "", "code": "", "worse": "", "complaints": [dict(_COMPLAINT)],
-            "tests": [{"name": "ends"}], "requirements": dict(_REQUIREMENTS), "more": 0, "slow": [],
+            "tests": [{"name": "ends"}], "requirements": dict(_REQUIREMENTS), "more": 0, "slow": [], "fixed": ["ends"],
         },
         "try": {
             "number": 1, "count": 12, "tools": _TOOLS, "state": _STATE, "tried": {"end_rental": 0},
@@ -65,6 +68,15 @@ _EXAMPLES: dict[str, dict[str, JsonValue]] = {
         "check": {
             "calls": [dict(_CALL)], "sources": {"end_rental": "def"}, "rules": [{"id": "R1", "text": "x"}],
             "descriptions": {"end_rental": "End a rental."},
+        },
+        "enlarge": {
+            "proposal": dict(_PROPOSAL), "requirements": dict(_REQUIREMENTS), "plan": _PLANNED, "code": "",
+            "wish": "workshops", "room": 9, "task": 2, "rule": 2,
+        },
+        "extend": {
+            "form": "", "code": "", "name": "tool_rental_g2", "entities": ["workshops"],
+            "rules": [{"id": "R2", "text": "x"}], "tools": _PLANNED, "keeps": [{"tool": "end_rental", "rules": ["R2"]}],
+            "texts": [{"name": "NAMES", "values": ["Ada"]}],
         },
 }  # fmt: skip
 SPECS = {stage: PromptSpec(f"{PACKAGE}/{stage}", example) for stage, example in _EXAMPLES.items()}

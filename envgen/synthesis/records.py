@@ -15,9 +15,9 @@ from envgen.synthesis.parts import (
 )
 from trajectory import Frozen, Record
 
-ComplaintKind = Literal["reach", "load", "chance", "seeds", "test", "rule", "doctor", "semantic", "task"]
+ComplaintKind = Literal["reach", "load", "chance", "seeds", "earlier", "test", "rule", "doctor", "semantic", "task"]
 GRAVEST: tuple[ComplaintKind, ...] = (
-    "reach", "load", "chance", "seeds", "test", "rule", "doctor", "semantic", "task",
+    "reach", "load", "chance", "seeds", "earlier", "test", "rule", "doctor", "semantic", "task",
 )  # fmt: skip
 """Kinds of complaints, those first without which the others mean nothing."""
 
@@ -51,6 +51,9 @@ class Design(Record):
     plan: ToolPlan
     texts: tuple[TextList, ...]
     state_code: str
+    """Of an environment that was grown, the code of its first ancestor's state."""
+    earlier: tuple[UnitTest, ...] = ()
+    """Tests of what it was grown from, which hold as they stand; no repair changes them."""
     provenance: dict[str, Provenance]
     """Stage to where its answer comes from."""
 

@@ -35,6 +35,18 @@ def resolved(value: Any, state: JsonObject, results: Sequence[JsonValue]) -> Any
     return {name: resolved(part, state, results) for name, part in value.items()}
 
 
+def resolved_object(value: JsonObject, state: JsonObject, results: Sequence[JsonValue]) -> JsonObject:
+    """Arguments or conditions with every reference in them replaced; a reference in place of all of them is none.
+
+    Raises:
+        Unresolved: As `resolved`.
+    """
+    found = resolved(value, state, results)
+    if not isinstance(found, dict):
+        raise Unresolved(f"a reference stands where names with values must stand: {str(value)[:120]}")
+    return found
+
+
 def _pick(told: Any) -> Pick:
     try:
         return Pick.model_validate(told)
@@ -45,7 +57,7 @@ def _pick(told: Any) -> Pick:
 def picked(pick: Pick, state: JsonObject, results: Sequence[JsonValue]) -> JsonValue:
     """The value that a pick stands for."""
     fitting = []
-    for key, row in rows_where(state, pick.table, resolved(pick.where, state, results)):
+    for key, row in rows_where(state, pick.table, resolved_object(pick.where, state, results)):
         if all(_has(having, key, state, results) for having in pick.having):
             fitting.append((key, row))
     if len(fitting) <= pick.number:
@@ -60,7 +72,7 @@ def picked(pick: Pick, state: JsonObject, results: Sequence[JsonValue]) -> JsonV
 
 
 def _has(having: Having, key: str, state: JsonObject, results: Sequence[JsonValue]) -> bool:
-    where = resolved(having.where, state, results)
+    where = resolved_object(having.where, state, results)
     count = sum(str(row.get(having.column)) == key for _, row in rows_where(state, having.table, where))
     return having.at_least <= count and (having.at_most is None or count <= having.at_most)
 

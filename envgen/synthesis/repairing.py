@@ -4,8 +4,10 @@ EnvFactory 3.2 asks the same of its scenarios. A test may be mended only where a
 of its tool and rule: nothing is made to pass by taking away what it is measured by.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
+from envgen.generate.tidying import tidied
 from envgen.synthesis.desk import Desk
 from envgen.synthesis.evidence import gravest
 from envgen.synthesis.parts import Repair, UnitTest
@@ -13,7 +15,6 @@ from envgen.synthesis.prompting import native_form
 from envgen.synthesis.reach import slows
 from envgen.synthesis.records import Complaint, Design, Draft
 from envgen.synthesis.settings import SynthesisSettings
-from envgen.synthesis.tidy import tidied
 
 
 async def repair(
@@ -32,17 +33,19 @@ async def repair(
     shown = gravest(complaints, settings.complaints)
     named = {complaint.test for complaint in shown}
     tests = [test for test in draft.tests if test.name in named or test.rule in named - {""}]
+    fixed = frozenset(test.name for test in design.earlier)
     found, code, told = await desk.both(
-        "repair", draft.theme, Repair, lambda one, text: wrong_repair(one, text, shown, draft.tests), number=number,
-        form=native_form(), code=draft.code, worse=worse,
+        "repair", draft.theme, Repair, lambda one, text: wrong_repair(one, text, shown, draft.tests, fixed),
+        number=number, form=native_form(), code=draft.code, worse=worse,
         complaints=[complaint.model_dump(mode="json") for complaint in shown],
         tests=[test.model_dump(mode="json", exclude_defaults=True) for test in tests],
         requirements=design.requirements.model_dump(mode="json"), more=len(complaints) - len(shown),
-        slow=slows(draft.code),
+        slow=slows(draft.code), fixed=sorted(fixed & {test.name for test in tests}),
     )  # fmt: skip
+    whole = draft.code if code is None else await asyncio.to_thread(tidied, code)
     return Draft(
-        theme=draft.theme, design=draft.design, number=number, parent=draft.id,
-        code=draft.code if code is None else tidied(code), tests=merged(draft.tests, found.tests),
+        theme=draft.theme, design=draft.design, number=number, parent=draft.id, code=whole,
+        tests=merged(draft.tests, found.tests),
         decisions=found.decisions, dropped=draft.dropped, provenance=draft.provenance | {f"repair {number}": told},
     )  # fmt: skip
 
@@ -54,8 +57,15 @@ def merged(tests: Sequence[UnitTest], mended: Sequence[UnitTest]) -> tuple[UnitT
     return (*kept, *new.values())
 
 
-def wrong_repair(found: Repair, code: str | None, shown: Sequence[Complaint], tests: Sequence[UnitTest]) -> str:
-    """What is wrong with a repair; empty if nothing is."""
+def wrong_repair(
+    found: Repair, code: str | None, shown: Sequence[Complaint], tests: Sequence[UnitTest],
+    fixed: frozenset[str] = frozenset(),
+) -> str:  # fmt: skip
+    """What is wrong with a repair; empty if nothing is.
+
+    Args:
+        fixed: Names of tests that no repair may change.
+    """
     complaints = {complaint.id: complaint for complaint in shown}
     decided = {decision.complaint: decision.wrong for decision in found.decisions}
     unknown = decided.keys() - complaints.keys()
@@ -66,6 +76,10 @@ def wrong_repair(found: Repair, code: str | None, shown: Sequence[Complaint], te
         return f"decide on every complaint; missing are {', '.join(sorted(undecided))}."
     if "code" in decided.values() and code is None:
         return "you found the code wrong: give the whole mended file in a block fenced by ```python and ```."
+    blamed = {complaints[name].test for name, wrong in decided.items() if wrong == "test"}
+    held = sorted(fixed & (blamed | {test.name for test in found.tests}))
+    if held:
+        return f"test {held[0]} is an earlier one and holds as it stands: the code is wrong, so mend that."
     return _wrong_tests(found, complaints, decided, tests)
 
 

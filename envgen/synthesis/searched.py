@@ -63,6 +63,11 @@ def latest(store: Store, sources: Sequence[Source]) -> list[Source]:
     return [source for source in sources if source not in asked]
 
 
+def unsearched_of(store: Store, theme: Theme) -> set[str]:
+    """Ids that a theme had before a search added passages to it."""
+    return {Theme(source=one.asked).id for one in store.all(FILE, Searched) if one.source == theme.source}
+
+
 def notes_of(store: Store, theme: Theme) -> tuple[str, ...]:
     """Queries of which nothing came, with the reason."""
     one = _of(store, theme.id)

@@ -22,8 +22,14 @@ STAGES: dict[str, StageRole] = {
     "repair": "programmer",
     "try": "tester",
     "check": "checker",
+    "enlarge": "designer",
+    "extend": "programmer",
 }
-"""What models are asked for, in order, and by which role; the names are those of the prompts."""
+"""What models are asked for and by which role; the names are those of the prompts. The last two are of growth."""
+GROWTH = ("enlarge", "extend", "test", "repair", "try", "check", "phrase")
+"""Stages of an environment that grows, in order."""
+GENERATION = tuple(stage for stage in STAGES if stage not in ("enlarge", "extend"))
+"""Stages of an environment that is made from a source."""
 
 
 class StageRoles(Frozen):

@@ -5,8 +5,10 @@ steps again and gets those that are there; the answers of models come from their
 (the caller holds the run's lock); a torn last line is cut off on opening.
 """
 
+import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +18,16 @@ from pydantic import ValidationError
 from trajectory import Record, RunError, content_hash, first_fault
 
 Kind = TypeVar("Kind", bound=Record)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of writing into the one line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunError(f"{path}: {reason}; mend that, then start the same command again") from error
 
 
 class Store:
@@ -55,12 +67,11 @@ class Store:
         lines = self._read(file)
         line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}, option=orjson.OPT_APPEND_NEWLINE)
         path = self._path(file)
-        try:
-            with path.open("ab", buffering=0) as handle:
-                if handle.write(line) != len(line):
-                    raise OSError(None, "written in part")
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror}; mend that, then start the same command again") from error
+        with writing(path), path.open("ab", buffering=0) as handle:
+            size = os.fstat(handle.fileno()).st_size
+            if handle.write(line) != len(line):
+                os.ftruncate(handle.fileno(), size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         lines[key] = line
 
     def _path(self, file: str) -> Path:

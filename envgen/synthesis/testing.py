@@ -14,9 +14,13 @@ ROWS = 3
 async def write_tests(
     desk: Desk, design: Design, spec: EnvironmentSpec, state: JsonObject
 ) -> tuple[tuple[UnitTest, ...], Provenance]:
-    """An answered call of every tool at least, and for each rule one that it forbids."""
+    """An answered call of every tool at least, and for each rule one that it forbids.
+
+    Of an environment that was grown only the tests that its ancestors do not have.
+    """
     suite, told = await desk.answer(
         "test", design.theme, Suite, lambda found: wrong_suite(found.tests, spec, design),
+        earlier=[{"name": test.name, "tool": test.tool, "rule": test.rule} for test in design.earlier],
         requirements=design.requirements.model_dump(mode="json"), tools=tools_shown(spec), state=shown(state),
     )  # fmt: skip
     return suite.tests, told
@@ -26,16 +30,20 @@ def wrong_suite(tests: Sequence[UnitTest], spec: EnvironmentSpec, design: Design
     """What is missing from a set of tests; empty if nothing is."""
     names = {tool.name for tool in spec.tools}
     rules = {rule.id for rule in design.requirements.rules}
+    known = {test.name for test in design.earlier}
     for test in tests:
+        if test.name in known:
+            return f"test {test.name} is there already: leave it out, or give another name."
         unknown = [call.tool for call in test.calls if call.tool not in names]
         if unknown:
             return f"test {test.name} calls {unknown[0]}, which is no tool."
         if test.rule and test.rule not in rules:
             return f"test {test.name} is about {test.rule}, which is no rule."
-    untested = names - {test.tool for test in tests if test.expect == "answered"}
+    every = (*design.earlier, *tests)
+    untested = names - {test.tool for test in every if test.expect == "answered"}
     if untested:
         return f"no test has an answered call of {', '.join(sorted(untested))}."
-    untried = rules - {test.rule for test in tests}
+    untried = rules - {test.rule for test in every}
     return f"no test shows that these rules bind: {', '.join(sorted(untried))}." if untried else ""
 
 

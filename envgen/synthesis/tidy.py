@@ -1,15 +1,10 @@
 """One file from parts, formatted: text in, text out; nothing of it runs."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Sequence
 
+from envgen.generate.tidying import tidied
 from envgen.synthesis.parts import TextList
-from trajectory import InputError, RunError
-
-LENGTH = 120
-_RULES = "F401,I,UP,RUF100"
 
 
 def assembled(title: str, lists: Sequence[TextList], *blocks: str) -> str:
@@ -88,27 +83,6 @@ def method_source(code: str, name: str) -> str:
 
 def _names(node: ast.Assign) -> set[str]:
     return {target.id for target in node.targets if isinstance(target, ast.Name)}
-
-
-def tidied(code: str) -> str:
-    """Code without unused imports, with sorted ones, formatted.
-
-    Raises:
-        InputError: Ruff is not installed.
-        RunError: Ruff cannot read it.
-    """
-    fixed = _ruff(code, "check", "--select", _RULES, "--fix", "--exit-zero", "--quiet", "--target-version", "py311")
-    return _ruff(fixed, "format", "--quiet", "--line-length", str(LENGTH))
-
-
-def _ruff(code: str, command: str, *arguments: str) -> str:
-    whole = [sys.executable, "-m", "ruff", command, *arguments, "--isolated", "--stdin-filename", "environment.py", "-"]
-    done = subprocess.run(whole, input=code, capture_output=True, text=True, check=False, timeout=60)
-    if "No module named ruff" in done.stderr:
-        raise InputError('generated code is formatted by ruff: pip install "trajsmith[envgen]"')
-    if done.returncode:
-        raise RunError(f"ruff {command}: {' '.join(done.stderr.split())[:400]}")
-    return done.stdout
 
 
 def _safe(text: str) -> str:

@@ -13,6 +13,7 @@ from envgen.generate.making import Made
 from envgen.generate.refining import refined
 from envgen.generate.rules import rules
 from envgen.growth import growing
+from envgen.growth.ancestors import earlier_tests, read_ancestors, write_ancestors
 from envgen.growth.growing import Parent, Size, additions, grow, run_tests
 from envgen.growth.ideas import by_use, ideas
 from trajectory import InputError
@@ -119,10 +120,11 @@ def test_steps_are_kept_while_all_earlier_tests_pass_and_are_not_tested_again(pa
 
 
 def test_a_step_that_breaks_an_earlier_test_is_undone(parent, tmp_path):
-    with (parent / "test_club.py").open("a") as file:
-        file.write("\ndef test_members_have_no_status(play: Any) -> None:\n")
-        file.write('    assert not hasattr(first(play.state.members), "status")\n')
     found = Parent(parent)
+    found.tests["test_club.py"] += (
+        "\ndef test_members_have_no_status(play: Any) -> None:\n"
+        '    assert not hasattr(first(play.state.members), "status")\n'
+    )
     start = found.blueprint.model_copy(update={"name": "club_g2"})
     stages, refused = additions(found, start, 2, 0, tmp_path / "work")
     undone = {one.what: one.reason for one in refused}
@@ -146,6 +148,33 @@ def test_earlier_tests_are_about_the_new_file(parent, tmp_path):
         "FAILED test_club.py::test_update_member_needs_a_change"
     )
     assert run_tests(folder, "-k", "same_seed") == "1 passed, 16 deselected"
+
+
+def test_a_folder_whose_tests_were_edited_runs_nothing(parent, tmp_path):
+    canary = tmp_path / "ran"
+    with (parent / "test_club.py").open("a") as file:
+        file.write(f"\nPath({str(canary)!r}).touch()\n")
+    with pytest.raises(InputError, match="differs from what its blueprint gives"):
+        grow(parent, tmp_path / "out")
+    assert not canary.exists()
+
+
+def test_tests_of_all_ancestors_come_from_their_blueprints(parent, blueprint, tmp_path):
+    """A grandchild: the folder has the tests of both, laid out otherwise; without a blueprint they are not run."""
+    made = blueprint.model_copy(update={"name": "club_g2"})
+    folder = tmp_path / "club_g2"
+    folder.mkdir()
+    write_ancestors(folder, [blueprint])
+    assert read_ancestors(folder) == (blueprint,) and read_ancestors(parent) == ()
+    line = (blueprint, made)
+    tests = earlier_tests(folder, line)
+    assert sorted(tests) == ["test_club.py", "test_club_g2.py"]
+    assert all('with_name("club_g2.py")' in text for text in tests.values())
+    (folder / "test_club.py").write_text(code_of_tests(blueprint, "club_g2.py"))
+    assert earlier_tests(folder, line) == tests
+    (folder / "ancestors.json").unlink()
+    with pytest.raises(InputError, match=r"test_club.py: no blueprint gives these tests"):
+        earlier_tests(folder, (*read_ancestors(folder), made))
 
 
 def test_names_of_children_count_generations(parent, blueprint):
@@ -177,8 +206,32 @@ def test_names_of_children_count_generations(parent, blueprint):
             "differs from what blueprint.json gives",
         ),
         (lambda folder: (folder / "club.py").write_text("class"), "cannot be read: invalid syntax"),
+        (
+            lambda folder: (folder / "test_club.py").write_text(f"CANARY\n{(folder / 'test_club.py').read_text()}"),
+            "test_club.py differs from what its blueprint gives, and only tests that `trajsmith env gen` wrote are run",
+        ),
+        (lambda folder: (folder / "test_club.py").write_text("def"), "test_club.py cannot be read: invalid syntax"),
+        (lambda folder: (folder / "test_more.py").write_text("CANARY"), "test_more.py: no blueprint gives these tests"),
+        (lambda folder: (folder / "ancestors.json").write_text("[{}]"), "ancestors.json: 0.name: Field required"),
+        (
+            lambda folder: (folder / "blueprint.json").write_text(
+                (folder / "blueprint.json").read_text().replace('"club"', '"club; import os"', 1)
+            ),
+            "'club; import os' is no name in Python",
+        ),
     ],
-    ids=["no blueprint", "broken record", "rejected", "edited", "broken code"],
+    ids=[
+        "no blueprint",
+        "broken record",
+        "rejected",
+        "edited",
+        "broken code",
+        "edited tests",
+        "broken tests",
+        "foreign tests",
+        "broken ancestors",
+        "a name that is code",
+    ],
 )
 def test_what_cannot_grow_says_why(parent, tmp_path, spoil, message):
     spoil(parent)

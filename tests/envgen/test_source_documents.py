@@ -60,6 +60,14 @@ def test_statements_that_contradict_each_other_are_left_out_of_both(tmp_path):
     assert "cancelled within" not in said and "left alone" not in said and "The crane lifts" in said
 
 
+def test_numbers_in_words_contradict_too_and_what_is_doubted_is_no_summary(tmp_path):
+    (tmp_path / "a.md").write_text("A member may borrow five scores at a time. Loans of scores last for 28 days.")
+    (tmp_path / "b.md").write_text("A member may borrow three scores at a time. Scores are lent to members only.")
+    reading = read_documents(tmp_path)
+    assert [one.what for one in reading.left_out] == ["a.md and b.md"]
+    assert reading.sources[0].summary == "Loans of scores last for 28 days."
+
+
 def test_rows_of_one_document_do_not_contradict_each_other(tmp_path):
     (tmp_path / "a.md").write_text(
         "The berth of a small boat costs 10 a night. The berth of a small boat costs 12 a night."

@@ -1,7 +1,7 @@
 """The scripted expert: answers the prompts of `envgen.synthesis` from files, a folder a theme, mistakes included.
 
 A theme's `script.yaml` says by which words it is known and which file answers which stage; of several files that whose
-`when` stands in the last prompt, the first that fits. A repair is written as edits of the file that the prompt shows:
+`when` stands in the last prompt, the first that fits. A changed file is written as edits of the one that is shown:
 `<<<<`, old text, `====`, new text, `>>>>`; EVERY stands for a decision on each complaint, that the code is wrong.
 
 It is the script of `tests/language_server/faulty_server.py`, and answers in this process for tests without a server.
@@ -28,9 +28,11 @@ STAGES = {
     "You mend an environment": "repair",
     "You try out the tools": "try",
     "You judge calls": "check",
+    "You enlarge an environment": "enlarge",
+    "You extend the file": "extend",
 }
 EDIT = re.compile(r"<<<<\n(.*?)====\n(.*?)>>>>\n?", re.DOTALL)
-SHOWN = re.compile(r"The file:\n```python\n(.*?)\n```\nComplaints", re.DOTALL)
+SHOWN = re.compile(r"The file:\n```python\n(.*?)\n```\n(?:Complaints|Answer with all)", re.DOTALL)
 
 
 @cache

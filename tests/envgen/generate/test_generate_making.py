@@ -1,16 +1,22 @@
 """From a blueprint to files: code that runs and keeps its rules, the same again, and stages that are not done twice."""
 
+import ast
 import importlib.util
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from envgen.generate import making
 from envgen.generate.code import apart, environment_code
+from envgen.generate.columns import open_columns
+from envgen.generate.from_mcp import read_mcp
 from envgen.generate.from_tables import read_tables
 from envgen.generate.making import Ledger, make
 from envgen.generate.refining import refined
 from envgen.generate.rules import rules
-from trajectory import InputError
+from envgen.generate.tool_lists import read_tool_list
+from trajectory import InputError, RunError
 
 
 @pytest.fixture
@@ -98,3 +104,74 @@ def test_a_directory_that_is_not_ours_is_left_alone(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
     with pytest.raises(InputError, match="is no generated environment"):
         make(lambda: read_tables(tmp_path / "boxes.json"), tmp_path)
+
+
+def test_texts_of_a_source_cannot_leave_their_quotation_marks(blueprint):
+    evil = 'x\x00"""\nimport os\\N{y}'
+    operations = tuple(one.model_copy(update={"description": evil}) for one in blueprint.operations)
+    entities = tuple(
+        entity.model_copy(
+            update={
+                "description": evil,
+                "columns": tuple(one.model_copy(update={"description": evil}) for one in entity.columns),
+            }
+        )
+        for entity in blueprint.entities
+    )
+    made = blueprint.model_copy(update={"title": evil, "operations": operations, "entities": entities})
+    tree = ast.parse(environment_code(made))
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    assert imported == {"random"}
+
+
+def test_titles_of_operations_on_one_record_get_their_article(blueprint):
+    operations = tuple(
+        one.model_copy(update={"description": "Delete visits"}) if one.name == "delete_visit" else one
+        for one in blueprint.operations
+    )
+    code = environment_code(blueprint.model_copy(update={"operations": operations}))
+    assert '"""Delete a visit.' in code and '"""List visits, all or those that fit.' in code
+
+
+def test_names_of_people_are_no_fixed_set_even_if_they_repeat(tmp_path):
+    rows = [{"id": n, "name": f"Ann {n % 4}", "grade": "abc"[n % 3]} for n in range(1, 31)]
+    (tmp_path / "pupils.json").write_text(json.dumps(rows))
+    kinds = {one.name: one.kind for one in read_tables(tmp_path / "pupils.json").entities[0].columns}
+    assert (kinds["name"], kinds["grade"]) == ("text", "choice")
+
+
+def test_times_of_a_day_are_those_of_a_day():
+    schema = {"type": "string", "pattern": r"^([01]\d|2[0-3]):?([0-5]\d)$", "examples": ["09:00"]}
+    opens, closes = (open_columns().column(name, schema, "hour", True) for name in ("timeOpen", "timeClose"))
+    assert max(opens.pool) < min(closes.pool) and "09:00" in opens.pool and len(opens.pool) == 10
+
+
+def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
+    """On a machine that is busy nothing is known of an environment: no rejection, and the next start examines it."""
+    asked = []
+
+    async def no_time(*_):
+        asked.append(1)
+        return SimpleNamespace(score=None)
+
+    monkeypatch.setattr(making, "examine", no_time)
+    (tmp_path / "boxes.json").write_text(json.dumps([{"id": n, "name": f"Box {n}"} for n in range(1, 9)]))
+    for _ in range(2):
+        with pytest.raises(RunError, match="nothing is known of it: give the same command again"):
+            make(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
+    ledger = (tmp_path / "out" / "work" / "boxes" / "ledger.jsonl").read_text()
+    stages = [json.loads(line)["stage"] for line in filter(None, ledger.splitlines())]
+    assert asked == [1, 1] and stages == ["blueprint", "code", "tests"]
+    assert not (tmp_path / "out" / "rejected").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"result": 5}', '{"tools": 5}', '{"tools": [{"name": "get_x", "input_schema": 5}]}',
+     '{"tools": [{"name": "get_x", "input_schema": {"properties": [1], "required": [{}]}, "outputSchema": 7}]}'],
+    ids=["too deep", "no result", "no list", "no schema", "odd schema"],
+)  # fmt: skip
+def test_tool_lists_of_any_shape_are_refused_with_one_line(text, tmp_path):
+    (tmp_path / "tools.json").write_text(text)
+    with pytest.raises(InputError, match=r"no JSON|no tools in it|nothing usable"):
+        read_mcp(read_tool_list(str(tmp_path / "tools.json")))
