@@ -2,6 +2,9 @@
 
 python benchmarks/ablations.py filter     # rows with mistakes in them, taken as they are or filtered by the checks
 python benchmarks/ablations.py rewards    # GRPO with the state, the trajectory, or both (EnvFactory, Figure 4)
+python benchmarks/ablations.py history    # all turns seen, or few of them (AWM, Table 7)
+
+The last one needs `trajsmith run configs/train_demo_turns.yaml` before it.
 """
 
 import argparse
@@ -20,6 +23,7 @@ from arena import Score
 from export import DatasetWriter, to_row
 from train_grpo import GrpoConfig
 from train_sft import SftConfig
+from train_sft.settings import HistorySettings
 from trajectory import Trajectory, Verdict, derive_seed
 from trajsmith.evaluating import EvalConfig, run_eval
 from trajsmith.journal import read_records
@@ -29,9 +33,13 @@ from trajsmith.stages import TRAJECTORIES, VERDICTS
 from trajsmith.training import grounds_of, split_tasks
 
 DEMO = Path("runs/train-demo")
+TURNS = Path("runs/train-demo/turns")
+"""Run of `configs/train_demo_turns.yaml`."""
 NOISE = 0.3
 """Share of the rows that get a mistake."""
 FILTER = {"noisy": "all rows", "filtered": "rows that the checks accept"}
+ALL_TURNS = 1000
+"""A window that no conversation fills."""
 REWARDS = {"state": "state only", "trajectory": "trajectory only", "composite": "balanced"}
 
 
@@ -56,7 +64,7 @@ async def write_rows(run: RunDirectory, out: Path, rows: int) -> Counter[str]:
     return counts
 
 
-def fine_tune(start: Path, dataset: Path, out: Path, steps: int) -> None:
+def fine_tune(start: Path, dataset: Path, out: Path, steps: int, history: HistorySettings | None = None) -> None:
     """Go on from a model; the same steps, order and rate whatever the rows are."""
     from train_sft.training import train
 
@@ -64,6 +72,7 @@ def fine_tune(start: Path, dataset: Path, out: Path, steps: int) -> None:
     trainer = demo.trainer | {"max_steps": steps, "learning_rate": 1e-3, "save_strategy": "no"}
     train(demo.model_copy(update={
         "model": str(start), "scratch": None, "dataset": dataset, "out": out, "trainer": trainer,
+        "history": history or demo.history,
     }))  # fmt: skip
 
 
@@ -78,10 +87,15 @@ def practise(start: Path, reward: str, out: Path, steps: int) -> None:
     train(config, list(split_tasks(run, "train", config.limit)), asyncio.run(grounds_of(run)))
 
 
-def score(model: Path, out: Path, limit: int, temperature: float) -> Score:
-    """pass@1 on the unseen tasks of environment A."""
+def score(
+    model: Path, out: Path, limit: int, temperature: float, run: Path = DEMO / "data", history: int | None = None
+) -> Score:
+    """pass@1 on the unseen tasks of a run; `history` is the window through which the model sees a conversation."""
     demo = load_settings(Path("configs/train_demo_eval.yaml"), EvalConfig)
-    asked = demo.model_copy(update={"model": str(model), "out": out, "limit": limit, "temperature": temperature})
+    settings = demo.settings.model_copy(update={"history": history})
+    asked = demo.model_copy(update={
+        "model": str(model), "out": out, "limit": limit, "temperature": temperature, "run": run, "settings": settings,
+    })  # fmt: skip
     return asyncio.run(run_eval(asked))[0]
 
 
@@ -115,23 +129,46 @@ def run_rewards(arguments: argparse.Namespace) -> None:
     """State, trajectory, or both (EnvFactory, Figure 4)."""
     out = arguments.out / "rewards"
     shutil.rmtree(out, ignore_errors=True)
-    scores = {"where all start": [score(arguments.start, out / "start", arguments.tasks, 0.0)]}
+    scores = {"where all start": [score(arguments.start, out / "start", arguments.tasks, 1.0)]}
     for reward, title in REWARDS.items():
         practise(arguments.start, reward, out / reward, arguments.steps)
-        scores[title] = [score(out / reward, out / f"eval-{reward}", arguments.tasks, 0.0)]
-    print_scores("reward", scores, ("pass@1",))
+        scores[title] = [score(out / reward, out / f"eval-{reward}", arguments.tasks, 1.0)]
+    print_scores("reward", scores, ("temperature 1",))
+
+
+def run_history(arguments: argparse.Namespace) -> None:
+    """All turns or few of them, in training and in evaluation, aligned and not (AWM, Table 7)."""
+    out, windows = arguments.out / "history", (ALL_TURNS, arguments.window)
+    shutil.rmtree(out, ignore_errors=True)
+    scores = dict[str, list[Score]]()
+    for trained in windows:
+        model = out / f"model-{trained}"
+        history = HistorySettings(unit="per_step", window=trained)
+        fine_tune(arguments.start, TURNS, model, arguments.steps, history)
+        scores[window_title(trained)] = [
+            score(model, out / f"eval-{trained}-{seen}", arguments.tasks, 0.0, TURNS, seen) for seen in windows
+        ]
+    print_scores("trained with", scores, tuple(f"evaluated with {window_title(seen)}" for seen in windows))
+
+
+def window_title(window: int) -> str:
+    return "the whole history" if window == ALL_TURNS else f"a window of {window}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("filter", "rewards"))
+    parser.add_argument("what", choices=RUNS)
     parser.add_argument("--start", type=Path, default=DEMO / "sft", help="model that every training goes on from")
     parser.add_argument("--out", type=Path, default=Path("runs/ablations"))
     parser.add_argument("--rows", type=int, default=1500, help="rows of the filter's datasets")
     parser.add_argument("--steps", type=int, default=150, help="steps of each training")
     parser.add_argument("--tasks", type=int, default=300, help="tasks of each evaluation")
+    parser.add_argument("--window", type=int, default=1, help="assistant turns that the short history keeps")
     arguments = parser.parse_args()
-    {"filter": run_filter, "rewards": run_rewards}[arguments.what](arguments)
+    RUNS[arguments.what](arguments)
+
+
+RUNS = {"filter": run_filter, "rewards": run_rewards, "history": run_history}
 
 
 if __name__ == "__main__":

@@ -82,6 +82,9 @@ def print_table(folder: Path) -> None:
             "of these, state and calls in no training task": [one for one in unseen if one.task_id in new],
             "B, never trained on": other,
         }
+        drawn = folder / f"eval-{name}-drawn" / "episodes.jsonl"
+        if drawn.is_file():
+            groups["A, unseen, drawn at temperature 1"] = read_episodes(drawn)
         for group, episodes in groups.items():
             print(
                 row_of(title, group, score_episodes(episodes)[0])
