@@ -6,6 +6,7 @@ its own module (`chatmodel.board`, `chatmodel.structured`, `chatmodel.usage`).
 
 from chatmodel.model import ChatModel, ChatReply, ChatRequest, MalformedCall, Usage, function_tool
 from chatmodel.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases, load_phrasebook
+from chatmodel.plain import capital
 from chatmodel.settings import (
     ROLES,
     SCRIPTED,
@@ -17,7 +18,7 @@ from chatmodel.settings import (
     RolesSettings,
     Sampling,
 )
-from chatmodel.wording import Wording, capital, pick_text
+from chatmodel.wording import Wording, pick_text
 
 __all__ = [
     "ROLES",

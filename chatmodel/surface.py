@@ -73,11 +73,24 @@ def say(value: Any) -> str:
     if isinstance(value, list):
         return words(say(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{human(key)} {say(item)}" for key, item in value.items())
+        return ", ".join(f"{human(key)} {quoted(item)}" for key, item in value.items())
     moment = as_moment(value)
     if moment is not None:
         return long_moment(moment)
     return human(value) if _SNAKE.fullmatch(str(value)) else str(value)
+
+
+def is_sentence(text: str) -> bool:
+    """True for a text that would run into the sentence around it, and not for a name or an address."""
+    parts = text.split()
+    small = sum(part.isalpha() and part.islower() for part in parts)
+    return len(parts) > 2 and (small > 1 or text.rstrip().endswith((".", "!", "?"))) and '"' not in text
+
+
+def quoted(value: Any) -> str:
+    """The value as a person says it, a whole sentence in quotation marks."""
+    whole = isinstance(value, str) and "\n" not in value and is_sentence(value)
+    return f'"{value.strip()}"' if whole else say(value)
 
 
 def forms(value: Any) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chatmodel import surface
 from chatmodel.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
+from chatmodel.plain import ask_plainly, by_field, extreme, tell_plainly
 from chatmodel.templates import render, slots
 from trajectory import Known, ToolSpec
 
@@ -74,25 +75,12 @@ class Wording:
         """A sentence in which the user gives one plain value."""
         phrases = self.parameter(tool, known.slot)
         value = self.value(tool, known.slot, known.value, rng)
-        sentence = pick_text(phrases.tell, {"value": value}, rng)
-        said = surface.say(value)
-        return sentence or rng.choice(
-            (
-                f"The {phrases.label} is {said}.",
-                f"{capital(phrases.label)}: {said}.",
-                f"It's {said} for the {phrases.label}.",
-            )
-        )
+        return pick_text(phrases.tell, {"value": value}, rng) or tell_plainly(phrases.label, value, rng)
 
     def ask_for(self, tool: str, known: Known, rng: random.Random) -> str:
         """A question in which the agent asks for one plain value."""
         phrases = self.parameter(tool, known.slot)
-        generic = (
-            f"Could you tell me the {phrases.label}?",
-            f"What is the {phrases.label}?",
-            f"Which {phrases.label} should I use?",
-        )
-        return pick_text(phrases.ask, {}, rng) or rng.choice(generic)
+        return pick_text(phrases.ask, {}, rng) or ask_plainly(phrases.label, known.value, rng)
 
     def describe(self, parameter: str, known: Known, rng: random.Random) -> str:
         """A noun phrase that picks one thing out by what the user knows of it."""
@@ -123,13 +111,6 @@ def pick_text(templates: Sequence[str], values: dict[str, Any], rng: random.Rand
     return None
 
 
-def capital(text: str) -> str:
-    """Start with a capital, but leave addresses and file names as they are."""
-    first = text.split(maxsplit=1)[0] if text.strip() else ""
-    named = "://" in first or "@" in first or "." in first.rstrip(".,:;!?")
-    return text if named else text[:1].upper() + text[1:]
-
-
 def as_request(tool: ToolSpec) -> str:
     """A verb phrase from a tool's description: "Returns the open orders, newest first" -> "return the open orders"."""
     text = " ".join(tool.description.split()) or surface.human(tool.name)
@@ -140,24 +121,3 @@ def as_request(tool: ToolSpec) -> str:
         stem, tail = match.groups()
         first = stem + {"ches": "ch", "shes": "sh", "sses": "ss", "xes": "x", "ies": "y", "s": ""}[tail]
     return f"{first[:1].lower()}{first[1:]} {rest}".strip().replace("{", "(").replace("}", ")")
-
-
-def by_field(noun: str, field: str, label: str, value: Any) -> str:
-    """A noun phrase by a field that nobody wrote a phrase for."""
-    said = surface.say(value)
-    if field in ("name", "title", "label", "subject"):
-        return f'the {noun} "{said}"'
-    if surface.as_moment(value) is not None:
-        return f"the {noun} from {surface.long_date(value)}"
-    if field in ("status", "state", "type", "kind", "category", "priority") and isinstance(value, str):
-        return f"the {said} {noun}"
-    return f"the {noun} with the {label} {said}"
-
-
-def extreme(noun: str, field: str, label: str, how: str, value: Any) -> str:
-    """A superlative: dates are recent or early, prices high or low."""
-    if surface.as_moment(value) is not None:
-        return f"{'my most recent' if how == 'largest' else 'my oldest'} {noun}"
-    if any(word in field for word in ("price", "fare", "fee", "cost")):
-        return f"the {'most expensive' if how == 'largest' else 'cheapest'} {noun}"
-    return f"the {noun} with the {'highest' if how == 'largest' else 'lowest'} {label}"

@@ -8,7 +8,7 @@ from typing import Any
 from chatmodel import Phrasebook
 from grounding.fields import SchemaField, input_fields
 from grounding.lessons import Lessons
-from grounding.names import is_identifier, takes_away
+from grounding.names import is_identifier, is_paging, takes_away
 from grounding.plan import Assignment, Option, Plan
 from grounding.references import ONLY, pick
 from grounding.values import ValuePool, array_item, candidate_values
@@ -75,6 +75,8 @@ class Assigner:
             internal = leaf.path in sources
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
                 continue
+            if lookup and not leaf.required and not internal and is_paging(leaf.name):
+                continue  # who wants one thing does not say how many are to be shown on the way to it
             if internal:
                 options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng)
             else:

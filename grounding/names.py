@@ -17,6 +17,7 @@ GENERIC = frozenset({
     "text", "content", "count", "total", "limit", "offset", "page", "size", "kind", "state", "note", "notes", "label",
     "amount", "items", "item", "id", "code", "number", "url", "created", "updated", "start", "end", "query",
 })  # fmt: skip
+_PAGING = {("page", "size"), ("page", "number"), ("max", "result"), ("skip",), ("top",), ("cursor",), ("page", "token")}
 _WORDS_ON_ID = frozenset(
     {"valid", "avoid", "paid", "prepaid", "unpaid", "grid", "liquid", "solid", "hybrid", "rapid", "fluid", "covid"}
 )
@@ -55,6 +56,12 @@ def takes_away(tool: str) -> bool:
     """True if a tool's name says that what it is given is not there any more afterwards."""
     parts = words(tool)
     return bool(parts) and parts[0] in _AWAY
+
+
+def is_paging(name: str) -> bool:
+    """True for names such as limit, per_page, maxResults: how much of a list is shown, and from where on."""
+    parts = words(name)
+    return bool(parts) and (parts[-1] in {"limit", "offset", "page"} or parts in _PAGING)
 
 
 def is_identifier(name: str) -> bool:

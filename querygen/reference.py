@@ -50,7 +50,8 @@ class References:
         if picks:
             inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
             return inner + self._outer(picks[:-1], source), keys
-        return self._named_by_lookup(name, source, held) or (self._only(entity, value, source), [])
+        named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
+        return named or (self._only(entity, value, source), [])
 
     def _changed_since(self, call: int, name: str, value: Any) -> bool:
         """True if a write has touched the thing after the list was read: what the list says of it may be wrong now."""
@@ -66,6 +67,26 @@ class References:
                 return self.wording.describe(name, known, self.rng), [known.key]
         return None
 
+    def _in_another(self, entity: EntityPhrases, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
+        """The only thing of its kind in another that nobody has spoken of: "the product in the order from 3 March"."""
+        producer = self.calls[source.call]
+        if producer.effect == "write" or source.call < self.turn_start:
+            return None
+        for name, origin in producer.provenance.items():
+            picks = [pick for pick in origin.selectors if pick.how != "only"] if isinstance(origin, FromOutput) else []
+            owner = self.wording.entity(name).noun
+            new = (name, str(producer.arguments[name])) not in self.things and owner not in self.latest
+            if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
+                key = selector_key(origin.call, picks[0])
+                if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
+                    return f"the {entity.noun} in {self.wording.describe(name, self.known[key], self.rng)}", [key]
+        return None
+
+    @staticmethod
+    def _apart(entity: EntityPhrases, owner: str) -> bool:
+        """True if the one is no part of the other's name: an order and an order line are not spoken of so."""
+        return entity.noun not in owner and owner not in entity.noun
+
     def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
         """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
         producer = self.calls[source.call]
@@ -74,8 +95,7 @@ class References:
         for name, origin in producer.provenance.items() if producer.effect == "read" else ():
             owner = self.wording.entity(name)
             picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
-            other = entity.noun not in owner.noun and owner.noun not in entity.noun
-            if picked and other and (name, str(producer.arguments[name])) in self.things:
+            if picked and self._apart(entity, owner.noun) and (name, str(producer.arguments[name])) in self.things:
                 return f"the {entity.noun} in that {owner.noun}"
         if source.call < self.turn_start and entity.own:
             return self.rng.choice(entity.own)

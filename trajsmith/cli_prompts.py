@@ -41,20 +41,37 @@ def list_prompts(
 @app.command("render")
 def render_prompt(
     stage: Annotated[str, typer.Argument(help=f"One of {', '.join(PURPOSES)}.")],
-    name: Annotated[str, typer.Option("--id", help="Id of a grounded chain, task or trajectory.")],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--id", help="Id of a task or chain; for agent and user of a task or trajectory; for judge of a trajectory."
+        ),
+    ],
     run: Annotated[Path, typer.Option("--run", help="Run directory.")],
     as_json: Annotated[bool, typer.Option("--json", help="One request a line, as JSON.")] = False,
 ) -> None:
     """Show the exact messages that are sent for a record. Nothing is sent."""
     wanted = next((purpose for purpose in PURPOSES if purpose == stage), None)
     if wanted is None:
-        raise InputError(f"there is no stage {stage!r} with prompts: use one of {', '.join(PURPOSES)}")
+        raise InputError(f"{_unrendered(stage)}: use one of {', '.join(PURPOSES)}")
     rendered = asyncio.run(render(RunDirectory.open(run), wanted, name))
     if as_json:
         for request in rendered.requests:
             typer.echo(orjson.dumps(request.model_dump(mode="json", exclude_none=True)))
         return
     _show(stage, rendered)
+
+
+def _unrendered(stage: str) -> str:
+    """Why a stage's prompts cannot be rendered."""
+    from envgen.synthesis.prompting import SPECS
+
+    specs = [spec for role in ("refine", "classify") for spec in PROMPTS[role]]
+    if stage in {"graph", "toolgraph", "classify", *(spec.name for spec in specs)}:
+        return "the graph's prompts are about the tools of an environment, not about a record, so none is rendered"
+    if stage in {spec.name for spec in SPECS.values()}:
+        return "the prompts of `env gen` are about an environment being made, not about a record, so none is rendered"
+    return f"there is no stage {stage!r} with prompts"
 
 
 def _show(stage: str, rendered: Rendered) -> None:

@@ -103,6 +103,18 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     return config.model_copy(update={"environments": entries})
 
 
+def check_files(config: RunConfig) -> None:
+    """Find out before any work whether the files are there that are only read at the end.
+
+    Raises:
+        InputError: A file of `decontaminate` is not there.
+    """
+    for path in config.decontaminate:
+        if not path.is_file():
+            what = "is a directory: name its files" if path.is_dir() else "there is no such file"
+            raise InputError(f"decontaminate: {path}: {what}")
+
+
 def _check_accept(config: RunConfig) -> None:
     shares = config.accept.by.get("variant", {}) if config.accept else {}
     for name in shares if isinstance(shares, dict) else ():

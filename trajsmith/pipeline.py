@@ -27,7 +27,7 @@ from trajectory import (
 )
 from trajsmith.changes import FIRST_OF_ROLE
 from trajsmith.choosing import SELECTION, Choice
-from trajsmith.config import RunConfig, load_config
+from trajsmith.config import RunConfig, check_files, load_config
 from trajsmith.engine import run_stage
 from trajsmith.importing import imported_files, run_imports
 from trajsmith.joined import PlayedTasks, judged
@@ -157,9 +157,10 @@ async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[
     """The roles that models play in these stages, after a look at whether those can be used.
 
     Raises:
-        InputError: Key, address or name of a model is wrong, or a prompt, or there is nothing to spend.
+        InputError: Key, address or name of a model is wrong, or a prompt or file, or there is nothing to spend.
     """
     check_cast(config)
+    check_files(config)
     wanted = [role for role in roles_of(stages) if config.roles.of(role).model != SCRIPTED]
     config.budget.check(wanted)
     await check_models(config.models, config.roles, wanted)

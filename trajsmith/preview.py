@@ -1,6 +1,7 @@
 """`trajsmith run --dry-run`: everything that can be checked before work, and what would be done."""
 
 import random
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -9,7 +10,7 @@ from chatmodel import ROLES
 from environments.sources import open_source
 from toolgraph import GraphIndex, Sampler, build_graph
 from trajectory import InputError
-from trajsmith.config import RunConfig
+from trajsmith.config import RunConfig, check_files
 from trajsmith.estimate import estimate
 from trajsmith.pipeline import check_ready
 from trajsmith.stages import check_cast
@@ -24,16 +25,10 @@ async def preview(config: RunConfig, out: Console) -> None:
         InputError: Something in the configuration cannot work.
     """
     check_cast(config)
-    table = Table(
-        "environment",
-        "source",
-        "runs in",
-        "tools",
-        "states",
-        "unreachable",
-        "a chain",
-        title=f"{config.name}: {config.sample.count} chains into {config.run}",
-    )
+    check_files(config)
+    title = f"{config.name}: {config.sample.count} chains into {config.run}"
+    table = Table("environment", "source", "runs in", "tools", "states", title=title)
+    below: list[str] = []
     seen: set[str] = set()
     tools = 0
     for entry in config.environments:
@@ -47,18 +42,30 @@ async def preview(config: RunConfig, out: Console) -> None:
         sampler = Sampler(GraphIndex(build_graph(spec.tools, config.graph), spec.name), config.sample)
         chain, _ = sampler.draw(random.Random(config.seed))
         unreachable = [tool.name for tool in spec.tools if tool.name not in sampler.usable]
+        if unreachable:
+            below.append(f"unreachable in {spec.name}: {', '.join(unreachable)}")
         table.add_row(
             spec.name,
             spec.source.split(":")[0],
             source.isolation,
             str(len(spec.tools)),
             str(len(states)),
-            ", ".join(unreachable),
-            " > ".join(chain),
         )
+        below.append(f"a chain of {spec.name}: {shortened(chain)}")
     out.print(table)
+    for line in below:
+        out.print(line, soft_wrap=True)
     show_roles(config, tools, out)
     await check_ready(config)
+
+
+def shortened(chain: Sequence[str], width: int = 44) -> str:
+    """The first tools of a chain, in `width` characters, and how many more there are; one is always shown."""
+    shown = list(chain)
+    while len(shown) > 1 and len(" > ".join(shown)) > width:
+        shown.pop()
+    more = len(chain) - len(shown)
+    return " > ".join(shown) + (f" > and {more} more" if more else "")
 
 
 def show_roles(config: RunConfig, tools: int, out: Console) -> None:

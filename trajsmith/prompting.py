@@ -17,7 +17,7 @@ from trajsmith.config import load_config
 from trajsmith.joined import Played
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
-from trajsmith.stages import GROUNDED, PROMPTS, Cast
+from trajsmith.stages import GROUNDED, PROMPTS, TRAJECTORIES, Cast
 from trajsmith.varying import TASKS, written_tasks
 from trajsmith.world import World
 
@@ -117,6 +117,8 @@ async def _work(cast: Cast, run: RunDirectory, purpose: Purpose, name: str) -> N
     try:
         if ROLE[purpose] == "writer":
             written = next((task for task in _records(run, TASKS, Task) if task.id == name), None)
+            if written is None and name.startswith(f"{Trajectory.PREFIX}_"):
+                raise InputError(_wants_a_task(run, purpose, name))
             await cast.write(_find(run, GROUNDED, GroundedChain, written.grounded_id if written else name))
         elif ROLE[purpose] == "judge":
             await cast.verify(*_played(run, name))
@@ -133,6 +135,13 @@ def _played(run: RunDirectory, name: str) -> tuple[Task, Trajectory]:
         if key == name:
             return pair
     raise InputError(f"no trajectory {name} in {run.path}: give the id of one, from trajectories.jsonl")
+
+
+def _wants_a_task(run: RunDirectory, purpose: Purpose, name: str) -> str:
+    """What to give in place of a trajectory's id: words are found for a task, before anything is played."""
+    played = next((each for each in _records(run, TRAJECTORIES, Trajectory) if each.id == name), None)
+    task = f"; that of {name} is {played.task_id}" if played else ""
+    return f"{purpose} is rendered for a task or grounded chain, not for a trajectory: give its id{task}"
 
 
 def _records(run: RunDirectory, file: str, model: type[Kind]) -> Iterator[Kind]:

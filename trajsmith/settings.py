@@ -218,7 +218,20 @@ def _explain(
     known = [fault for fault in faults if fault["type"] != "extra_forbidden"]
     fault = (known or faults)[0]
     path = _key_path(fault, data)
-    return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault)}"
+    meant = _misspelt_entry(path, source) if fault["type"] == "missing" else ""
+    return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault)}{meant}"
+
+
+def _misspelt_entry(path: KeyPath, source: _Source) -> str:
+    """What to add to a missing key when an override began the entry around it beside one of nearly the same name."""
+    end = next((end for end in range(1, len(path)) if not _holds(source.data, path[:end])), len(path))
+    if end >= len(path):
+        return ""
+    beside: Any = source.data
+    for key in path[: end - 1]:
+        beside = beside[key]
+    close = get_close_matches(str(path[end - 1]), beside, n=1, cutoff=0.6) if isinstance(beside, dict) else []
+    return f': "{path[end - 1]}" is a new entry; did you mean "{close[0]}"?' if close else ""
 
 
 def _place(path: KeyPath, source: _Source, overrides: list[_Override]) -> str:

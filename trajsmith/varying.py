@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from querygen.vary import chosen
-from trajectory import Task
+from trajectory import Task, TaskHead
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from trajsmith.world import World
 
 TASKS, VARIED = "tasks.jsonl", "varied.jsonl"
+AnyTask = TypeVar("AnyTask", Task, TaskHead)
 VaryInput: TypeAlias = tuple[Task, str | None]
 
 
 class VaryPlan:
-    """Pairs of a task and a variant's name, the task itself (None) first."""
+    """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
 
     def __init__(self, world: "World", rounds: "Sequence[Round]" = ()) -> None:
         """`rounds` say from which task on which variants are made; without them, those of the configuration."""
@@ -26,12 +27,21 @@ class VaryPlan:
         self.rates = dict(world.config.vary.rates)
         self.rounds = rounds
 
+    def __len__(self) -> int:
+        """Exact: which variants a task gets follows from its seed, so only the heads of the tasks are read."""
+        return sum(1 + len(names) for _, names in self._chosen(TaskHead))
+
     def __iter__(self) -> Iterator[tuple[str, VaryInput]]:
-        for number, task in enumerate(read_records(self.run.file(TASKS), Task)):
-            now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
+        for task, names in self._chosen(Task):
             yield task.id, (task, None)
-            for name in chosen(task, now.rates if now else self.rates):
+            for name in names:
                 yield f"{task.id}.{name}", (task, name)
+
+    def _chosen(self, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, list[str]]]:
+        """Every written task, read as `kind` says, with the variants that are derived from it."""
+        for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
+            now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
+            yield task, chosen(task.seed, now.rates if now else self.rates)
 
 
 def tasks_file(world: "World") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatmodel import Wording, capital, pick_text
-from chatmodel.surface import human, mentions, say
+from chatmodel.surface import human, say
 from chatmodel.templates import join_rows
 from environments import ToolResult
 from grounding import Unresolved, leaves, needed, resolve, selector_key
@@ -30,6 +30,7 @@ from trajectory import (
     derive_seed,
 )
 from usersim.hearing import Hearing
+from usersim.reporting import facts_beside, plain_report
 from usersim.roles import AgentAct
 
 LET_ME = (
@@ -323,9 +324,8 @@ class ScriptedAgent:
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
         reports = [capital(self._report(index)) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
-        missing = [fact for fact in turn.answer_facts if not mentions(text, fact)]
-        if missing:
-            text += f" ({', '.join(say(fact) for fact in missing)})"
+        between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
+        text = " ".join([text, *facts_beside(text, turn.answer_facts, between)])
         last = self.turn == len(self.task.turns) - 1
         return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
 
@@ -333,21 +333,3 @@ class ScriptedAgent:
         call, result = self.calls[index], self.results[index]
         text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
         return text or plain_report(call, result.content)
-
-
-def plain_report(call: GoldCall, content: Any) -> str:
-    """A report for tools that nobody wrote phrases for: the text itself, or the fields with their names."""
-    while isinstance(content, dict) and len(content) == 1:
-        content = next(iter(content.values()))
-    if isinstance(content, str):
-        return (
-            f"Here is what I got:\n{content.strip()}"
-            if "\n" in content.strip()
-            else f"Here is what I got: {content.strip()}"
-        )
-    if isinstance(content, list):
-        rows = "; ".join(say(row) for row in content[:8])
-        return f"I found {len(content)}: {rows}."
-    if isinstance(content, dict):
-        return f"Done: {say({key: value for key, value in content.items() if value not in (None, [], {})})}."
-    return f"The answer is {say(content)}." if call.effect == "read" else "That's done."

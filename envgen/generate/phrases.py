@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from chatmodel.plain import is_noun
 from envgen.generate.blueprint import Blueprint, Entity
 from envgen.generate.spelling import words
 
@@ -21,11 +22,15 @@ def _entity(entity: Entity) -> dict[str, Any]:
     for column in entity.columns:
         if column.name == entity.key or column.references:
             continue
-        if column.name in ("name", "title", "label", "subject", "username", "email"):
+        if column.name in ("name", "title", "label", "subject", "username"):
             by[column.name] = [f'the {noun} "{{value}}"', f'the {noun} called "{{value}}"']
+        elif column.name == "email":
+            by[column.name] = [f"the {noun} with the email {{value}}"]
         elif column.kind == "choice":
             by[column.name] = [f"the {noun} whose {words(column.name)} is {{value|human}}"]
         elif column.kind == "date":
-            by[column.name] = [f"the {noun} with {words(column.name)} {{value|date}}"]
+            label = words(column.name)
+            link = "on" if label in ("day", "date") else f"with the {label}" if is_noun(label) else label
+            by[column.name] = [f"the {noun} {link} {{value|date}}"]
     found: dict[str, Any] = {"noun": noun, "plural": words(entity.table), "own": [f"that {noun}"]}
     return {**found, "by": dict(list(by.items())[:4])} if by else found

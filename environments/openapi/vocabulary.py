@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from environments.openapi.words import kinds_of, plain
+from environments.openapi.words import kinds_of, plain, singular, snake
 
 FIRST = (
     *("Amara", "Bruno", "Chiara", "Dilan", "Elena", "Farid", "Greta", "Hiro", "Ingrid", "Jamal", "Keiko", "Lars"),
@@ -54,10 +54,34 @@ TOPICS = (
 )
 SENTENCES = (
     *("Checked twice and ready to use.", "Please look at this before Friday.", "A short note for the whole team."),
-    *("Made of recycled material.", "It worked yesterday, today it does not.", "Popular with returning customers."),
-    *("Needs a second opinion.", "Comes with a two year warranty.", "The first of a small series."),
+    *("It worked yesterday, today it does not.", "Needs a second opinion.", "The first of a small series."),
+    *("Agreed with everybody involved.", "Asked for in the last meeting.", "Replaces the one from last year."),
 )
+GOODS = ("Made of recycled material.", "Popular with returning customers.", "Comes with a two year warranty.")
+"""What is only said of things that are sold."""
 TAGS = ("new", "urgent", "sale", "outdoor", "office", "gift", "seasonal", "bestseller")
+EVENTS = (
+    *("Autumn Concert", "Harbour Walk", "Open Studio Day", "Lantern Evening", "Spring Lecture", "Film Night"),
+    *("Founders' Dinner", "Night of Science", "Family Workshop", "Poetry Reading", "Winter Market", "Guided Tour"),
+)
+SITES = (
+    *("Castle Hill", "North Pier", "Old Mill", "Market Hall", "River House", "Garden Court", "East Gate"),
+    *("Lakeside", "Tower Square", "Mill Street", "Orchard House", "South Quay"),
+)
+DOCUMENTS = (
+    *("Travel Policy", "Meeting Minutes", "Budget Overview", "Supplier Contract", "Floor Plan", "Welcome Guide"),
+    *("Release Notes", "Risk Register", "Annual Report", "Style Guide", "Price List", "Training Plan"),
+)
+WORKS = (
+    *("The Long Harbour", "Paper Boats", "Northern Light", "A Quiet Winter", "Seven Bridges", "The Glass Orchard"),
+    *("Salt and Stone", "Morning Tide", "The Last Ferry", "Under Blue Roofs", "Small Hours", "The Clockmaker"),
+)
+PETS = ("Bella", "Bramble", "Cosmo", "Ginger", "Hazel", "Juno", "Maple", "Nero", "Otto", "Pepper", "Rusty", "Willow")
+NEUTRAL = (
+    *("Amber", "Birch", "Cedar", "Dover", "Ember", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Kestrel"),
+    *("Lagoon", "Meadow", "Nimbus"),
+)
+"""Names that any thing can have."""
 GENRES = ("jazz", "folk", "rock", "classical", "electronic", "ambient")
 
 
@@ -118,8 +142,6 @@ _TEXTS: tuple[tuple[frozenset[str], Text], ...] = (
     (kinds_of("color colour"), _pick(COLORS)),
     (kinds_of("tag tags label labels keyword keywords"), _pick(TAGS)),
     (kinds_of("genre genres"), _pick(GENRES)),
-    (kinds_of("title subject headline summary topic"), _pick(TOPICS)),
-    (kinds_of("description body text content message comment notes note details bio about reason"), _pick(SENTENCES)),
     (kinds_of("product productname item itemname"), _pick(THINGS)),
     (kinds_of("sku productcode"), _sku),
     (kinds_of("version"), lambda rng, _: f"{rng.randint(1, 4)}.{rng.randint(0, 9)}.{rng.randint(0, 9)}"),
@@ -128,11 +150,35 @@ _TEXTS: tuple[tuple[frozenset[str], Text], ...] = (
     (kinds_of("gender"), _pick(("female", "male", "other"))),
     (kinds_of("unit"), _pick(("piece", "kg", "box"))),
 )  # fmt: skip
+_NAMES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
+    (kinds_of("product item article good merchandise sku variant accessory gift"), THINGS),
+    (
+        kinds_of("event exhibition exhibit concert festival show conference meeting session workshop tour"),
+        EVENTS,
+    ),
+    (
+        kinds_of("company organization vendor supplier brand employer merchant shop store seller"),
+        COMPANIES,
+    ),
+    (
+        kinds_of("place venue location station stop site museum park hotel restaurant room hall branch airport"),
+        SITES,
+    ),
+    (kinds_of("document file folder page report note attachment contract form template wiki paper"), DOCUMENTS),
+    (kinds_of("film movie book album song track episode playlist game audiobook chapter podcast series"), WORKS),
+    (kinds_of("pet dog cat animal horse bird"), PETS),
+    (kinds_of("city town"), tuple(place[0] for place in PLACES)),
+    (kinds_of("country"), tuple(place[1] for place in PLACES)),
+)
 _PEOPLE = kinds_of(
     "user users customer customers person people author authors owner owners employee employees contact contacts "
     "member members patient patients student students driver drivers guest guests client clients passenger actor "
     "agent agents teacher teachers doctor doctors staff host hosts assignee reporter friend friends account accounts"
 )
+
+
+_TITLES = kinds_of("title subject headline summary topic")
+_SENTENCE_NAMES = kinds_of("description body text content message comment notes note details bio about reason")
 
 
 def text_for(name: str, noun: str, rng: random.Random, who: Person) -> str | None:
@@ -143,13 +189,30 @@ def text_for(name: str, noun: str, rng: random.Random, who: Person) -> str | Non
     """
     key = plain(name)
     for names, make in _TEXTS:
-        if key in names or (len(key) > 5 and any(len(word) > 4 and key.endswith(word) for word in names)):
+        if _is_one_of(key, names):
             return make(rng, who)
+    if _is_one_of(key, _TITLES):
+        return rng.choice(names_of(noun) or TOPICS)
+    if _is_one_of(key, _SENTENCE_NAMES):
+        return rng.choice((*SENTENCES, *GOODS) if names_of(noun) == THINGS else SENTENCES)
     if key.endswith("name"):
         if plain(noun) in _PEOPLE or key.removesuffix("name") in _PEOPLE:
             return f"{who.first} {who.last}"
-        return rng.choice(THINGS)
+        return rng.choice(names_of(key.removesuffix("name")) or names_of(noun) or NEUTRAL)
     return None
+
+
+def _is_one_of(key: str, names: frozenset[str]) -> bool:
+    return key in names or (len(key) > 5 and any(len(word) > 4 and key.endswith(word) for word in names))
+
+
+def names_of(noun: str) -> tuple[str, ...]:
+    """What things of a kind are called, by the last of the noun's words that tells; empty where none does."""
+    for name in (plain(noun), *(singular(part) for part in reversed(snake(noun.replace(" ", "_")).split("_")))):
+        for kinds, names in _NAMES:
+            if name in kinds:
+                return names
+    return ()
 
 
 _NUMBERS: tuple[tuple[frozenset[str], float, float, int], ...] = (

@@ -12,7 +12,7 @@ from functools import cache
 from pydantic import Field, field_validator
 
 from querygen.vary._case import Case, Varied
-from trajectory import Dropped, Frozen, Task, derive_seed
+from trajectory import Dropped, Frozen, derive_seed
 
 Vary = Callable[[Case], Awaitable[Varied]]
 
@@ -49,9 +49,9 @@ class VarySettings(Frozen):
         return any(self.rates.values())
 
 
-def chosen(task: Task, rates: dict[str, float]) -> list[str]:
-    """The variants that are derived from a task, by its own seed."""
-    return [name for name, rate in sorted(rates.items()) if derive_seed(task.seed, "vary", name) / 2**63 < rate]
+def chosen(seed: int, rates: dict[str, float]) -> list[str]:
+    """The variants that are derived from the task with this seed."""
+    return [name for name, rate in sorted(rates.items()) if derive_seed(seed, "vary", name) / 2**63 < rate]
 
 
 async def derive(name: str, case: Case) -> Varied:

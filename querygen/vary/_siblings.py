@@ -6,7 +6,8 @@ A state may hold thousands of rows that no call ever returns. What makes a conte
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from string import digits
 from typing import Any
 
@@ -15,6 +16,8 @@ from trajectory import JsonObject, JsonValue
 
 NUMBER = 4
 """Digits from which on a text of digits is a number of its own, as of an account or a card."""
+TRIES = 20
+"""Draws of a row until its columns stand in the order that they have in all rows; then it keeps what it takes after."""
 SHORT = 3
 """Words of a text that is no more than a name."""
 _DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
@@ -71,13 +74,46 @@ def siblings(table: Mapping[str, JsonObject], like: Sequence[str], count: int, r
         rng: Where values are drawn.
     """
     columns = {name: _column(table, name) for name in dict.fromkeys(name for row in table.values() for name in row)}
+    order = _order(table, columns)
     made: JsonObject = {}
     for number in range(count):
         key = like[number % len(like)]
         new = fresh(key, f"8{number:05d}")
         row = table[key]
-        made[new] = {name: _drawn(name, value, key, new, columns[name], rng) for name, value in row.items()}
+        for _ in range(TRIES):
+            drawn = {name: _drawn(name, value, key, new, columns[name], rng) for name, value in row.items()}
+            if all(_in_order(drawn, first, second) for first, second in order):
+                break
+        else:
+            drawn |= {name: row[name] for pair in order for name in pair if name in row}
+        made[new] = drawn
     return made
+
+
+def _order(table: Mapping[str, JsonObject], columns: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of columns of which the first is never above the second: saved and target, start and end."""
+    pairs = permutations(columns, 2)
+    return [
+        pair
+        for pair in pairs
+        if all(_in_order(row, *pair) for row in table.values())
+        and any(_comparable(row.get(pair[0]), row.get(pair[1])) for row in table.values())
+    ]
+
+
+def _in_order(row: Mapping[str, Any], first: str, second: str) -> bool:
+    one: Any = row.get(first)
+    other: Any = row.get(second)
+    return not _comparable(one, other) or one <= other
+
+
+def _comparable(one: Any, other: Any) -> bool:
+    """True for two numbers, and for two days or moments, whose texts of one form are in the order of time."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return True
+    return as_moment(one) is not None and as_moment(other) is not None and len(one) == len(other)
 
 
 def _column(table: Mapping[str, JsonObject], name: str) -> list[Any]:

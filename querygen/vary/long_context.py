@@ -2,7 +2,7 @@
 
 Tables are copied with new ids throughout, so that a copied order belongs to a copied customer; and the lists that the
 gold calls return get more rows of the same owner. Proof: the gold calls are made again, every one of them succeeds,
-every reference still leads to the same value, and the results are longer.
+every reference still leads to the same value, writes tell the same numbers, and the results are longer.
 """
 
 from functools import partial
@@ -144,8 +144,8 @@ def _renamed(value: JsonValue, keys: set[str], number: str) -> JsonValue:
 
 
 async def _results(case: Case, state: JsonObject) -> list[JsonValue] | None:
-    """What the gold calls return; None if the environment does not take the state, a call is refused, or a reference
-    leads elsewhere."""
+    """What the gold calls return; None if the environment does not take the state, a call is refused or does something
+    else, or a reference leads elsewhere."""
     try:
         return await _led(case, state)
     except EnvironmentFault:
@@ -160,10 +160,16 @@ async def _led(case: Case, state: JsonObject) -> list[JsonValue] | None:
             if isinstance(source, FromOutput) and path in call.arguments and not _leads(source, results, value):
                 return None
         result = await case.session.call(call.tool, call.arguments, call.actor)
-        if not result.ok:
+        if not result.ok or (call.effect == "write" and _numbers(result.content) != _numbers(call.result)):
             return None
         results.append(result.content)
     return results
+
+
+def _numbers(result: JsonValue) -> list[JsonValue]:
+    """The numbers that a result tells beside its texts and lists: what a call did is not to change with the crowd."""
+    values = result.values() if isinstance(result, dict) else ()
+    return [value for value in values if isinstance(value, int | float)]
 
 
 def _leads(source: FromOutput, results: list[JsonValue], value: JsonValue) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from chatmodel import Phrasebook, Wording, load_phrasebook, pick_text
+from chatmodel.plain import extreme
 from chatmodel.templates import join_rows, render, slots
-from chatmodel.wording import as_request, extreme
+from chatmodel.wording import as_request
 from trajectory import InputError, Known, ToolSpec
 
 

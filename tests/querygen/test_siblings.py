@@ -41,3 +41,14 @@ def test_numbers_of_their_own_are_not_shared_and_long_texts_keep_what_they_speak
 def test_new_ids_look_like_the_old_ones():
     assert fresh("W1001", "9000001") == "W90000011001"
     assert fresh("alpha", "9000001") == "alpha-9000001"
+
+
+def test_columns_keep_the_order_that_they_have_in_all_rows():
+    table = {
+        f"G{number}": {"goal_id": f"G{number}", "saved": 100.0 * number, "target": 110.0 * number,
+                       "start": f"2026-01-{number:02}", "end": f"2026-01-{number + 2:02}"}
+        for number in range(1, 12)
+    }  # fmt: skip
+    made = siblings(table, ["G1", "G5", "G11"], 60, random.Random(1))
+    assert len({row["saved"] for row in made.values()}) > 3
+    assert all(row["saved"] <= row["target"] and row["start"] <= row["end"] for row in made.values())

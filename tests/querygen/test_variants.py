@@ -286,5 +286,5 @@ def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
         VarySettings(rates={"tool_failure": 1.5})
     assert not VarySettings().on and VarySettings(rates={"tool_failure": 0.1}).on
     task = shelves[0].tasks[0]
-    assert chosen(task, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
-    assert chosen(task, {"tool_failure": 0.5}) == chosen(task, {"tool_failure": 0.5})
+    assert chosen(task.seed, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
+    assert chosen(task.seed, {"tool_failure": 0.5}) == chosen(task.seed, {"tool_failure": 0.5})

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -9,6 +10,9 @@ from typer.main import get_command
 
 from environments.library import library_environment, library_names
 from trajsmith import cli
+from trajsmith.config import load_config
+from trajsmith.rundir import RunDirectory
+from trajsmith.varying import VaryPlan
 
 CONFIG = """
 name: tiny
@@ -87,6 +91,37 @@ def test_a_dry_run_writes_nothing(trajsmith, config, tmp_path):
     assert "bank" in said.out
     assert "5 chains" in said.out
     assert sorted(tmp_path.iterdir()) == [config]
+
+
+def test_a_dry_run_fits_80_columns(trajsmith, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli.out, "width", 80)
+    path = tmp_path / "all.yaml"
+    path.write_text(
+        "name: all\nenvironments: [{library: bank}, {library: travel}]\nsample: {count: 5, length: [9, 11]}\n"
+    )
+    said = trajsmith("run", path, "--dry-run")
+    assert said.code == 0, said.err
+    assert len(said.out.splitlines()) < 20
+    assert "a chain of bank: " in said.out and "more" in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+
+
+@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
+def test_a_benchmark_file_that_is_not_there_is_known_before_any_work(trajsmith, config, tmp_path, dry):
+    missing = tmp_path / "bfcl.json"
+    said = trajsmith("run", config, "--set", f"decontaminate=[{missing}]", *["--dry-run"] * dry)
+    assert (said.code, said.out) == (2, "")
+    assert f"decontaminate: {missing}: there is no such file" in said.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_plan_of_variants_knows_its_length(trajsmith, config, tmp_path):
+    said = trajsmith("run", config, "--set", "vary.rates={tool_failure: 0.5, changed_mind: 0.5}")
+    assert said.code == 0, said.err
+    run = RunDirectory.open(tmp_path / "run")
+    world = SimpleNamespace(run=run, config=load_config(run.config_path))
+    plan = VaryPlan(world)
+    assert len(plan) == len(list(plan)) > 5
 
 
 def test_run_says_what_it_made_and_where(trajsmith, config, tmp_path):

@@ -75,6 +75,10 @@ def copied(finished, tmp_path):
     [
         ("roles.agent=huge", "roles.agent: no model is named 'huge'; choose one of: scripted, big, small"),
         ("roles.agnet=big", 'roles.agnet: unknown key; did you mean "agent"?'),
+        (
+            "models.bigg.base_url=http://localhost:1/v1",
+            'models.bigg.model: this key is required: "bigg" is a new entry; did you mean "big"?',
+        ),
         ("roles.user.temperature=-1", "roles.user.temperature"),
         ("models.big.provider=azure", "models.big.provider"),
         ("models.big.key=sk-canary", "models.big.key: unknown key"),

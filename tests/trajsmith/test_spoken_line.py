@@ -108,9 +108,11 @@ def test_prompts_render_in_words(spoken, trajsmith):
     [
         (("agents", "--id", "x"), "there is no stage 'agents' with prompts: use one of persona, write"),
         (("agent", "--id", "task_0"), "no record task_0 in"),
+        (("write", "--id", "traj_0"), "write is rendered for a task or grounded chain, not for a trajectory"),
+        (("classify", "--id", "x"), "the graph's prompts are about the tools of an environment, not about a record"),
         (("judge", "--id", "traj_0"), "no trajectory traj_0 in"),
     ],
-    ids=["stage", "task", "trajectory"],
+    ids=["stage", "task", "not a task", "graph", "trajectory"],
 )
 def test_prompts_render_says_what_is_wrong(spoken, trajsmith, arguments, says):
     shown = trajsmith("prompts", "render", *arguments, "--run", spoken / "run")
