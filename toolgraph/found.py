@@ -24,6 +24,8 @@ class LinkEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Execution: values of the same type from elsewhere with which the target did something all the same."""
     elsewhere_failed: int = 0
     """Execution: values of the same type from elsewhere with which it did nothing."""
+    chance: int = 0
+    """Execution: values that worked too, but are numbers that another thing may have by chance; they say nothing."""
     states: int = 0
     """Execution: initial states in which a value worked."""
     known: int = 0
@@ -39,9 +41,10 @@ class LinkEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             again = f"; {self.again} times its result showed what was known already" if self.again else ""
             return f"recorded: {self.worked} tasks pass the value on{known}{again}"
         elsewhere = self.elsewhere_worked + self.elsewhere_failed
+        chance = f"; {self.chance} numbers worked that fit by chance" if self.chance else ""
         return (
             f"execution: {self.worked} values worked and {self.failed} failed; "
-            f"of {elsewhere} from elsewhere {self.elsewhere_failed} failed"
+            f"of {elsewhere} from elsewhere {self.elsewhere_failed} failed{chance}"
         )
 
     @property

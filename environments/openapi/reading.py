@@ -9,6 +9,8 @@ from trajectory import InputError, JsonObject, JsonValue
 
 MAX_NODES = 5_000_000
 """Values that a document may have, aliases counted as often as they are used."""
+MAX_DEPTH = 500
+"""Levels that a YAML document may be nested; libyaml's composer calls itself in C and would end Python far above it."""
 
 _IMPLICIT = (
     ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
@@ -55,6 +57,16 @@ def _yaml(text: str, file: str) -> JsonValue:
 
     class Loader(fast):  # type: ignore[misc]
         yaml_implicit_resolvers: dict[str, Any] = {}
+        depth = 0
+
+        def descend_resolver(self, parent: Any, index: Any) -> None:
+            """Called by the composer for every level, in C too."""
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise InputError(f"{file}: nested more than {MAX_DEPTH} levels deep")
+
+        def ascend_resolver(self) -> None:
+            self.depth -= 1
 
     for tag, pattern, first in _IMPLICIT:
         Loader.add_implicit_resolver(tag, re.compile(pattern), ["" if letter == "\0" else letter for letter in first])

@@ -41,14 +41,26 @@ _zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
 _workers = itertools.count()
 
 
-def zygote(options: ZygoteOptions) -> ZygoteProcess:
-    """The zygote for these options; started at the first call, shared after it."""
+async def zygote(options: ZygoteOptions) -> ZygoteProcess:
+    """The zygote for these options; started at the first call, shared after it.
+
+    It starts from the calling thread, with which it ends; another thread waits for it, so that the loop goes on.
+
+    Raises:
+        InputError: See `ZygoteProcess.await_ready`, as for RunError.
+    """
     found = _zygotes.get(options)
     if found is None or not found.alive:
         if not _zygotes:
             atexit.register(_close_all)
         found = _zygotes[options] = ZygoteProcess(options)
+    if not found.ready:
+        await asyncio.to_thread(found.await_ready)
     return found
+
+
+def _lives(connection: Connection | None) -> bool:
+    return connection is not None and connection.lost is None
 
 
 def _close_all() -> None:
@@ -127,7 +139,7 @@ class Host:
         self._enter_loop()
         assert self._starting is not None
         async with self._starting:
-            if self._main is None or self._main.lost is not None:
+            if self._main is None or not _lives(self._main):
                 self._main = await self._start()
             return self._main
 
@@ -213,22 +225,28 @@ class Host:
             self._main = None
 
     def _enter_loop(self) -> None:
-        """A host outlives event loops: what belongs to an old one is thrown away."""
+        """A host outlives event loops: what belongs to an old one is thrown away.
+
+        Raises:
+            RunError: The old one is running, so that its plays and those of this one would end each other.
+        """
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop = loop
-            self._starting = asyncio.Lock()
-            self._processes.clear()
-            if self._main is not None:
-                self._main.abandon()
-                self._main = None
+        if self._loop is loop:
+            return
+        starting = self._starting is not None and self._starting.locked()
+        if self._loop is not None and self._loop.is_running() and (starting or _lives(self._main)):
+            raise RunError(f"{self.name}: another running event loop uses it; open a source of its own for each loop")
+        self._loop = loop
+        self._starting = asyncio.Lock()
+        self._processes.clear()
+        self.close()
 
     async def _start(self) -> Connection:
         if self.kills >= self.settings.kills:
             raise EnvironmentFault(
                 "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
             )
-        process = zygote(self._zygote_options)
+        process = await zygote(self._zygote_options)
         forked = process.fork(
             {
                 "layers": sorted(self._layers),
@@ -296,7 +314,7 @@ class Host:
         finally:
             theirs.close()
             os.close(descriptor)
-        process = zygote(self._zygote_options)
+        process = await zygote(self._zygote_options)
         pid = int(content(reply, self.name))
         forked = Forked(channel, progress, pid, process.pidfd(pid))
         self._check_pidfd(forked)

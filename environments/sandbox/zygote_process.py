@@ -57,13 +57,11 @@ class ZygoteProcess:
     """A running zygote. It ends with this process, however that ends."""
 
     def __init__(self, options: ZygoteOptions) -> None:
-        """Start it; blocks until it is ready.
-
-        Raises:
-            InputError: A module named under `imports` cannot be imported.
-            RunError: A layer is missing on this machine, or Python does not come up.
-        """
+        """Start it; it forks once `await_ready` has come back."""
         self.options = options
+        self._ready = False
+        self._refusal: InputError | RunError | None = None
+        """Why it did not start, for everybody who waits for it."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         wanted: dict[str, object] = {"layers": sorted(options.layers), "imports": list(options.imports)}
         wanted["parent"] = threading.current_thread() is threading.main_thread()
@@ -76,11 +74,29 @@ class ZygoteProcess:
         theirs.close()
         self._control = ours
         self._lock = threading.Lock()
-        self._await_ready()
 
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def ready(self) -> bool:
+        """It forks workers at once."""
+        return self._ready
+
+    def await_ready(self) -> None:
+        """Wait until it can fork, for seconds on a busy machine; any number of threads may.
+
+        Raises:
+            InputError: A module named under `imports` cannot be imported.
+            RunError: A layer is missing on this machine, or Python does not come up.
+        """
+        with self._lock:
+            if self._refusal is None and not self._ready:
+                self._refusal = self._first_words()
+                self._ready = self._refusal is None
+        if self._refusal is not None:
+            raise self._refusal
 
     def fork(self, options: dict[str, object]) -> Forked:
         """A new worker of this zygote.
@@ -133,22 +149,23 @@ class ZygoteProcess:
             raise OSError("the zygote ended")
         return data
 
-    def _await_ready(self) -> None:
+    def _first_words(self) -> InputError | RunError | None:
+        """None if it is ready; else it is closed."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             ready = selector.select(_START_SECONDS)
         answer = self._control.recv(1 << 16) if ready else b"late"
         if answer == b"ready":
             self._control.settimeout(_ANSWER_SECONDS)
-            return
+            return None
         said = "" if answer else self._last_words()
         self.close()
         word, _, detail = answer.decode().partition(" ")
         if word == "missing":
-            raise InputError(f"sandbox: {detail}; install it, or take it out of `imports`")
+            return InputError(f"sandbox: {detail}; install it, or take it out of `imports`")
         if word == "layer":
-            raise RunError(f"sandbox: {detail}")
-        raise RunError(f"the sandbox did not start: {said or 'no answer'}; `trajsmith env probe` says what works here")
+            return RunError(f"sandbox: {detail}")
+        return RunError(f"the sandbox did not start: {said or 'no answer'}; `trajsmith env probe` says what works here")
 
     def _last_words(self) -> str:
         stderr = self._process.stderr

@@ -2,13 +2,14 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
 from grounding.names import is_identifier
 from grounding.paths import split
+from toolgraph.evidence.chance import SMALL, guesses, same_thing, whole
 from toolgraph.evidence.leaves import Leaf, id_like, same, specific, walk
 from toolgraph.evidence.probing import Made, Probe, fruitful
 from toolgraph.found import LinkKey
@@ -30,6 +31,7 @@ class Tally:
     failed: int = 0
     elsewhere_worked: int = 0
     elsewhere_failed: int = 0
+    chance: int = 0
     states: set[int] = field(default_factory=set)
 
 
@@ -91,6 +93,8 @@ class Contrast:
         """(value, checkpoint) to what became of the call."""
         self.far: list[Outcome] = []
         """What became of values from elsewhere."""
+        self.guessable: bool | None = None
+        """Whether whole numbers picked between those that work do too; None before it is tried."""
 
     async def run(self) -> None:
         places = self._places()
@@ -103,7 +107,7 @@ class Contrast:
             found = {place: await self._values(place) for place in places}
             alone = any(one.good and text != self.baseline for (text, _), one in self.known.items())
             for place, outcomes in found.items():
-                self._count(place, outcomes, alone)
+                self._count(place, outcomes, alone, await self._by_chance(place))
         for text in sorted({text for (text, _), one in self.known.items() if one.good}):
             tried.accepted.add(text)
             if self.probe.pool.holds(text):
@@ -111,18 +115,41 @@ class Contrast:
             if any(text in values for (name, _), values in self.outputs.items() if name != self.tool.name):
                 tried.given.add(text)
 
-    def _count(self, place: Place, outcomes: Sequence[Outcome], alone: bool) -> None:
+    def _count(self, place: Place, outcomes: Mapping[str, Outcome], alone: bool, chance: Set[str]) -> None:
         """Add to a link's tally; a refusal in other words than those for values from elsewhere counts for nothing."""
         strange = {one.refusal for one in self.far if not one.good}
-        link = self.ledger.tools[place[0]].full_name, self.tool.full_name, place[1], self.leaf.path
-        tally = self.ledger.tallies[link]
-        worked = sum(one.good or (one.refusal is None and None not in strange) for one in outcomes)
-        tally.worked += worked
-        tally.failed += alone * sum(one.refusal is not None and one.refusal in strange for one in outcomes)
+        tally = self.ledger.tallies[self._link(place)]
+        worked = {text for text, one in outcomes.items() if one.good or (one.refusal is None and None not in strange)}
+        tally.worked += len(worked - chance)
+        tally.chance += len(worked & chance)
+        tally.failed += alone * sum(one.refusal is not None and one.refusal in strange for one in outcomes.values())
         tally.elsewhere_worked += sum(one.good for one in self.far)
         tally.elsewhere_failed += sum(not one.good for one in self.far)
-        if worked:
+        if worked - chance:
             tally.states.add(self.state)
+
+    def _link(self, place: Place) -> LinkKey:
+        return self.ledger.tools[place[0]].full_name, self.tool.full_name, place[1], self.leaf.path
+
+    async def _by_chance(self, place: Place) -> Set[str]:
+        """Values of a place that say nothing if they work: numbers that another thing may have too."""
+        numbers = {text: number for text in self.outputs[place] if (number := whole(text)) is not None}
+        if whole(self.leaf.value) is None or same_thing(*place, self.tool.name, self.leaf.path):
+            return frozenset()
+        telling = {text for text, number in numbers.items() if abs(number) >= SMALL} - {self.baseline}
+        told = any((one := self.known.get((text, id(self.outputs[place][text][1])))) and one.good for text in telling)
+        if not told or await self._guessable():
+            return numbers.keys()
+        return numbers.keys() - telling
+
+    async def _guessable(self) -> bool:
+        """True if a whole number picked between those that work does too, or if no call was left to tell."""
+        if self.guessable is None:
+            working = sorted(text for (text, _), one in self.known.items() if one.good)
+            chosen = guesses(self.leaf.value, working, self.ledger.settings.elsewhere, self.probe.rng)
+            found = [await self._try(same(one) or "", one, self.probe.base) for one in chosen]
+            self.guessable = any(one is None or one.good for one in found)
+        return self.guessable
 
     def _places(self) -> list[Place]:
         """Outputs to try: those that matching sees, and those that hold the very value."""
@@ -151,14 +178,14 @@ class Contrast:
         found = [await self._try(text, far[text], self.probe.base) for text in chosen]
         self.far = [one for one in found if one is not None]
 
-    async def _values(self, place: Place) -> list[Outcome]:
+    async def _values(self, place: Place) -> dict[str, Outcome]:
         """Try values that a place gives; one that was tried already costs nothing."""
         values = sorted(((text, *found) for text, found in self.outputs[place].items()), key=itemgetter(0))
         first = [item for item in values if item[0] == self.baseline]
         rest = [item for item in values if item[0] != self.baseline]
         some = self.probe.rng.sample(rest, min(len(rest), self.ledger.settings.values))
-        found = [await self._try(*item) for item in (*first, *some)]
-        return [one for one in found if one is not None]
+        found = {item[0]: await self._try(*item) for item in (*first, *some)}
+        return {text: one for text, one in found.items() if one is not None}
 
     async def _try(self, text: str, value: Any, mark: Any) -> Outcome | None:
         """The call with this value instead; None if that could not be told."""

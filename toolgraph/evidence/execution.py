@@ -5,7 +5,8 @@ to values of the same type from elsewhere. A call works if it changes the state,
 with. Where values from elsewhere work just as well, the parameter takes anything and nothing is proved. Besides the
 links that matching sees, those are tried whose output holds the very value that works: identifiers by their name or
 their look. A failed value counts only if the argument can be changed alone at all, and only if it is refused in the
-words in which values from elsewhere are: "it was cancelled already" is no "there is none".
+words in which values from elsewhere are: "it was cancelled already" is no "there is none". Whole numbers
+that another thing may have too count for nothing either (`toolgraph.evidence.chance`).
 """
 
 import random
@@ -165,6 +166,7 @@ class _Runner:
                 failed=tally.failed,
                 elsewhere_worked=tally.elsewhere_worked,
                 elsewhere_failed=tally.elsewhere_failed,
+                chance=tally.chance,
                 states=len(tally.states),
             )
             for (source, target, output, parameter), tally in sorted(self.ledger.tallies.items())

@@ -99,7 +99,7 @@ def executed_score(score: float, found: LinkEvidence) -> float:
         return min(score, REFUTED)
     if proves(found):
         return max(_logistic(logit(max(score, UNMATCHED)) + WORKED * min(found.worked, MOST)), PROVED)
-    if found.failed and not found.worked:
+    if found.failed and not found.worked and not found.chance:
         return _logistic(logit(max(score, UNMATCHED)) - FAILED * min(found.failed, MOST))
     return score
 
@@ -117,7 +117,7 @@ def proves(found: LinkEvidence) -> bool:
 
 def refutes(found: LinkEvidence) -> bool:
     """True if the values of the output never work though the call works with others."""
-    return found.worked == 0 and found.failed >= ENOUGH
+    return found.worked == found.chance == 0 and found.failed >= ENOUGH
 
 
 def logit(value: float) -> float:

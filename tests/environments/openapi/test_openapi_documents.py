@@ -44,6 +44,27 @@ def test_what_is_no_document_is_named(text: str, words: str) -> None:
         read_document(text, "x.yaml")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        "openapi: 3.0.0\npaths: " + '{"a":' * 100_000 + "1" + "}" * 100_000,
+        "openapi: 3.0.0\npaths:\n " + "- " * 100_000 + "1\n",
+        '{"openapi":"3.0.0","paths":' + '{"a":' * 100_000 + "1" + "}" * 100_002,
+    ],
+    ids=["json list", "flow", "block", "json object"],
+)
+def test_a_document_that_is_nested_without_measure_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError, match=r"x.yaml(:1)?: (nested more than 500 levels deep|not JSON: depth limit)"):
+        read_document(text, "x.yaml")
+
+
+def test_a_document_may_be_nested_hundreds_of_levels_deep_and_have_any_number_of_values() -> None:
+    deep = "openapi: 3.0.0\npaths:\n  /a: " + "[" * 250 + "]" * 250 + "\n"
+    wide = "".join(f"  /b{number}: {{get: [1, 2]}}\n" for number in range(1000))
+    assert len(read_document(deep + wide, "x.yaml")["paths"]) == 1001
+
+
 def test_aliases_that_unfold_without_measure_are_refused() -> None:
     levels = "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]" for n in range(1, 9))
     with pytest.raises(InputError, match="aliases unfold to more than"):
