@@ -1,10 +1,12 @@
-"""`trajsmith push`: a run's dataset, another format of it, or a model directory to the Hub."""
+"""`trajsmith push` and `trajsmith card`: a run's dataset, another format of it, or a model directory, and the Hub."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 
 from trajectory import InputError
 
@@ -37,6 +39,24 @@ def push(
         return
     address = carry_out(plan, api, not public)
     out.print(f"{kind}: {counts}: {address}", markup=False, soft_wrap=True)
+
+
+def card(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset.")],
+    format_name: Annotated[str, typer.Option("--format", help="The card of RUN/exports/NAME.")] = "",
+    plain: Annotated[bool, typer.Option("--plain", help="The file as it is, with its YAML head.")] = False,
+) -> None:
+    """Read a dataset's card as people on the Hub will: what is in it, how it was made, how to load it."""
+    file = pushed_folder(source, format_name) / "README.md"
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no card: write it with `trajsmith export`")
+    text = file.read_text("utf-8")
+    if plain:
+        out.print(text, markup=False, soft_wrap=True)
+        return
+    front = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
+    out.print(Markdown(text[front.end() :] if front else text))
+    out.print(f"card: {file}", markup=False, soft_wrap=True)
 
 
 def pushed_folder(source: Path, format_name: str) -> Path:

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from trajectory import InputError
+from trajsmith.cli import app
 from trajsmith.config import load_config
 from trajsmith.pipeline import run_line
 from trajsmith.rundir import RunDirectory
@@ -47,6 +49,18 @@ def test_a_run_writes_its_formats_in_its_splits(run, tmp_path):
     assert sorted(path.name for path in (run / "exports" / "openai" / "data").iterdir()) == [
         "test.jsonl", "train.jsonl", "validation.jsonl",
     ]  # fmt: skip
+
+
+def test_the_card_is_read_without_its_front_matter_or_as_it_is(run, capsys):
+    def said(*arguments):
+        app(["card", *arguments], standalone_mode=False)
+        return capsys.readouterr().out
+
+    shown, whole = said(str(run)), said(str(run / "dataset"), "--plain")
+    assert "license:" not in shown and "load_dataset" in shown and f"card: {run}/dataset/README.md" in shown
+    assert whole.rstrip() == (run / "dataset" / "README.md").read_text().rstrip()
+    with pytest.raises(InputError, match=r"nothing at .*sharegpt: write it with `trajsmith export`"):
+        said(str(run), "--format", "sharegpt")
 
 
 def test_the_dataset_carries_card_pictures_and_a_configuration_that_runs(run):
