@@ -1,7 +1,7 @@
 """How a user refers to things whose ids they do not know: by what picks them out, by name, or as "that order"."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chatmodel import EntityPhrases, Wording
@@ -52,6 +52,20 @@ class References:
             return inner + self._outer(picks[:-1], source), keys
         named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
         return named or (self._only(entity, value, source), [])
+
+    def spoke_of(self, call: GoldCall, names: Iterable[str], before: Mapping[str, str]) -> None:
+        """What was said of a call: only the things that were really spoken of are what "that order" may mean.
+
+        Args:
+            names: Arguments that the sentence has.
+            before: What was spoken of before it.
+        """
+        told = set(names)
+        self.latest = dict(before) | {
+            self.wording.entity(name).noun: str(call.arguments[name])
+            for name, source in call.provenance.items()
+            if name in told and isinstance(source, FromOutput)
+        }
 
     def _changed_since(self, call: int, name: str, value: Any) -> bool:
         """True if a write has touched the thing after the list was read: what the list says of it may be wrong now."""

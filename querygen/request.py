@@ -74,14 +74,12 @@ class RequestWriter:
         askable = [key for key in open_keys if key in self._required(start, stop)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         said: set[str] = set()
-        wants = []
-        for number, goal in enumerate(goals):
-            wants.append(self._goal(goal, number, held, said))
-            self.references.notice_goal(goal)
-        told = [key for key in open_keys if key not in held and key not in said]
         sentences: list[str] = []
-        for number, (goal, want) in enumerate(zip(goals, wants, strict=True)):
+        for number, goal in enumerate(goals):
+            want = self._goal(goal, number, held, said)
+            told = [key for key in open_keys if key not in held and key not in said]
             tells = [self._tells(index, told, said) for index in _serving(self.calls, start, goal, goals[:number])]
+            self.references.notice_goal(goal)
             first = (
                 start == 0 and number == 0 and goal != start and self._is_identity(start) and self.rng.random() < 0.6
             )
@@ -123,6 +121,7 @@ class RequestWriter:
         """One goal as a sentence; marks the known entries that it says."""
         call = self.calls[goal]
         phrases = self.wording.tool(call.tool)
+        spoken = dict(self.references.latest)
         values, sources = self._slots(goal, held)
         for kind in self._kinds(phrases.ask, phrases.say):
             templates = phrases.say if kind == "say" else phrases.ask
@@ -131,7 +130,9 @@ class RequestWriter:
                 if text is not None:
                     for slot in slots(template):
                         said.update(sources.get(slot, ()))
+                    self.references.spoke_of(call, slots(template), spoken)
                     return capital(text) if kind == "say" else self._want(text, number)
+        self.references.spoke_of(call, (), spoken)
         return self._want(as_request(self.wording.tools[call.tool]), number)
 
     def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
@@ -163,7 +164,10 @@ class RequestWriter:
                 sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
                 said.add(source.known)
             elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
-                sentences += self._tell_pick(path, source, keys, said)
+                told = self._tell_pick(path, source, keys, said)
+                if told:
+                    self.references.spoke_of(call, (path,), self.references.latest)
+                sentences += told
         return sentences
 
     def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], said: set[str]) -> list[str]:

@@ -1,0 +1,57 @@
+"""What "that account" may mean: only a thing that was really spoken of."""
+
+import random
+
+import pytest
+
+from chatmodel import EntityPhrases, Phrasebook, ToolPhrases, Wording
+from querygen.request import RequestWriter
+from trajectory import FromOutput, FromUser, GoldCall, Known, Selector, ToolSpec
+
+ACCOUNTS = {"result": [{"account_id": "A1", "balance": 5.0}, {"account_id": "A2", "balance": 9.0}]}
+LOWEST = Selector(rows="$.result", how="smallest", field="balance", value=5.0)
+PICK = FromOutput(call=0, path="$.result[*].account_id", selectors=(LOWEST,))
+KEY = "pick.0.$.result.balance.smallest=5.0"
+
+
+def tool(name: str, **parameters: str) -> ToolSpec:
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in parameters.items()}}
+    return ToolSpec(
+        server="bank", name=name, description=f"{name}.", input_schema=schema | {"required": sorted(parameters)}
+    )
+
+
+def pays(name: str, amount: float) -> GoldCall:
+    sources = {"account_id": PICK, "amount": FromUser(known=f"{name}.amount")}
+    given = {"account_id": "A1", "amount": amount}
+    return GoldCall(tool=name, arguments=given, provenance=sources, effect="write", result={"balance": 1.0})
+
+
+def request(first_template: str, seed: int) -> str:
+    """One turn with two payments from one account; the first is asked for by this template."""
+    tools = [tool("list_accounts"), *(tool(name, account_id="string", amount="number") for name in ("send", "pay"))]
+    book = Phrasebook(
+        tools={"send": ToolPhrases(ask=[first_template]), "pay": ToolPhrases(ask=["pay {amount} from {account_id}"])},
+        entities={"account_id": EntityPhrases(noun="account", own=["my account"])},
+    )
+    calls = [GoldCall(tool="list_accounts", arguments={}, provenance={}, effect="read", result=ACCOUNTS)]
+    calls += [pays("send", 2.0), pays("pay", 1.0)]
+    known = {
+        KEY: Known(key=KEY, label="balance", value=5.0, said="the lowest", slot="account_id|balance", how="smallest"),
+        **{
+            f"{name}.amount": Known(key=f"{name}.amount", label="amount", value=amount, said=str(amount), slot="amount")
+            for name, amount in (("send", 2.0), ("pay", 1.0))
+        },
+    }
+    rng = random.Random(seed)
+    writer = RequestWriter(Wording(book, tools), calls, known, '{"A1": 1, "A2": 2}', rng)
+    found = writer.write(0, 3, (1, 2), withhold=False)
+    assert found.said == known.keys()
+    return found.text
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("template", ["send {amount}", "send {amount} from {account_id}"])
+def test_an_account_is_named_before_it_is_that_account(template, seed):
+    text = request(template, seed)
+    assert text.index("account with the lowest balance") < text.index("that account")
