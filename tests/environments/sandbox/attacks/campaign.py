@@ -29,7 +29,7 @@ from environments.sandbox.settings import SandboxSettings
 from trajectory import EnvironmentFault, InputError, RunError
 
 SETTINGS = {
-    "call_seconds": 0.1, "load_seconds": 0.6, "wall_seconds": 1.5, "memory_mb": 320, "kills": 100_000,
+    "call_seconds": 0.1, "load_seconds": 0.6, "wall_seconds": 3.0, "memory_mb": 320, "kills": 100_000,
     "state_bytes": 8 << 20,
 }  # fmt: skip
 _LONGEST = 15.0
