@@ -3,7 +3,7 @@
 from typing import Any
 
 from chatmodel.plain import is_noun
-from envgen.generate.blueprint import Blueprint, Entity
+from envgen.generate.blueprint import Blueprint, Entity, Operation
 from envgen.generate.spelling import words
 
 
@@ -11,9 +11,26 @@ def phrases(blueprint: Blueprint) -> str:
     """The text of a `phrases.yaml`; `chatmodel.phrasebook` says what each key means."""
     import yaml
 
-    book = {"entities": {entity.key: _entity(entity) for entity in blueprint.entities}}
+    entities = {entity.key: _entity(entity) for entity in blueprint.entities}
+    asked = {one.name: _ask(one, blueprint.entity(one.table)) for one in blueprint.operations}
+    tools = {name: {"ask": ask} for name, ask in asked.items() if ask}
+    book = {"entities": entities} | ({"tools": tools} if tools else {})
     head = f"# How users of {blueprint.name} speak. See chatmodel/phrasebook.py for what each key means.\n"
     return head + yaml.safe_dump(book, sort_keys=False, allow_unicode=True, width=118)
+
+
+def _ask(operation: Operation, entity: Entity) -> list[str]:
+    """How one record is asked for: by what it is, and not as "a record" that has to be described after that.
+
+    A new record is asked for with the records that it belongs to: which they are, nobody could know otherwise.
+    """
+    owners = [f"{{{name}}}" for name in operation.needed if entity.column(name).references]
+    if operation.action == "create" and owners:
+        noun = words(entity.noun)
+        article = "an" if noun[:1] in tuple("aeiou") else "a"
+        return [f"{verb} {article} {noun} for {' and '.join(owners)}" for verb in ("add", "create")]
+    verbs = {"get": ("look at", "check the details of"), "update": ("update", "change"), "delete": ("delete", "remove")}
+    return [f"{verb} {{{entity.key}}}" for verb in verbs.get(operation.action, ())]
 
 
 def _entity(entity: Entity) -> dict[str, Any]:

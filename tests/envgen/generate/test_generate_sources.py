@@ -4,10 +4,12 @@ import json
 import sqlite3
 
 import pytest
+import yaml
 
 from envgen.generate.from_mcp import read_mcp
 from envgen.generate.from_openapi import read_openapi
 from envgen.generate.from_tables import read_tables
+from envgen.generate.phrases import phrases
 from envgen.generate.refining import ENTITIES, refined
 from envgen.generate.spelling import class_name, identifier
 from envgen.generate.tool_lists import ToolList, read_tool_list
@@ -79,6 +81,19 @@ def test_sqlite_gives_keys_references_and_real_rows(shop):
     assert order.column("buyer").references == "customer"
     assert order.column("class_value").label == "class" and not order.column("class_value").required
     assert made.entity("customer").rows == ((1, "Ada"), (2, "Ben"))
+
+
+def test_users_ask_for_a_record_by_what_it_is_and_for_a_new_one_with_its_owners(shop):
+    blueprint = refined(read_tables(shop))
+    asked = {name: one["ask"] for name, one in yaml.safe_load(phrases(blueprint))["tools"].items()}
+    for operation in blueprint.operations:
+        entity = blueprint.entity(operation.table)
+        owners = [name for name in operation.needed if entity.column(name).references]
+        slots = {"get": [entity.key], "update": [entity.key], "delete": [entity.key], "create": owners}
+        wanted = slots.get(operation.action, [])
+        assert all(f"{{{slot}}}" in ask for slot in wanted for ask in asked.get(operation.name, [""])), operation.name
+        assert bool(wanted) == (operation.name in asked), operation.name
+    assert any(one.startswith("add a") for one in asked["add_order"])
 
 
 def test_tables_without_keys_are_numbered_and_broken_files_told(tmp_path):
