@@ -22,7 +22,7 @@ faces: .faces/.openenv .faces/.verifiers  ## Install OpenEnv and verifiers, each
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
 
-# glibc gives every large tensor back to the kernel and asks for it again: a step of GRPO takes three times as long.
+# glibc gives every large tensor back to the kernel and asks for it again: two fifths of the CPU time of a step of GRPO.
 train-demo: export MALLOC_MMAP_MAX_ = 0
 train-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 train-demo: $(STAMPS)/train  ## Make data, fine-tune a small model made here, train it by GRPO, and evaluate each

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from trajectory import InputError, RunError
+from trajsmith.cli_options import Config, DryRun, Set
 
 if TYPE_CHECKING:
     from envgen.generate import Blueprint, Made
@@ -42,18 +43,12 @@ def gen(
     from_documents: Annotated[
         Path | None, typer.Option("--from-documents", help="With models: a folder of documents on one domain each.")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
-    ] = None,
+    config: Config = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="With models: run directory; alone, the run there goes on.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the configuration.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With models: show stages, roles and estimated tokens; ask nothing.")
-    ] = False,
+    overrides: Set = None,
+    dry_run: DryRun = False,
     name: Annotated[str | None, typer.Option("--name", help="Without a model: name of the environment.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Without a model: seed of the examination.")] = 0,
 ) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from trajectory import InputError
+from trajsmith.cli_options import Config, DryRun, Set
 from trajsmith.collecting import encoder, open_specs
 from trajsmith.naming import WHAT
 
@@ -55,18 +56,12 @@ def grow(
     wish: Annotated[
         str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
-    ] = None,
+    config: Config = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the configuration.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With models: show stages, roles and estimated tokens; ask nothing.")
-    ] = False,
+    overrides: Set = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Make a richer environment of a generated one, so that all its earlier tests pass and the doctor accepts it.
 

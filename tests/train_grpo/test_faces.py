@@ -117,15 +117,14 @@ def through_the_factory(task, record, ground, background):
     return made._rollout.verdict()[2]
 
 
-def test_every_face_gives_the_same_verdict(known):
-    records, grounds = known
-    assert {record.environment for _, record, _ in records} == {"smart_home", "bank"}
+def assert_every_face_agrees(records, grounds):
+    """Gold transcripts score the same through MCP, our trainer and TRL's environment class as they did in the run."""
     background = Background()
     try:
         for task, record, verdict in records:
             ground = grounds[record.environment]
             for other in (
-                asyncio.run(through_mcp(task, record, ground)),
+                background.run(through_mcp(task, record, ground)),
                 through_the_trainer(task, record, ground, background),
                 through_the_factory(task, record, ground, background),
             ):
@@ -133,6 +132,12 @@ def test_every_face_gives_the_same_verdict(known):
                 assert (other.state_match, other.replay_match, other.trajectory_match) == (True, True, 1.0)
     finally:
         background.close()
+
+
+def test_every_face_gives_the_same_verdict(known):
+    records, grounds = known
+    assert {record.environment for _, record, _ in records} == {"smart_home", "bank"}
+    assert_every_face_agrees(records, grounds)
 
 
 def test_a_face_that_changes_a_result_is_noticed(known):

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_faces import through_mcp, through_the_factory, through_the_trainer
+from test_faces import assert_every_face_agrees
 from test_foreign_faces import HERE, ROOT, SAME, python_of, said
 
 from envgen.generate.code import apart, environment_code
 from envgen.generate.from_tables import read_tables
 from envgen.generate.refining import refined
-from environments.blocking import Background
 from trajsmith.config import load_config
 from trajsmith.joined import judged
 from trajsmith.pipeline import run_line
@@ -67,19 +66,7 @@ def run(files, tmp_path_factory):
 def test_every_face_gives_the_same_verdict(run):
     records, grounds = list(judged(run)), asyncio.run(grounds_of(run))
     assert {record.environment for _, record, _ in records} == {"club", "score_library"}
-    background = Background()
-    try:
-        for task, record, verdict in records:
-            ground = grounds[record.environment]
-            for other in (
-                background.run(through_mcp(task, record, ground)),
-                through_the_trainer(task, record, ground, background),
-                through_the_factory(task, record, ground, background),
-            ):
-                assert (other.outcome, other.checks, other.rewards) == ("completed", verdict.checks, verdict.rewards)
-                assert (other.state_match, other.replay_match, other.trajectory_match) == (True, True, 1.0)
-    finally:
-        background.close()
+    assert_every_face_agrees(records, grounds)
 
 
 @pytest.mark.servers
