@@ -133,6 +133,11 @@ class JoinedSession:
         }
         self._stack = stack
 
+    @property
+    def parts(self) -> list[Session]:
+        """The sessions of the environments, each with checkpoints."""
+        return list(self._sessions.values())
+
     async def reset(self, state: JsonObject) -> None:
         for name, session in self._sessions.items():
             await session.reset(state[name])

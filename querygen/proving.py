@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments import Session
-from environments.session import Checkpointed
+from grounding.rewind import replays
 from trajectory import Dropped, EnvironmentSpec, GoldCall, JsonObject, JsonValue, Masks
 from verify.auditing import AuditSettings, Tested, audit_task
 from verify.checks import checks_of
@@ -26,7 +26,7 @@ async def run_gold(turns: Sequence[Sequence[GoldCall]], state: JsonObject, sessi
     Raises:
         Dropped: A gold call is refused.
     """
-    gold = GoldRun(turns, session, isinstance(session, Checkpointed) or live)
+    gold = GoldRun(turns, session, live or not replays(session))
     await gold.play(state)
     if len(gold.ran.states) < len(turns):
         tool = gold.ran.made[-1][0]

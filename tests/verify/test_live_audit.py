@@ -3,13 +3,19 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from environments.mcp import McpSettings, McpSource
+from environments.replaying import Replaying
+from querygen.proving import Proof, run_gold
 from trajectory import GoldCall, Masks
+from verify.auditing import AuditSettings
 from verify.equivalents import Equivalents
 from verify.rerun import GoldRun
 
 SERVER = Path(__file__).parents[1] / "environments" / "mcp" / "servers" / "notes.py"
 STATE = {"files": {"old.txt": "old"}, "calls": [{"tool": "add_note", "arguments": {"title": "a", "text": "b"}}]}
+FACTS: list[list[str]] = [["SAVED"]]
 
 
 def notes() -> McpSource:
@@ -43,3 +49,31 @@ async def test_equivalent_runs_begin_where_the_gold_run_began() -> None:
         assert all(run.ran.made != gold.ran.made for run in runs)
     finally:
         await session.close()
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["default", "live"])
+async def test_mutants_and_equivalent_runs_only_where_asked_for(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+    monkeypatch.setattr(Replaying, "rollback", _counting(Replaying.rollback, starts))
+    source = notes()
+    session = await source.open()
+    try:
+        settings = AuditSettings(live=live)
+        gold = await run_gold([CALLS], (await source.states(0))[0], session, settings.live)
+        tested = await (await Proof.of(gold, session)).test(FACTS, await source.spec(), settings, 1)
+    finally:
+        await session.close()
+    assert tested.weakness is None
+    assert [check.kind for check in tested.checks[0]].count("state") == 2
+    assert bool(starts) == live
+    assert (sum(tested.audit.made.values()), tested.audit.equivalent) == ((3, 1) if live else (0, 0))
+    assert tested.audit.caught == tested.audit.made
+    assert tested.audit.accepted == tested.audit.equivalent
+
+
+def _counting(rollback, starts: list[object]):  # type: ignore[no-untyped-def]
+    async def counted(self: Replaying, point: object) -> None:
+        starts.append(point)
+        await rollback(self, point)
+
+    return counted

@@ -17,10 +17,9 @@ from typing import Any
 
 from chatmodel import Phrasebook
 from environments import EnvironmentSource, Session
-from environments.session import Checkpointed
 from grounding.fields import output_fields
 from grounding.paths import split
-from grounding.rewind import rewindable
+from grounding.rewind import replays, rewindable
 from grounding.values import ValuePool
 from toolgraph.evidence.contrast import Contrast, Ledger, Outputs, Place, Tried
 from toolgraph.evidence.leaves import Leaf, enumerated, same, walk
@@ -67,7 +66,7 @@ async def execute(
     states = (await source.states(seed))[: settings.states]
     runner = _Runner(spec, scores, settings, source.phrasebook)
     session = await source.open()
-    calls = settings.calls if isinstance(session, Checkpointed) else min(settings.calls, settings.live_calls)
+    calls = min(settings.calls, settings.live_calls) if replays(session) else settings.calls
     try:
         for number, state in enumerate(states):
             budget = Budget((calls - runner.calls) // (len(states) - number))
