@@ -1,4 +1,4 @@
-# Everything installs into .venv; `make demo` and `make test` need nothing before them but Python 3.11+ with venv.
+# Everything installs into .venv; `make demo` needs nothing before it but Python 3.11+ with venv, `make test` also npm and git.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no G
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
 	@echo "Look at runs/quickstart/report.html, or load runs/quickstart/dataset with datasets.load_dataset"
 
-test: $(STAMPS)/dev  ## Install the dev extra and run all checks and tests
+test: $(STAMPS)/dev .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
@@ -88,7 +88,9 @@ $(STAMPS)/train: $(STAMPS)/dev
 	@touch $@
 
 .servers/.installed:
+	@for program in npm git; do command -v $$program > /dev/null || { \
+		echo "$$program is missing: the MCP servers of configs/mcp_*.yaml and their tests need npm and git" >&2; exit 1; }; done
 	npm install --silent --no-fund --no-audit --prefix .servers @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 	$(PYTHON) -m venv .servers/venv
-	.servers/venv/bin/python -m pip install --quiet --disable-pip-version-check mcp-server-git
+	.servers/venv/bin/python -m pip install --quiet --disable-pip-version-check mcp-server-git==2026.10.19
 	@touch $@

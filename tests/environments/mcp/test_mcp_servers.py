@@ -14,7 +14,11 @@ from chatmodel.templates import slots
 from environments.mcp import McpSettings, McpSource
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.servers
+INSTALLED = (ROOT / ".servers/.installed").exists()
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not INSTALLED, reason="the MCP servers are not installed: make servers"),
+]
 
 
 @functools.cache
@@ -22,9 +26,6 @@ def configured(name: str) -> McpSource:
     settings = McpSettings.model_validate(
         yaml.safe_load((ROOT / f"configs/mcp_{name}.yaml").read_text())["environments"][0]["mcp"]
     )
-    program = (settings.command or [""])[0]
-    if not any((ROOT / directory / program).exists() for directory in settings.path):
-        pytest.skip(f"{program} is not installed under .servers; configs/mcp_{name}.yaml says how to install it")
     return McpSource(settings, ROOT)
 
 
