@@ -12,9 +12,7 @@ from typing import Any
 import orjson
 
 from export._templates import environment
-from trajectory import Dropped, InputError, JsonObject, JsonValue
-
-INSTALL = "pip install 'trajsmith[train]'"
+from trajectory import Dropped, InputError, JsonObject, JsonValue, install_command
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def open_tokenizer(model: str) -> Any:
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
-        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+        raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
@@ -66,7 +64,7 @@ def training_template(tokenizer: Any) -> str:
     try:
         from trl.chat_template_utils import get_training_chat_template
     except ImportError as error:
-        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+        raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
     template = tokenizer.chat_template
     try:
         return str(get_training_chat_template(tokenizer) or template)

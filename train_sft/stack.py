@@ -5,9 +5,8 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
-from trajectory import InputError
+from trajectory import InputError, install_command
 
-INSTALL = "pip install 'trajsmith[train]'"
 OWNED = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
 """Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
 
@@ -20,7 +19,8 @@ def require_train(command: str) -> None:
     """
     for module in ("torch", "transformers", "trl", "peft", "accelerate"):
         if find_spec(module) is None:
-            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {INSTALL}")
+            hint = install_command("train")
+            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {hint}")
 
 
 def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer", **ours: Any) -> Any:

@@ -37,6 +37,7 @@ from trajectory.errors import (
     TrajsmithError,
     environment_boundary,
 )
+from trajectory.extras import install_command
 from trajectory.grounded import (
     Composite,
     Constant,
@@ -123,6 +124,7 @@ __all__ = [
     "environment_boundary",
     "first_fault",
     "hash_bytes",
+    "install_command",
     "part_digest",
     "parts_digest",
     "state_digest",

@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, install_command
 
 PRELOAD = (
     "asyncio", "sqlite3", "fastapi", "fastapi.routing", "fastapi.openapi.utils", "fastapi.responses",
@@ -77,7 +77,7 @@ def payload(settings: AwmSettings) -> JsonObject:
     """
     missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"environments of AWM need {' and '.join(missing)}: pip install 'trajsmith[awm]'")
+        raise InputError(f"environments of AWM need {' and '.join(missing)}: {install_command('awm')}")
     many = settings.server.suffix == ".jsonl"
     scenario = _scenario(settings) if many else None
     code = _entry(settings.server, scenario)["full_code"] if scenario else _text(settings.server)

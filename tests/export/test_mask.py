@@ -12,7 +12,7 @@ from trajectory import Dropped, InputError
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl"):
-    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 SPEC = make_spec()
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

@@ -41,7 +41,7 @@ def test_misspelt_keys_name_the_nearest(tmp_path):
     [("sft_qwen3.yaml", SftConfig, "SFTConfig"), ("grpo_qwen3.yaml", GrpoConfig, "GRPOConfig")],
 )
 def test_trl_knows_every_setting(file, model, kind):
-    pytest.importorskip("trl.trainer", reason="trl is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip("trl.trainer", reason="trl is missing: pip install -e '.[train]'")
     import dataclasses
 
     import trl
