@@ -30,6 +30,8 @@ class Plan:
     longest: int = 0
     trained: int = 0
     """Tokens in the loss."""
+    empty_think_blocks: int = 0
+    """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
     example: Masked | None = None
 
@@ -99,6 +101,7 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
         plan.trained += masked.trained
+        plan.empty_think_blocks += masked.empty_think_blocks
         plan.longest = max(plan.longest, masked.tokens)
     if plan.refused.total() > MOST_REFUSED * (plan.refused.total() + len(plan.rows)):
         why, number = plan.refused.most_common(1)[0]

@@ -24,6 +24,8 @@ def tokenizer():
     [
         pytest.param(f"<think>\nI look.\nTwice.\n</think>\n\n{CALL}<|im_end|>", "I look.\nTwice.", id="before-a-call"),
         pytest.param("<think>\nI know.\n</think>\n\nDone.<|im_end|>", "I know.", id="before-an-answer"),
+        pytest.param(f"{CALL}<|im_end|>", None, id="a-call-without-reasoning"),
+        pytest.param("Done.<|im_end|>", None, id="an-answer-without-reasoning"),
         pytest.param("<think>\n\n</think>\n\nDone.<|im_end|>", "", id="an-empty-block"),
     ],
 )
