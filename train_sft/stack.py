@@ -3,7 +3,9 @@
 import dataclasses
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from trajectory import InputError, install_command
 
@@ -27,7 +29,8 @@ def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer
     """An instance of one of the trainers' settings classes, from the configuration.
 
     Raises:
-        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is refused.
+        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is of another type
+            or refused.
     """
     known = {field.name for field in dataclasses.fields(kind) if field.init}
     for key in given:
@@ -37,10 +40,28 @@ def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer
             near = get_close_matches(key, sorted(known), 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint}")
+    check_types(kind, given, section)
     try:
         return kind(**(cpu_defaults() | given | ours))
     except (TypeError, ValueError) as error:
         raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
+
+
+def check_types(kind: type, given: dict[str, Any], section: str) -> None:
+    """Check values against the annotations of a dataclass, which checks nothing itself.
+
+    Texts are not read as numbers: `"1e-4"` would reach the optimizer as a text.
+
+    Raises:
+        InputError: A value has another type.
+    """
+    hints = get_type_hints(kind)
+    for key, value in given.items():
+        try:
+            TypeAdapter(hints[key]).validate_python(value, strict=isinstance(value, str | bool))
+        except ValidationError as error:
+            what = error.errors(include_url=False)[0]["msg"].lower()
+            raise InputError(f"{section}.{key}: {what} (got {str(value)[:60]!r})") from error
 
 
 def cpu_defaults() -> dict[str, Any]:

@@ -57,13 +57,14 @@ def show_plan(plan: "Plan") -> None:
 def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
     from train_grpo import GrpoConfig
-    from train_grpo.training import train
-    from train_sft.stack import require_train
+    from train_grpo.training import check_settings, train
+    from train_sft.training import check_resume
     from trajsmith.rundir import RunDirectory
     from trajsmith.training import grounds_of, simulated_users, split_tasks
 
     settings = load_settings(config, GrpoConfig, overrides or [])
-    require_train("grpo")
+    check_settings(settings)
+    check_resume(settings.out, resume)
     run = RunDirectory.open(settings.run)
     tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
     with simulated_users(settings) as (users, background):

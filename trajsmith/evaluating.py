@@ -9,6 +9,7 @@ import orjson
 from pydantic import Field, PositiveInt, model_validator
 
 from arena import EvalSettings, ModelUsers, Player, Score, ServedPlayer, Users, evaluate, score_episodes, scripted_user
+from arena.evaluate import read_episodes
 from chatmodel import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from chatmodel.board import Board
 from chatmodel.prompts import Prompts
@@ -184,8 +185,14 @@ def _read(file: Path) -> JsonObject | None:
     return found
 
 
+def _has_results(file: Path) -> bool:
+    return any(not one.worth_another for one in read_episodes(file))
+
+
 def _same_question(config: EvalConfig) -> None:
-    """Results go on only for the same question.
+    """Check that results which are there answer the same question, and note it.
+
+    An evaluation that ended before its first result, say for a model that is not there, leaves nothing that binds.
 
     Raises:
         InputError: They were made for another.
@@ -193,7 +200,7 @@ def _same_question(config: EvalConfig) -> None:
     """
     asked, file = config.question(), config.out / QUESTION
     try:
-        if file.is_file() and _read(file) not in (None, asked):
+        if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )
