@@ -66,7 +66,7 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> Plan:
         InputError: The folder, the repository's name or the token is wrong.
         RunError: The Hub cannot be reached.
     """
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils._validators import validate_repo_id
 
     kind, names = kind_of(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
     _check_name(repo)

@@ -51,6 +51,7 @@ from trajectory.grounded import (
     Selector,
 )
 from trajectory.message import FunctionCall, Message, ToolCall
+from trajectory.paths import SourcePath, SourceReference
 from trajectory.record import Frozen, Record, first_fault
 from trajectory.rollout import CallEvent, Trajectory, TurnSpan
 from trajectory.summary import JudgeSummary, StageSummary, Summary, UsageSummary
@@ -99,6 +100,8 @@ __all__ = [
     "Record",
     "RunError",
     "Selector",
+    "SourcePath",
+    "SourceReference",
     "StageSummary",
     "StateCheck",
     "Summary",

@@ -16,7 +16,7 @@ from chatmodel.prompts import Prompts
 from chatmodel.settings import RoleEntry, RoleSettings
 from train_sft.checkpoint import open_model, ready_tokenizer
 from train_sft.stack import require_train
-from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, Task, content_hash
+from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, SourcePath, Task, content_hash
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory
 from trajsmith.training import grounds_of, split_tasks
@@ -37,7 +37,7 @@ class EvalConfig(Frozen):
     """Models behind endpoints, by names of your own."""
     user: RoleEntry = RoleSettings()
     """Who plays the user: scripted, or a name among `models`."""
-    prompts: Path | None = None
+    prompts: SourcePath | None = None
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What all requests to endpoints may cost."""

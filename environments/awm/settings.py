@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from trajectory import Frozen, InputError, JsonObject, install_command
+from trajectory import Frozen, InputError, JsonObject, SourcePath, install_command
 
 PRELOAD = (
     "asyncio", "sqlite3", "fastapi", "fastapi.routing", "fastapi.openapi.utils", "fastapi.responses",
@@ -31,13 +31,13 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 class AwmSettings(Frozen):
     """A generated server with its database."""
 
-    server: Path
+    server: SourcePath
     """The server's code (`server_code.py`), or the file of many of them (`gen_envs.jsonl`)."""
     scenario: str | None = None
     """Which scenario of a file of many."""
-    ddl: Path | None = None
+    ddl: SourcePath | None = None
     """Its tables: SQL, or `gen_db.jsonl`. Left out, the one beside `gen_envs.jsonl`, or as the server makes them."""
-    data: Path | None = None
+    data: SourcePath | None = None
     """Its rows: SQL, `gen_sample.jsonl`, or a SQLite file. Left out, `gen_sample.jsonl` or `initial.db` beside it."""
     name: str | None = None
     """Name of the environment; the scenario's or the file's if left out."""
