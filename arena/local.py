@@ -9,6 +9,7 @@ from arena.roles import Complete, Reply
 from trajectory import FunctionCall, JsonObject, Message, Task, ToolCall
 
 OPENS, CLOSES = "<tool_call>", "</tool_call>"
+THINKS = "<think>"
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,19 @@ class LocalModel:
 
 
 def reply_of(tokenizer: Any, prefix: list[int], ids: list[int], tools: list[JsonObject]) -> Reply:
-    """Generated tokens as a reply: what it says and calls, whether it was cut, whether a call cannot be read."""
+    """Parse generated tokens: the message, whether it was cut, and whether it holds a call that cannot be read.
+
+    Reasoning is kept: a template would show the model an empty block in its place, which it never wrote. Only a block
+    that the model itself left empty is an empty text; TRL's parser leaves that key out.
+    """
     from trl.chat_template_utils import parse_response
 
     if not ids:
         return Reply(Message(role="assistant"), 0, cut=True)
-    message = to_message(parse_response(tokenizer, ids, prefix=prefix, tools=tools), len(prefix))
-    text = tokenizer.decode(ids)
+    parsed, text = parse_response(tokenizer, ids, prefix=prefix, tools=tools), tokenizer.decode(ids)
+    if text.lstrip().startswith(THINKS):
+        parsed = {"reasoning_content": ""} | parsed
+    message = to_message(parsed, len(prefix))
     malformed = text.count(OPENS) != len(message.tool_calls or ()) or text.count(OPENS) != text.count(CLOSES)
     return Reply(
         message, len(ids), cut=ids[-1] not in (tokenizer.eos_token_id, tokenizer.pad_token_id), malformed=malformed
@@ -116,7 +123,7 @@ def reply_of(tokenizer: Any, prefix: list[int], ids: list[int], tools: list[Json
 
 
 def to_message(parsed: JsonObject, number: int) -> Message:
-    """TRL's parsed response as a message; calls whose arguments are no object are left out.
+    """Return TRL's parsed response as a message; calls whose arguments are no object are left out.
 
     Args:
         parsed: What `parse_response` gave.
@@ -128,4 +135,9 @@ def to_message(parsed: JsonObject, number: int) -> Message:
         if isinstance(function.get("name"), str) and isinstance(function.get("arguments"), dict):
             made = FunctionCall(name=function["name"], arguments=function["arguments"])
             calls.append(ToolCall(id=f"call_{number}_{index}", function=made))
-    return Message(role="assistant", content=parsed.get("content") or "", tool_calls=tuple(calls) or None)
+    return Message(
+        role="assistant",
+        content=parsed.get("content") or "",
+        reasoning_content=parsed.get("reasoning_content"),
+        tool_calls=tuple(calls) or None,
+    )

@@ -17,9 +17,8 @@ from chatmodel.failure import FailedAttempt, one_line
 from chatmodel.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
 from chatmodel.settings import ModelSettings
 from chatmodel.wire import JSON_WORDS, read_call
-from trajectory import InputError, JsonObject, Message, RunError, ToolCall
+from trajectory import InputError, JsonObject, Message, RunError, ToolCall, install_command
 
-INSTALL = "pip install 'trajsmith[vllm]'"
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*(?:<think>)?(.*?)</think>\s*", re.DOTALL)
 
@@ -154,7 +153,7 @@ def require_vllm(where: str) -> None:
     try:
         import vllm  # noqa: F401
     except ImportError as error:
-        raise InputError(f"{where}: vLLM is not installed: {INSTALL}") from error
+        raise InputError(f"{where}: vLLM is not installed: {install_command('vllm')}") from error
 
 
 def template_message(message: Message) -> JsonObject:

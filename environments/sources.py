@@ -24,7 +24,7 @@ from environments.sandbox.source import SandboxSource
 from environments.sandbox.wire import words
 from environments.session import EnvironmentSource
 from environments.tau2.settings import Tau2Settings
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath, SourceReference
 
 Size = Literal["small", "medium", "large"]
 _OWN_MODULES = ("envfactory", "envscaler")
@@ -46,7 +46,7 @@ class EnvironmentSettings(Frozen):
 
     library: str | None = None
     """Name of a bundled environment; "*" stands for all of them."""
-    python: str | None = None
+    python: SourceReference | None = None
     """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"."""
     mcp: McpSettings | None = None
     """A live MCP server."""
@@ -66,9 +66,9 @@ class EnvironmentSettings(Frozen):
     """How foreign code is run; the name of a mode will do."""
     states: dict[Size, PositiveInt] = Field(default={"small": 2, "medium": 1})
     """How many initial states of each size are made, for `library` and `python`."""
-    state_files: tuple[Path, ...] = ()
+    state_files: tuple[SourcePath, ...] = ()
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
-    phrases: Path | None = None
+    phrases: SourcePath | None = None
     """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
 
     @field_validator("sandbox", mode="before")

@@ -54,17 +54,25 @@ def kind_of(folder: Path) -> Kind:
     raise InputError(f"{folder} holds neither a dataset (data/) nor a model (config.json and *.safetensors)")
 
 
-def plan_push(folder: Path, repo: str, api: "HfApi") -> Plan:
+def plan_push(folder: Path, repo: str, api: "HfApi | None") -> Plan:
     """Compare a folder with the repository; nothing is changed. A repository that is not there yet is empty.
+
+    Args:
+        folder: Dataset or model.
+        repo: Repository as owner/name.
+        api: Client of the Hub; None makes no request and takes the repository as empty.
 
     Raises:
         InputError: The folder, the repository's name or the token is wrong.
         RunError: The Hub cannot be reached.
     """
+    from huggingface_hub.utils._validators import validate_repo_id
+
     kind, names = kind_of(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
     _check_name(repo)
     with hub_boundary(repo):
-        there = _remote_files(repo, kind, api)
+        validate_repo_id(repo)
+        there = {} if api is None else _remote_files(repo, kind, api)
     same = tuple(name for name in names if name in there and _equal(folder / name, there[name]))
     old = tuple(sorted(name for name in there if name.startswith("data/") and name not in names))
     upload = tuple(name for name in names if name not in same)

@@ -4,6 +4,7 @@ The rendering is TRL's: with `assistant_only_loss` the trainer swaps in a traini
 markers say what is learnt, if the model's template is one that TRL knows to the byte.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,9 +13,18 @@ from typing import Any
 import orjson
 
 from export._templates import environment
-from trajectory import Dropped, InputError, JsonObject, JsonValue
+from trajectory import Dropped, InputError, JsonObject, JsonValue, install_command
 
-INSTALL = "pip install 'trajsmith[train]'"
+_EMPTY_THINK = re.compile(r"<think>\s*</think>")
+_ALWAYS = "{{- '<think>\\n' + reasoning_content.strip('\\n') + '\\n</think>\\n\\n' + content.lstrip('\\n') }}"
+"""What TRL's training template of Qwen3 writes for every message of the assistant, with or without reasoning."""
+_WHERE_GIVEN = (
+    "{%- if message.reasoning_content is string or reasoning_content %}"
+    "{{- '<think>\\n' + reasoning_content.strip('\\n') + '\\n</think>\\n\\n' }}"
+    "{%- endif %}"
+    "{{- content.lstrip('\\n') }}"
+)
+"""The same, for messages that carry reasoning."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,11 @@ class Masked:
     """Tokens of the loss that are cut off at `max_length`."""
     pieces: tuple[Piece, ...]
 
+    @property
+    def empty_think_blocks(self) -> int:
+        """Empty `<think></think>` blocks in the loss, which some templates write where a message has no reasoning."""
+        return sum(len(_EMPTY_THINK.findall(piece.text)) for piece in self.pieces if piece.loss)
+
 
 def open_tokenizer(model: str) -> Any:
     """The tokenizer of a model on disk or on the Hub.
@@ -47,7 +62,7 @@ def open_tokenizer(model: str) -> Any:
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
-        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+        raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
@@ -58,7 +73,11 @@ def open_tokenizer(model: str) -> Any:
 
 
 def training_template(tokenizer: Any) -> str:
-    """The template that TRL trains with.
+    """Return the template to train with: TRL's, which writes no empty reasoning where a message carries none.
+
+    TRL's template of Qwen3 opens every message with a `<think>` block. Rows without reasoning would train a model to
+    write an empty one first, and a thinking model not to think. A model that is meant to write it needs a template of
+    its own with `{% generation %}` markers, which is taken as it is.
 
     Raises:
         InputError: The model's template has no generation markers, and TRL has no training template for it.
@@ -66,16 +85,17 @@ def training_template(tokenizer: Any) -> str:
     try:
         from trl.chat_template_utils import get_training_chat_template
     except ImportError as error:
-        raise InputError(f"the mask preview needs transformers and trl: {INSTALL}") from error
+        raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
     template = tokenizer.chat_template
     try:
-        return str(get_training_chat_template(tokenizer) or template)
+        found = get_training_chat_template(tokenizer)
     except ValueError as error:
         raise InputError(
             "TRL has no training template for this chat template (it compares byte for byte): take the family's "
             "own template unchanged, or one with {% generation %} markers that renders earlier messages the same "
             "whatever follows"
         ) from error
+    return str(template) if found is None else str(found).replace(_ALWAYS, _WHERE_GIVEN)
 
 
 class MaskPreview:

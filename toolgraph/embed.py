@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from toolgraph.match import Similarity
-from trajectory import InputError
+from trajectory import InputError, install_command
 
 USUAL = (
     "name of the thing", "unique identifier", "id of the user", "date in the format YYYY-MM-DD", "start time",
@@ -39,7 +39,7 @@ def embedding_similarity(model: str, folder: Path | None = None) -> Similarity:
         InputError: The extra `embed` is not installed; in use, the model cannot be loaded or the cache is spoilt.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise InputError('graph.embedding needs the extra "embed": pip install "trajsmith[embed]"')
+        raise InputError(f'graph.embedding needs the extra "embed": {install_command("embed")}')
     store = VectorStore((folder or cache_folder()) / f"{_slug(model)}.sqlite")
     loaded: list[Any] = []
 

@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from chatmodel import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
 from chatmodel.settings import RoleEntry
-from trajectory import Frozen, JsonObject
+from trajectory import Frozen, JsonObject, SourcePath
 
 
 class GrpoConfig(Frozen):
@@ -37,7 +37,7 @@ class GrpoConfig(Frozen):
     """Who plays the user: scripted, or a name among `models`."""
     models: dict[str, ModelSettings] = {}
     """Models behind endpoints, for the user."""
-    prompts: Path | None = None
+    prompts: SourcePath | None = None
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What the user's model may cost."""

@@ -12,9 +12,9 @@ from train_grpo.rewards import REWARDS
 from train_grpo.rollouts import Rollout
 from train_grpo.settings import GrpoConfig
 from train_grpo.trainer import trainer_class
-from train_sft.checkpoint import newest_checkpoint, open_model, ready_tokenizer, save_whole, writing
+from train_sft.checkpoint import open_model, ready_tokenizer, save_whole, writing
 from train_sft.stack import require_train, trainer_arguments
-from train_sft.training import finished, lora_config, write_metrics
+from train_sft.training import check_resume, finished, lora_config, write_metrics
 from trajectory import InputError, JsonObject, Message, Task
 from usersim import PlaySettings, system_prompt
 
@@ -28,6 +28,25 @@ def prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, Ground]) -> list[Js
         prompt = [Message(role="system", content=system), Message(role="user", content=task.turns[0].query)]
         rows.append({"prompt": [row_of(one) for one in prompt], "task_id": task.id, "environment": class_name(task)})
     return rows
+
+
+def check_settings(config: GrpoConfig) -> Any:
+    """Return TRL's `GRPOConfig`, made before any work.
+
+    Raises:
+        InputError: The extra is missing, or a setting of `trainer` or `lora` is unknown, of another type or refused.
+    """
+    require_train("grpo")
+    from trl import GRPOConfig
+
+    lora_config(config.lora)
+    return trainer_arguments(
+        GRPOConfig,
+        config.trainer,
+        output_dir=str(config.out / "checkpoints"),
+        report_to=list(config.report_to) or "none",
+        max_completion_length=config.episode_tokens,
+    )
 
 
 def train(
@@ -48,29 +67,15 @@ def train(
         InputError: Tasks, model or settings cannot be used.
         RunError: The disk is full; checkpoints are kept.
     """
-    require_train("grpo")
+    arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     if not tasks:
         raise InputError(f"{config.run} has no tasks in split 'train'")
-    from trl import GRPOConfig
-
-    arguments = trainer_arguments(
-        GRPOConfig,
-        config.trainer,
-        output_dir=str(config.out / "checkpoints"),
-        report_to=list(config.report_to) or "none",
-        max_completion_length=config.episode_tokens,
-    )
-    checkpoint = newest_checkpoint(config.out)
-    if resume and checkpoint is None:
-        raise InputError(f"{config.out} has no checkpoint to go on from: start without --resume")
-    if checkpoint and not resume:
-        raise InputError(f"{config.out} holds checkpoints: go on with --resume, or name another folder as out")
     tokenizer = ready_tokenizer(config.model)
     own = background or Background()
     try:
         trainer = make_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
         with writing(config.out):
-            trainer.train(resume_from_checkpoint=checkpoint if resume else None)
+            trainer.train(resume_from_checkpoint=checkpoint)
             save_whole(finished(trainer, config.lora), tokenizer, config.out)
             write_metrics(trainer.state.log_history, config.out)
     finally:

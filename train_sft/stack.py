@@ -3,11 +3,12 @@
 import dataclasses
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_type_hints
 
-from trajectory import InputError
+from pydantic import TypeAdapter, ValidationError
 
-INSTALL = "pip install 'trajsmith[train]'"
+from trajectory import InputError, install_command
+
 OWNED = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
 """Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
 
@@ -20,14 +21,16 @@ def require_train(command: str) -> None:
     """
     for module in ("torch", "transformers", "trl", "peft", "accelerate"):
         if find_spec(module) is None:
-            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {INSTALL}")
+            hint = install_command("train")
+            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {hint}")
 
 
 def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer", **ours: Any) -> Any:
     """An instance of one of the trainers' settings classes, from the configuration.
 
     Raises:
-        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is refused.
+        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is of another type
+            or refused.
     """
     known = {field.name for field in dataclasses.fields(kind) if field.init}
     for key in given:
@@ -37,10 +40,28 @@ def trainer_arguments(kind: type, given: dict[str, Any], section: str = "trainer
             near = get_close_matches(key, sorted(known), 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint}")
+    check_types(kind, given, section)
     try:
         return kind(**(cpu_defaults() | given | ours))
     except (TypeError, ValueError) as error:
         raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
+
+
+def check_types(kind: type, given: dict[str, Any], section: str) -> None:
+    """Check values against the annotations of a dataclass, which checks nothing itself.
+
+    Texts are not read as numbers: `"1e-4"` would reach the optimizer as a text.
+
+    Raises:
+        InputError: A value has another type.
+    """
+    hints = get_type_hints(kind)
+    for key, value in given.items():
+        try:
+            TypeAdapter(hints[key]).validate_python(value, strict=isinstance(value, str | bool))
+        except ValidationError as error:
+            what = error.errors(include_url=False)[0]["msg"].lower()
+            raise InputError(f"{section}.{key}: {what} (got {str(value)[:60]!r})") from error
 
 
 def cpu_defaults() -> dict[str, Any]:

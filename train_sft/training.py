@@ -14,7 +14,7 @@ from export.mask import Masked, MaskPreview, open_tokenizer
 from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates, writing
 from train_sft.scratch import make_model, make_tokenizer
 from train_sft.settings import HistorySettings, SftConfig
-from train_sft.stack import require_train, score_what_is_learnt, trainer_arguments
+from train_sft.stack import check_types, require_train, score_what_is_learnt, trainer_arguments
 from trajectory import Dropped, InputError, JsonObject
 
 MOST_REFUSED = 0.5
@@ -30,6 +30,8 @@ class Plan:
     longest: int = 0
     trained: int = 0
     """Tokens in the loss."""
+    empty_think_blocks: int = 0
+    """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
     example: Masked | None = None
 
@@ -99,6 +101,7 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
         plan.trained += masked.trained
+        plan.empty_think_blocks += masked.empty_think_blocks
         plan.longest = max(plan.longest, masked.tokens)
     if plan.refused.total() > MOST_REFUSED * (plan.refused.total() + len(plan.rows)):
         why, number = plan.refused.most_common(1)[0]
@@ -110,15 +113,49 @@ def prepare(config: SftConfig) -> tuple[Any, Plan, list[JsonObject]]:
     """Tokenizer, plan and rows, without training anything.
 
     Raises:
-        InputError: The extra is missing, or dataset and model do not fit.
+        InputError: The extra is missing, a setting is wrong, or dataset and model do not fit.
     """
-    require_train("sft")
+    check_settings(config)
     rows = read_rows(config.dataset)
     if config.scratch is not None:
         tokenizer = make_tokenizer(rows, config.scratch.vocabulary)
     else:
         tokenizer = open_tokenizer(config.model)
     return with_templates(tokenizer, config.model), plan_training(config, rows, tokenizer), rows
+
+
+def check_settings(config: SftConfig) -> Any:
+    """Return TRL's `SFTConfig`, made before any work.
+
+    Raises:
+        InputError: The extra is missing, or a setting of `trainer` or `lora` is unknown, of another type or refused.
+    """
+    require_train("sft")
+    from trl import SFTConfig as TrlConfig
+
+    lora_config(config.lora)
+    return trainer_arguments(
+        TrlConfig,
+        config.trainer,
+        output_dir=str(config.out / "checkpoints"),
+        report_to=list(config.report_to) or "none",
+        max_length=config.max_length,
+        assistant_only_loss=True,
+    )
+
+
+def check_resume(out: Path, resume: bool) -> str | None:
+    """Return the checkpoint to go on from; None for a new training.
+
+    Raises:
+        InputError: There is none to go on from, or there is one and nobody asked to go on.
+    """
+    checkpoint = newest_checkpoint(out)
+    if resume and checkpoint is None:
+        raise InputError(f"{out} has no checkpoint to go on from: start without --resume")
+    if checkpoint and not resume:
+        raise InputError(f"{out} holds checkpoints: go on with --resume, or name another folder as out")
+    return checkpoint
 
 
 def train(config: SftConfig, resume: bool = False) -> Plan:
@@ -128,24 +165,11 @@ def train(config: SftConfig, resume: bool = False) -> Plan:
         InputError: Dataset, model or settings cannot be used.
         RunError: The disk is full; checkpoints are kept.
     """
+    arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     tokenizer, plan, _ = prepare(config)
     from datasets import Dataset, Features, Json, List
-    from trl import SFTConfig as TrlConfig
     from trl import SFTTrainer
 
-    arguments = trainer_arguments(
-        TrlConfig,
-        config.trainer,
-        output_dir=str(config.out / "checkpoints"),
-        report_to=list(config.report_to) or "none",
-        max_length=config.max_length,
-        assistant_only_loss=True,
-    )
-    checkpoint = newest_checkpoint(config.out)
-    if resume and checkpoint is None:
-        raise InputError(f"{config.out} has no checkpoint to go on from: start without --resume")
-    if checkpoint and not resume:
-        raise InputError(f"{config.out} holds checkpoints: go on with --resume, or name another folder as out")
     model = make_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
     score_what_is_learnt()
     columns = Features({name: List(Json()) for name in plan.rows[0]})
@@ -157,7 +181,7 @@ def train(config: SftConfig, resume: bool = False) -> Plan:
         peft_config=lora_config(config.lora),
     )
     with writing(config.out):
-        trainer.train(resume_from_checkpoint=checkpoint if resume else None)
+        trainer.train(resume_from_checkpoint=checkpoint)
         save_whole(finished(trainer, config.lora), tokenizer, config.out)
         write_metrics(trainer.state.log_history, config.out)
     return plan
@@ -185,6 +209,7 @@ def trainer_arguments_of_lora(kind: type, given: JsonObject) -> Any:
     unknown = sorted(set(given) - known)
     if unknown:
         raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
+    check_types(kind, given, "lora")
     return kind(**({"task_type": "CAUSAL_LM"} | given))
 
 

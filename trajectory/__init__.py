@@ -37,6 +37,7 @@ from trajectory.errors import (
     TrajsmithError,
     environment_boundary,
 )
+from trajectory.extras import install_command
 from trajectory.grounded import (
     Composite,
     Constant,
@@ -50,6 +51,7 @@ from trajectory.grounded import (
     Selector,
 )
 from trajectory.message import FunctionCall, Message, ToolCall
+from trajectory.paths import SourcePath, SourceReference
 from trajectory.record import Frozen, Record, first_fault
 from trajectory.rollout import CallEvent, Trajectory, TurnSpan
 from trajectory.summary import JudgeSummary, StageSummary, Summary, UsageSummary
@@ -98,6 +100,8 @@ __all__ = [
     "Record",
     "RunError",
     "Selector",
+    "SourcePath",
+    "SourceReference",
     "StageSummary",
     "StateCheck",
     "Summary",
@@ -123,6 +127,7 @@ __all__ = [
     "environment_boundary",
     "first_fault",
     "hash_bytes",
+    "install_command",
     "part_digest",
     "parts_digest",
     "state_digest",

@@ -7,19 +7,35 @@ import orjson
 
 from trajectory import JsonObject, StageSummary, Task, TaskHead, Trajectory, Verdict
 from trajsmith.joined import judged, judged_heads
+from trajsmith.journal import read_records
 from trajsmith.quotas import Cell, Quotas
 from trajsmith.rundir import RunDirectory
+from trajsmith.stages import TRAJECTORIES
 from trajsmith.world import World
 from verify.decontaminate import Decontaminator
 from verify.duplicates import Duplicates
 
 SELECTION = "selection.jsonl"
+CONTAMINATED = "contaminated"
+"""What the reason of a trajectory begins with that stands in a benchmark's file."""
 
 
 def left_out(run: RunDirectory) -> set[str]:
     """Accepted trajectories that did not go into the dataset of a run."""
+    return {row["trajectory_id"] for row in _selection(run)}
+
+
+def contaminated_tasks(run: RunDirectory) -> set[str]:
+    """Return the tasks of which a trajectory was dropped because it stands in a benchmark's file."""
+    dropped = {row["trajectory_id"] for row in _selection(run) if row["reason"].startswith(CONTAMINATED)}
+    if not dropped:
+        return set()
+    return {one.task_id for one in read_records(run.file(TRAJECTORIES), Trajectory) if one.id in dropped}
+
+
+def _selection(run: RunDirectory) -> list[JsonObject]:
     path = run.file(SELECTION)
-    return {orjson.loads(line)["trajectory_id"] for line in path.read_bytes().splitlines()} if path.is_file() else set()
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
 
 
 class Choice:
@@ -68,7 +84,7 @@ class Choice:
         if self.decontaminator is not None:
             match = self.decontaminator.match(task, trajectory, self.world.place(trajectory.environment).spec.tools)
             if match:
-                return f"contaminated: {match[0]}", match[1]
+                return f"{CONTAMINATED}: {match[0]}", match[1]
         labels = {
             "variant": task.variant,
             "turns": str(len(trajectory.turns)),

@@ -290,6 +290,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except TyperException as error:
+        if not error.format_message():  # no arguments: the help is already printed
+            sys.exit(2)
         _fail(f"error: {error.format_message()}", 2)
 
 

@@ -18,7 +18,7 @@ def push(
     repo: Annotated[str, typer.Argument(metavar="REPO", help="Repository on the Hub, as owner/name.")],
     format_name: Annotated[str, typer.Option("--format", help="Push RUN/exports/NAME in place of the dataset.")] = "",
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; it is private else.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed; ask the Hub nothing.")] = False,
 ) -> None:
     """Push to the Hub. Interrupted, the same command goes on with what is missing. The token is HF_TOKEN's."""
     from huggingface_hub import HfApi
@@ -26,17 +26,19 @@ def push(
     from export.hub import plan_push
     from export.hub import push as carry_out
 
-    folder, api = pushed_folder(source, format_name), HfApi()
+    folder = pushed_folder(source, format_name)
+    api = None if dry_run else HfApi()
     plan = plan_push(folder, repo, api)
     for name in plan.upload:
         out.print(f"upload {name} ({(folder / name).stat().st_size:,} bytes)", markup=False, soft_wrap=True)
     for name in plan.delete:
         out.print(f"delete {name}", markup=False, soft_wrap=True)
-    counts = f"{len(plan.upload)} files to upload ({plan.size:,} bytes), {len(plan.same)} there already"
-    kind = f"{'public' if public else 'private'} {plan.kind} {repo}"
-    if dry_run:
-        out.print(f"dry run: {kind}: {counts}; nothing was changed", markup=False)
+    kind, files = f"{'public' if public else 'private'} {plan.kind} {repo}", f"{len(plan.upload)} files to upload"
+    if api is None:
+        most = f"at most {files} ({plan.size:,} bytes)"
+        out.print(f"dry run: {kind}: {most}; no request was made to the Hub", markup=False, soft_wrap=True)
         return
+    counts = f"{files} ({plan.size:,} bytes), {len(plan.same)} there already"
     address = carry_out(plan, api, not public)
     out.print(f"{kind}: {counts}: {address}", markup=False, soft_wrap=True)
 

@@ -48,6 +48,8 @@ def show_plan(plan: "Plan") -> None:
         f"{rows} rows, {plan.tokens} tokens (longest row {plan.longest}), {plan.trained} of them in the loss "
         f"({100 * plan.trained / max(1, plan.tokens):.1f} %)"
     )
+    if plan.empty_think_blocks:
+        out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
     for reason, number in plan.refused.items():
         out.print(f"refused: {reason}: {number} rows", markup=False)
 
@@ -55,13 +57,14 @@ def show_plan(plan: "Plan") -> None:
 def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
     from train_grpo import GrpoConfig
-    from train_grpo.training import train
-    from train_sft.stack import require_train
+    from train_grpo.training import check_settings, train
+    from train_sft.training import check_resume
     from trajsmith.rundir import RunDirectory
     from trajsmith.training import grounds_of, simulated_users, split_tasks
 
     settings = load_settings(config, GrpoConfig, overrides or [])
-    require_train("grpo")
+    check_settings(settings)
+    check_resume(settings.out, resume)
     run = RunDirectory.open(settings.run)
     tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
     with simulated_users(settings) as (users, background):

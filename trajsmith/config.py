@@ -13,7 +13,7 @@ from grounding import GroundSettings
 from querygen import WriteSettings
 from querygen.vary import VarySettings, names
 from toolgraph import GraphSettings, SampleSettings
-from trajectory import Frozen, InputError
+from trajectory import Frozen, InputError, SourcePath
 from trajsmith.quotas import AcceptSettings
 from trajsmith.settings import load_settings
 from usersim import PlaySettings
@@ -73,12 +73,12 @@ class RunConfig(Frozen):
     vary: VarySettings = VarySettings()
     play: PlaySettings = PlaySettings()
     judge: JudgeSettings = JudgeSettings()
-    prompts: Path | None = None
+    prompts: SourcePath | None = None
     """Folder with prompts that take the place of ours, as `package/name.md.j2`; see `trajsmith prompts list`."""
     verify: VerifySettings = VerifySettings()
     duplicates: DuplicateSettings | None = None
     """When two trajectories are too much alike; without it, all are kept."""
-    decontaminate: tuple[Path, ...] = ()
+    decontaminate: tuple[SourcePath, ...] = ()
     """Files of benchmarks; rows that stand in them are dropped."""
     accept: AcceptSettings | None = None
     """How many rows the dataset has, and of which kinds; without it, all that were accepted."""

@@ -9,13 +9,14 @@ import orjson
 from pydantic import Field, PositiveInt, model_validator
 
 from arena import EvalSettings, ModelUsers, Player, Score, ServedPlayer, Users, evaluate, score_episodes, scripted_user
+from arena.evaluate import read_episodes
 from chatmodel import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from chatmodel.board import Board
 from chatmodel.prompts import Prompts
 from chatmodel.settings import RoleEntry, RoleSettings
 from train_sft.checkpoint import open_model, ready_tokenizer
 from train_sft.stack import require_train
-from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, Task, content_hash
+from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, SourcePath, Task, content_hash
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory
 from trajsmith.training import grounds_of, split_tasks
@@ -36,7 +37,7 @@ class EvalConfig(Frozen):
     """Models behind endpoints, by names of your own."""
     user: RoleEntry = RoleSettings()
     """Who plays the user: scripted, or a name among `models`."""
-    prompts: Path | None = None
+    prompts: SourcePath | None = None
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What all requests to endpoints may cost."""
@@ -184,8 +185,14 @@ def _read(file: Path) -> JsonObject | None:
     return found
 
 
+def _has_results(file: Path) -> bool:
+    return any(not one.worth_another for one in read_episodes(file))
+
+
 def _same_question(config: EvalConfig) -> None:
-    """Results go on only for the same question.
+    """Check that results which are there answer the same question, and note it.
+
+    An evaluation that ended before its first result, say for a model that is not there, leaves nothing that binds.
 
     Raises:
         InputError: They were made for another.
@@ -193,7 +200,7 @@ def _same_question(config: EvalConfig) -> None:
     """
     asked, file = config.question(), config.out / QUESTION
     try:
-        if file.is_file() and _read(file) not in (None, asked):
+        if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )

@@ -25,7 +25,7 @@ from envgen.synthesis.settings import ROLES, StageRole, StageRoles, SynthesisSet
 from envgen.synthesis.several import synthesise
 from envgen.synthesis.store import Store
 from environments.sandbox.settings import MODES, SandboxSettings
-from trajectory import Frozen, InputError, content_hash
+from trajectory import Frozen, InputError, SourcePath, content_hash
 from trajsmith.progress import open_progress
 from trajsmith.rundir import CONFIG, RunDirectory
 from trajsmith.settings import dump_settings, load_settings
@@ -50,7 +50,7 @@ class GenConfig(Frozen):
     """How what models wrote is run; the name of a mode will do."""
     search: SearchSettings | None = None
     """MCP server that is asked about domains of which only the name is known; none if left out."""
-    prompts: Path | None = None
+    prompts: SourcePath | None = None
     """Folder with prompts that take the place of ours, as `envgen.synthesis/name.md.j2`."""
 
     @field_validator("sandbox", mode="before")

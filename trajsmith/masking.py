@@ -26,6 +26,10 @@ class Looked:
     """Tokens of the loss that are cut off."""
     cut: int = 0
     """Rows of which something in the loss is cut off."""
+    empty_think_blocks: int = 0
+    """Empty `<think></think>` blocks in the loss."""
+    rows_with_empty_think: int = 0
+    """Rows that have such blocks."""
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     """Reason to the first row that was refused for it, with the detail."""
@@ -40,6 +44,9 @@ class Looked:
             ("in the loss", f"{self.trained} tokens, {share:.1f} %"),
             ("template", f"prefix-preserving on all {total} rows"),
         ]
+        if self.empty_think_blocks:
+            count = f"{self.empty_think_blocks} in {self.rows_with_empty_think} rows"
+            facts.append(("empty <think></think> in the loss", count))
         if self.cut:
             facts.append(("cut at max length", f"{self.cut} rows lose {self.lost} tokens of the loss"))
         return facts
@@ -63,6 +70,8 @@ def look_at(folder: Path, model: str, rows: int, max_length: int | None) -> Look
         looked.tokens.add(masked.tokens)
         looked.trained += masked.trained
         looked.lost += masked.lost
+        looked.empty_think_blocks += masked.empty_think_blocks
+        looked.rows_with_empty_think += bool(masked.empty_think_blocks)
         looked.cut += bool(masked.lost)
         if len(looked.shown) < rows:
             looked.shown.append(masked)

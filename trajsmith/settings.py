@@ -107,6 +107,9 @@ class _Override:
 def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[str] = ()) -> Settings:
     """Read a YAML file, apply `a.b.0.c=value` overrides in order, and validate.
 
+    Relative paths of files that are read (`SourcePath`) start at the folder of the file; those of run directories
+    and models at the working directory.
+
     Raises:
         InputError: The first fault, in one line: file, line, key, and the closest valid key for an unknown one.
     """
@@ -128,7 +131,7 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         data, path_set, value = _apply(data, override)
         applied.append(_Override(override, path_set, value))
     try:
-        return model.model_validate(data, extra="forbid")
+        return model.model_validate(data, extra="forbid", context={"folder": file.absolute().parent})
     except ValidationError as error:
         raise InputError(_explain(error, model, data, source, applied)) from error
     except InputError as error:  # raised by a validator of the model

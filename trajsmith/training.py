@@ -1,6 +1,6 @@
 """Tasks and environments of a run, for training and evaluation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -12,31 +12,43 @@ from environments.blocking import Background
 from export.splits import Split
 from train_grpo import GrpoConfig
 from trajectory import InputError, Task
-from trajsmith.config import load_config
+from trajsmith.choosing import contaminated_tasks
+from trajsmith.config import RunConfig, load_config
+from trajsmith.exporting import stored_specs
 from trajsmith.journal import read_records
 from trajsmith.rundir import RunDirectory
 from trajsmith.varying import written_tasks
 from trajsmith.world import World
 from usersim import USER
+from verify.decontaminate import Decontaminator
 
 
 def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | None = None) -> Iterator[Task]:
-    """Tasks of one split, at most `limit` of each environment.
+    """Tasks of one split, at most `limit` of each environment, without those that stand in a file of `decontaminate`.
 
     Raises:
-        InputError: The run has no tasks.
+        InputError: The run has no tasks, or a file of `decontaminate` cannot be read.
     """
     path = written_tasks(run)
     if not path.is_file():
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith resume {run.path}`")
-    settings, seen = load_config(run.config_path).export.split, dict[str, int]()
+    config, seen = load_config(run.config_path), dict[str, int]()
+    settings, foreign = config.export.split, _contamination(run, config)
     for task in read_records(path, Task):
         name = task.environments[0]
         if not task.turns[-1].state_hash:
             continue  # imported without gold: nothing could be said of an episode
-        if split in ("all", settings.of(task)) and (limit is None or seen.get(name, 0) < limit):
+        if split in ("all", settings.of(task)) and (limit is None or seen.get(name, 0) < limit) and not foreign(task):
             seen[name] = seen.get(name, 0) + 1
             yield task
+
+
+def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], bool]:
+    """Return a test for tasks that stand in a benchmark's file, played or not."""
+    if not config.decontaminate:
+        return lambda task: False
+    decontaminator, dropped, specs = Decontaminator(config.decontaminate), contaminated_tasks(run), stored_specs(run)
+    return lambda task: task.id in dropped or decontaminator.holds(task, specs[task.environments[0]].tools)
 
 
 class Grounds(dict[str, Ground]):

@@ -86,15 +86,30 @@ class Decontaminator:
         """(kind and file, what matched), or None."""
         self.checked += 1
         made = [(event.tool, event.arguments) for event in trajectory.events]
-        text, calls = set(ngrams(user_text(trajectory))), set(call_windows(made))
-        entities = {value for _, arguments in made for value in telling(arguments)}
+        found = self._find(user_text(trajectory), made, task, tools)
+        if found is None:
+            return None
+        name, kind, detail = found
+        self.matched[name, kind] += 1
+        return f"{kind} of {name}", detail
+
+    def holds(self, task: Task, tools: Sequence[ToolSpec]) -> bool:
+        """Return whether a task stands in one of the files, by its requests, gold calls and tools."""
+        text = "\n".join(turn.query for turn in task.turns)
+        return self._find(text, [(call.tool, call.arguments) for call in task.gold_calls], task, tools) is not None
+
+    def _find(
+        self, text: str, calls: Sequence[tuple[str, JsonObject]], task: Task, tools: Sequence[ToolSpec]
+    ) -> tuple[str, str, str] | None:
+        """Return (file, kind, what matched) of the first match."""
+        words, windows = set(ngrams(text)), set(call_windows(calls))
+        entities = {value for _, arguments in calls for value in telling(arguments)}
         shown = [tool for tool in tools if tool.name in task.exposed_tools]
         sets = [frozenset(tool.name for tool in shown), frozenset(map(_signature, shown))]
         for reference in self.references:
-            found = reference.match(text, calls, entities, sets)
+            found = reference.match(words, windows, entities, sets)
             if found:
-                self.matched[reference.name, found[0]] += 1
-                return f"{found[0]} of {reference.name}", found[1]
+                return reference.name, *found
         return None
 
     def report(self) -> str:

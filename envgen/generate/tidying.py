@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trajectory import InputError, RunError
+from trajectory import InputError, RunError, install_command
 
 LENGTH = 120
 RULES = "F401,I,UP,RUF100"
@@ -50,7 +50,7 @@ def _ruff(code: str, command: str, *arguments: str) -> str:
         raise Untidy(f"ruff {command} did not end in {RUFF_SECONDS} seconds") from error
     said = done.stderr.decode(errors="replace")
     if "No module named ruff" in said:
-        raise InputError('generated code is formatted by ruff: pip install "trajsmith[envgen]"')
+        raise InputError(f"generated code is formatted by ruff: {install_command('envgen')}")
     if done.returncode:
         raise Untidy(f"ruff {command}: {' '.join(said.split())[:400] or f'exit code {done.returncode}'}")
     return done.stdout.decode()
@@ -80,7 +80,7 @@ def run_tests(folder: Path, *files: str, log: Path | None = None) -> str:
     except subprocess.TimeoutExpired as error:
         raise RunError(f"{folder}: the tests did not end in {TEST_SECONDS} seconds") from error
     if "No module named pytest" in done.stderr:
-        raise InputError('generated environments are tested by pytest: pip install "trajsmith[envgen]"')
+        raise InputError(f"generated environments are tested by pytest: {install_command('envgen')}")
     if log is not None:
         log.write_bytes(done.stdout.encode())
     lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]]

@@ -15,7 +15,7 @@ from typing import Any
 
 from envgen.sources.stateful import COMMANDS, FILLERS, KEPT, commands, plain_words
 from grounding.names import singular
-from trajectory import InputError
+from trajectory import InputError, install_command
 
 DIRECTIONS = 48
 """Dimensions that weighted words are reduced to."""
@@ -56,7 +56,7 @@ def need_sklearn() -> None:
         InputError: It is not installed.
     """
     if importlib.util.find_spec("sklearn") is None:
-        raise InputError('clustering needs scikit-learn: pip install "trajsmith[envgen]"')
+        raise InputError(f"clustering needs scikit-learn: {install_command('envgen')}")
 
 
 def find_themes(texts: Sequence[str], most: int = MOST) -> list[Theme]:

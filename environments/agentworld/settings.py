@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from environments.reading import read_json, read_text, tool_entries
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath
 
 PRELOAD: tuple[str, ...] = ("environments.agentworld.program",)
 """Modules that a worker must have imported before it is locked."""
@@ -24,14 +24,14 @@ def _absolute(path: str) -> str:
 class AgentWorldSettings(Frozen):
     """One environment of Agent-World: a directory of data files, and functions that work on them."""
 
-    directory: Path
+    directory: SourcePath
     """The data files; hidden files and Python files are left out."""
-    tools: Path | None = None
+    tools: SourcePath | None = None
     """A Python file with the tools, or a directory of such files; left out, `tools.py` or `tools/` in the directory."""
-    metadata: Path | None = None
+    metadata: SourcePath | None = None
     """List of the tools with descriptions and schemas (JSON); left out, `tools.json` in the directory, if there. With a
     list only its tools are offered, without one all public functions."""
-    states: tuple[Path, ...] = ()
+    states: tuple[SourcePath, ...] = ()
     """Further directories with data files: more initial states."""
     fixed: tuple[str, ...] = ()
     """Globs of files that tools only read and that are no part of the state: large tables of reference."""

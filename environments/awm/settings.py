@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath, install_command
 
 PRELOAD = (
     "asyncio", "sqlite3", "fastapi", "fastapi.routing", "fastapi.openapi.utils", "fastapi.responses",
@@ -31,13 +31,13 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 class AwmSettings(Frozen):
     """A generated server with its database."""
 
-    server: Path
+    server: SourcePath
     """The server's code (`server_code.py`), or the file of many of them (`gen_envs.jsonl`)."""
     scenario: str | None = None
     """Which scenario of a file of many."""
-    ddl: Path | None = None
+    ddl: SourcePath | None = None
     """Its tables: SQL, or `gen_db.jsonl`. Left out, the one beside `gen_envs.jsonl`, or as the server makes them."""
-    data: Path | None = None
+    data: SourcePath | None = None
     """Its rows: SQL, `gen_sample.jsonl`, or a SQLite file. Left out, `gen_sample.jsonl` or `initial.db` beside it."""
     name: str | None = None
     """Name of the environment; the scenario's or the file's if left out."""
@@ -77,7 +77,7 @@ def payload(settings: AwmSettings) -> JsonObject:
     """
     missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"environments of AWM need {' and '.join(missing)}: pip install 'trajsmith[awm]'")
+        raise InputError(f"environments of AWM need {' and '.join(missing)}: {install_command('awm')}")
     many = settings.server.suffix == ".jsonl"
     scenario = _scenario(settings) if many else None
     code = _entry(settings.server, scenario)["full_code"] if scenario else _text(settings.server)

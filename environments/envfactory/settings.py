@@ -8,7 +8,7 @@ import orjson
 from pydantic import PositiveInt
 
 from environments.reading import read_json, read_text, tool_entries
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath
 
 PRELOAD: tuple[str, ...] = ("environments.envfactory.program",)
 """Modules that a worker must have imported before it is locked."""
@@ -18,11 +18,11 @@ _CONFIGURATION = Path("configs") / "mcp_server.json"
 class EnvFactorySettings(Frozen):
     """One environment of EnvFactory: a tool file, and what is written beside it."""
 
-    tools: Path
+    tools: SourcePath
     """The FastMCP file, for example "envs/tools/Canvas.py"."""
-    metadata: Path | None = None
+    metadata: SourcePath | None = None
     """Its metadata; left out, `../metadata/NAME_metadata.json` or `NAME_metadata.json` beside the file, if there."""
-    scenarios: Path | None = None
+    scenarios: SourcePath | None = None
     """Its scenarios: a checkpoint, a list of scenarios, or one state; left out, `../intermediate/NAME_checkpoint.json`
     or `NAME_checkpoint.json` beside the file, if there."""
     name: str | None = None

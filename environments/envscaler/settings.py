@@ -7,7 +7,7 @@ import orjson
 from pydantic import PositiveInt
 
 from environments.reading import read_json, read_text, tool_entries
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath
 
 PRELOAD: tuple[str, ...] = ("environments.envscaler.program",)
 """Modules that a worker must have imported before it is locked."""
@@ -16,11 +16,11 @@ PRELOAD: tuple[str, ...] = ("environments.envscaler.program",)
 class EnvScalerSettings(Frozen):
     """One environment of EnvScaler: an entry of its metadata, or a Python file with the class."""
 
-    file: Path
+    file: SourcePath
     """Metadata (.json: one entry, a list, or an object by id; .jsonl), or the class itself (.py)."""
     id: str | None = None
     """Which entry (`env_id` or `env_class_name`); in a Python file, which class. Needed if there are several."""
-    scenarios: Path | None = None
+    scenarios: SourcePath | None = None
     """Initial states: scenarios with `env_id` and `init_config`, entries with `init_config_list`, or plain
     configurations; .json or .jsonl. Left out, the entry's own, else what the class makes of nothing."""
     name: str | None = None

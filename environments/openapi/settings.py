@@ -1,12 +1,11 @@
 """What a user says about an OpenAPI document, and what of it goes to the program."""
 
 import re
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt
 
-from trajectory import Frozen, InputError, JsonObject
+from trajectory import Frozen, InputError, JsonObject, SourcePath
 
 PRELOAD = ("yaml", "jsonschema_rs", "jsonschema", "referencing", "environments.openapi.program")
 """Modules that a worker must have imported before it is locked down."""
@@ -19,7 +18,7 @@ Size = Literal["small", "medium", "large"]
 class OpenApiSettings(Frozen):
     """An OpenAPI document as an environment."""
 
-    spec: Path
+    spec: SourcePath
     """The document, OpenAPI 3.0 or 3.1, JSON or YAML, in one file."""
     name: str | None = None
     """Name of the environment; the file's name if left out."""

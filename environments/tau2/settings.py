@@ -9,7 +9,7 @@ import orjson
 from pydantic import NonNegativeInt
 
 from environments.tau2.closure import closure
-from trajectory import Frozen, InputError, JsonObject, canonical_json
+from trajectory import Frozen, InputError, JsonObject, SourcePath, canonical_json
 
 PRELOAD: tuple[str, ...] = ("environments.tau2.program", "tomllib", "yaml")
 """Modules that a worker must have imported before it is locked."""
@@ -24,9 +24,9 @@ class Tau2Settings(Frozen):
 
     domain: str
     """Its name, for example "retail"."""
-    path: Path | None = None
+    path: SourcePath | None = None
     """A checkout, or the directory of the package; left out, the installed package `tau2`."""
-    data: Path | None = None
+    data: SourcePath | None = None
     """The directory that holds `tau2/domains`; left out, TAU2_DATA_DIR, or `data` in the checkout."""
     name: str | None = None
     """Name of the environment; "tau2_" and the domain if left out."""

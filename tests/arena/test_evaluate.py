@@ -1,13 +1,16 @@
 """Episodes on live environments: the gold transcript passes, every kind of failure has its name."""
 
 import asyncio
+import shutil
 
+import orjson
 import pytest
 
 from arena import EvalSettings, Fixed, Reply, evaluate
 from arena.evaluate import read_episodes
-from trajectory import FunctionCall, Message, ToolCall
+from trajectory import FunctionCall, Message, ToolCall, Trajectory
 from trajsmith.config import load_config
+from trajsmith.journal import read_records
 from trajsmith.pipeline import run_line
 from trajsmith.rundir import RunDirectory
 from trajsmith.settings import dump_settings
@@ -119,6 +122,27 @@ async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tm
     assert gold.asked == asked
     await evaluate(tasks, grounds, Fixed("gold", gold.complete), EvalSettings(), file)
     assert {one.task_id for one in read_episodes(file)} == {task.id for task in tasks}
+
+
+def test_tasks_of_a_benchmark_are_not_used(run, tasks, tmp_path):
+    bench, copied = tmp_path / "bench.jsonl", tmp_path / "run"
+    bench.write_bytes(orjson.dumps({"text": "", "calls": [], "tools": ["none"]}) + b"\n")
+    shutil.copytree(run.path, copied)
+    settings = load_config(copied / "config.yaml", [f"decontaminate=[{bench}]"])
+    (copied / "config.yaml").write_text(dump_settings(settings))
+    clean = RunDirectory.open(copied)
+    assert [task.id for task in split_tasks(clean, "all")] == [task.id for task in tasks]
+    longest = max(tasks, key=lambda task: len(task.turns[0].query.split()))
+    assert len(longest.turns[0].query.split()) >= 10
+    bench.write_bytes(orjson.dumps({"text": f"Before it. {longest.turns[0].query}"}) + b"\n")
+    left = [task.id for task in split_tasks(clean, "all")]
+    assert longest.id not in left and left
+    first = next(split_tasks(clean, "all"))
+    record = next(one for one in read_records(copied / "trajectories.jsonl", Trajectory) if one.task_id == first.id)
+    row = {"trajectory_id": record.id, "reason": "contaminated: text of bench.jsonl", "detail": ""}
+    (copied / "selection.jsonl").write_bytes(orjson.dumps(row) + b"\n")
+    assert first.id not in [task.id for task in split_tasks(clean, "all")]
+    assert next(split_tasks(clean, "all", limit=1)).id == next(split_tasks(clean, "all")).id
 
 
 async def test_shown_tools_hold_what_is_needed(tasks):

@@ -176,7 +176,10 @@ def test_the_command_shows_a_dry_run_and_pushes(tmp_path, hub):
 
     dry = call("run", "me/rows", "--dry-run")
     assert dry.returncode == 0, dry.stderr
-    assert "dry run: private dataset me/rows: 5 files to upload" in dry.stdout and hub.repos == {}
+    assert "dry run: private dataset me/rows: at most 5 files to upload" in dry.stdout and hub.repos == {}
+    assert hub.log == []
+    wrong = call("run", "me/.rows", "--dry-run")
+    assert wrong.returncode == 2 and hub.log == []
     done = call("run", "me/rows")
     assert done.returncode == 0 and f"{hub.url}/datasets/me/rows" in done.stdout, done.stderr
     missing = call("run", "me/rows", "--format", "grpo")

@@ -12,7 +12,7 @@ from trajectory import Dropped, InputError
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl"):
-    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 SPEC = make_spec()
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -83,6 +83,33 @@ def test_the_assistants_words_and_calls_are_learnt_and_nothing_else(tokenizer):
     assert text.count("<tool_call>") == 2 * 4 and "<tool_response>" not in text and "Tag it too." in text
     assert '"tags": [{"key": "größe", "value": {"n": 3.28, "none": null, "empty": {}, "list": []}}]' in text
     assert 0 < masked.trained < masked.tokens
+
+
+def test_no_empty_reasoning_is_trained_before_messages_that_carry_none(tokenizer):
+    row = row_of()
+    masked = MaskPreview(tokenizer).look(row, "r")
+    carried = sum("reasoning_content" in message for message in row["messages"])
+    assert learnt(masked).count("<think>") == carried > 0
+    assert masked.empty_think_blocks == 0
+    for message in row["messages"]:
+        message.pop("reasoning_content", None)
+    assert "<think>" not in "".join(piece.text for piece in MaskPreview(tokenizer).look(row, "r").pieces)
+
+
+def test_empty_reasoning_of_another_template_is_counted_and_shown(tmp_path, tokenizer, capsys):
+    from export import DatasetWriter
+    from trajsmith.cli_export import preview_mask
+
+    row = row_of(1)
+    body = "<think>\n{{ m.reasoning_content or '' }}\n</think>\n\n{{ m.content }}"
+    masked = MaskPreview(with_body(tokenizer, body)).look(row, "r")
+    empty = sum(m["role"] == "assistant" and not m.get("reasoning_content") for m in row["messages"])
+    assert masked.empty_think_blocks == empty > 0 and learnt(masked).count("<think>\n\n</think>") == empty
+    tokenizer.save_pretrained(tmp_path / "model")
+    with DatasetWriter(tmp_path / "dataset") as writer:
+        writer.write(row)
+    preview_mask(tmp_path / "dataset", str(tmp_path / "model"), 1, None, None)
+    assert f"empty <think></think> in the loss: {empty} in 1 rows" in capsys.readouterr().out
 
 
 def test_of_a_cut_row_only_the_completion_is_learnt(tokenizer):

@@ -132,7 +132,7 @@ def test_a_cache_of_another_length_is_wrong_input(fake, tmp_path):
 
 def test_a_missing_extra_names_the_command(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'pip install "trajsmith\[embed\]"'):
+    with pytest.raises(InputError, match=r"pip install 'sentence-transformers<.+' 'torch<.+'$"):
         embedding_similarity("any/model")
 
 

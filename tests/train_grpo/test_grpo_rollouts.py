@@ -125,7 +125,7 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
 @pytest.mark.train
 def test_steps_of_training_run_on_live_environments(run, tmp_path):
     for needed in ("torch", "transformers", "trl", "peft"):
-        pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'trajsmith[train]'")
+        pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
     from train_grpo import GrpoConfig
     from train_grpo.training import train
     from train_sft import ScratchSettings, SftConfig
@@ -153,7 +153,7 @@ def test_steps_of_training_run_on_live_environments(run, tmp_path):
 def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_models_are_learnt(run):
     """The trainer's loop with gold messages in place of a model's: ids equal one rendering of the transcript."""
     for needed in ("torch", "transformers", "trl"):
-        pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'trajsmith[train]'")
+        pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
     from types import SimpleNamespace
 
     from environments.blocking import Background

@@ -40,7 +40,7 @@ def run(tmp_path_factory):
 
 def needs(*packages):
     for needed in packages:
-        pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'trajsmith[train]'")
+        pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
 
 
 # Credit

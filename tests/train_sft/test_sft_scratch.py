@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl"):
-    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 TOOL = {
     "type": "function",

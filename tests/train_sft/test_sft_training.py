@@ -12,7 +12,7 @@ from trajsmith.settings import dump_settings
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl", "peft"):
-    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 CONFIG = """
 name: sft
@@ -126,18 +126,40 @@ def test_history_units_give_their_rows(folder, unit, window, rows):
     ("changes", "text"),
     [
         ({"trainer": {"learning_rat": 1e-3}}, "did you mean 'learning_rate'"),
+        ({"trainer": {"learning_rate": "fast"}}, r"learning_rate: input should be a valid number.* \(got 'fast'\)"),
+        ({"trainer": {"max_steps": "3"}}, "trainer.max_steps: input should be a valid integer"),
+        ({"lora": {"lora_dropout": "a bit"}}, "lora.lora_dropout: input should be a valid number"),
         ({"trainer": {"max_length": 5}}, "trajsmith sets this itself"),
         ({"lora": {"rank": 5}}, "LoraConfig has no such setting"),
         ({"scratch": None, "model": "no/such/folder"}, "no tokenizer there"),
         ({"max_length": 20}, "truncated_to_nothing"),
     ],
-    ids=["unknown key", "our key", "lora", "no model", "too short"],
+    ids=["unknown key", "no number", "text", "type in lora", "our key", "lora", "no model", "too short"],
 )
 def test_wrong_input_is_one_line(folder, tmp_path, changes, text):
     from train_sft.training import train
 
     with pytest.raises(InputError, match=text):
         train(config(folder, out=tmp_path / "model", **changes))
+
+
+def test_a_start_that_failed_does_not_bind_the_corrected_configuration(folder, trained, tmp_path):
+    from arena import EvalSettings
+    from train_sft.training import train
+    from trajsmith.evaluating import EvalConfig, run_eval
+
+    with pytest.raises(InputError, match="no tokenizer there"):
+        train(config(folder, out=tmp_path / "model", scratch=None, model="no/such/folder"))
+    train(config(folder, out=tmp_path / "model", trainer=TRAINER | {"max_steps": 1}))
+    asked = EvalConfig(
+        model=str(tmp_path / "none"), run=folder / "run", limit=1, out=tmp_path / "eval", max_new_tokens=4,
+        settings=EvalSettings(max_steps=1),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="no tokenizer there"):
+        asyncio.run(run_eval(asked))
+    assert asyncio.run(run_eval(asked.model_copy(update={"model": str(trained)})))[0].tasks == 1
+    with pytest.raises(InputError, match="another model, run or sampling"):
+        asyncio.run(run_eval(asked))
 
 
 def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path):

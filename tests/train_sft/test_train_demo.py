@@ -41,7 +41,7 @@ def test_curves_leave_out_the_summary_and_average_over_the_steps_before(tmp_path
     entries = demo.read_log(log)
     assert [entry["loss"] for entry in entries] == [2.0, 1.0]
     assert demo.running_mean([4.0, 2.0, 0.0, 2.0], 3) == [4.0, 3.0, 2.0, pytest.approx(4 / 3)]
-    pytest.importorskip("matplotlib", reason="matplotlib is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip("matplotlib", reason="matplotlib is missing: pip install -e '.[train]'")
     demo.draw(entries, demo.CURVES["sft"][:1] * 2, "fine-tuned", tmp_path / "curve.png", 1)
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 

@@ -363,3 +363,10 @@ def test_graph_faults_are_one_line(trajsmith, graph, arguments, said):
     assert (found.code, found.out) == (2, "")
     assert said in found.err
     assert len(found.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [(), ("env",), ("graph",)], ids=["trajsmith", "env", "graph"])
+def test_a_command_without_arguments_prints_its_help_and_no_error(trajsmith, command):
+    said = trajsmith(*command)
+    assert (said.code, said.err) == (2, "")
+    assert "Usage: " in said.out

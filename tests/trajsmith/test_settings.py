@@ -221,3 +221,26 @@ def test_a_folder_and_a_binary_file_are_no_configuration(tmp_path):
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not UTF-8 text"):
         load_settings(tmp_path / "x.yaml", Config)
+
+
+def test_source_paths_start_at_the_folder_of_the_file_and_stay_where_they_are(tmp_path, monkeypatch):
+    from trajsmith.config import load_config
+
+    (tmp_path / "there").mkdir()
+    file = tmp_path / "there" / "run.yaml"
+    file.write_text(
+        "name: n\nrun: runs/n\nprompts: words\ndecontaminate: [bench.jsonl]\nenvironments:\n"
+        "  - {python: 'mine.py:Mine', state_files: [one.json], phrases: p.yaml}\n  - {openapi: api.yaml}\n"
+        "  - {awm: {server: s.py}}\n"
+    )
+    config, there = load_config(file), tmp_path / "there"
+    python, openapi, awm = config.environments
+    assert (python.python, python.state_files, python.phrases) == (
+        f"{there}/mine.py:Mine", (there / "one.json",), there / "p.yaml"
+    )  # fmt: skip
+    assert (openapi.openapi.spec, awm.awm.server) == (there / "api.yaml", there / "s.py")
+    assert (config.prompts, config.decontaminate) == (there / "words", (there / "bench.jsonl",))
+    assert str(config.run) == "runs/n"
+    (tmp_path / "config.yaml").write_text(dump_settings(config))
+    monkeypatch.chdir("/")
+    assert load_config(tmp_path / "config.yaml") == config

@@ -1,5 +1,6 @@
 """The configurations that are shipped for training load without torch."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,32 @@ def test_misspelt_keys_name_the_nearest(tmp_path):
     [("sft_qwen3.yaml", SftConfig, "SFTConfig"), ("grpo_qwen3.yaml", GrpoConfig, "GRPOConfig")],
 )
 def test_trl_knows_every_setting(file, model, kind):
-    pytest.importorskip("trl.trainer", reason="trl is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip("trl.trainer", reason="trl is missing: pip install -e '.[train]'")
     import dataclasses
 
     import trl
 
     known = {field.name for field in dataclasses.fields(getattr(trl, kind))}
     assert set(load_settings(CONFIGS / file, model).trainer) <= known
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("trainer", [{"learning_rat": 1e-3}, {"learning_rate": "fast"}], ids=["unknown", "type"])
+@pytest.mark.parametrize("options", [["--dry-run"], []], ids=["dry run", "start"])
+def test_settings_of_the_trainer_are_checked_before_the_dataset_is_read(tmp_path, trajsmith, trainer, options):
+    pytest.importorskip("trl.trainer", reason="trl is missing: pip install -e '.[train]'")
+    file, values = tmp_path / "sft.yaml", {"scratch": {}, "dataset": str(tmp_path / "none"), "max_length": 9}
+    file.write_text(json.dumps(values | {"out": str(tmp_path / "model"), "trainer": trainer}))
+    said = trajsmith("sft", file, *options)
+    assert said.code == 2 and "trainer.learning_rat" in said.err and said.err.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.train
+def test_settings_of_grpo_are_checked_before_the_run_is_opened(tmp_path, trajsmith):
+    pytest.importorskip("trl.trainer", reason="trl is missing: pip install -e '.[train]'")
+    file, values = tmp_path / "grpo.yaml", {"model": "m", "run": str(tmp_path / "none"), "episode_tokens": 9}
+    file.write_text(json.dumps(values | {"out": str(tmp_path / "model"), "trainer": {"num_generations": "two"}}))
+    said = trajsmith("grpo", file)
+    assert said.code == 2 and "trainer.num_generations: input should be a valid integer" in said.err
+    assert not (tmp_path / "model").exists()

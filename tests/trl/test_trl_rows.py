@@ -7,7 +7,7 @@ import pytest
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl"):
-    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install 'trajsmith[train]'")
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 ADDED = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
