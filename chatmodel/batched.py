@@ -282,6 +282,7 @@ class _Notes:
         """Whole or not at all."""
         scrap = self._path.with_suffix(".part")
         try:
+            scrap.unlink(missing_ok=True)
             scrap.write_bytes(orjson.dumps(self.batches))
             scrap.replace(self._path)
         except OSError as error:
