@@ -181,7 +181,7 @@ class BatchedModel:
         if status >= 400:
             return str(row["custom_id"]), Refusal.read(status, body, {}).sort(self._served.where, asked_tools=False)
         try:
-            return str(row["custom_id"]), read_reply(body)
+            return str(row["custom_id"]), read_reply(self._served.hide_keys(body))
         except FailedAttempt as failure:
             return str(row["custom_id"]), failure
 
