@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from pydantic import PositiveInt
@@ -10,6 +10,7 @@ from pydantic import PositiveInt
 from arena.episodes import Episode, Ground, play_episode
 from arena.roles import Player, Users, scripted_user, through_window
 from trajectory import EnvironmentFault, Frozen, RunError, Task
+from trajectory.links import append_no_follow, refuse_link
 from usersim import PlaySettings
 
 
@@ -59,6 +60,7 @@ async def evaluate(
         over: Told how many more episodes are over, at first those of an earlier part of the work.
 
     Raises:
+        InputError: `file` is a symbolic link.
         RunError: The file cannot be written, the budget is used up, or a server or an environment is out.
     """
     wanted = [(task, sample) for task in tasks for sample in range(settings.samples)]
@@ -84,8 +86,9 @@ async def evaluate(
     missing = [(task, sample) for task, sample in wanted if (task.id, sample) not in done]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        refuse_link(file.parent, PurePath(file.name))
         _trim_torn(file)
-        with file.open("ab") as out:
+        with append_no_follow(file) as out:
             await _all(one(task, sample, out) for task, sample in missing)
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from error

@@ -7,14 +7,17 @@ loses nothing that was written, a power cut at most the last answers.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from chatmodel.model import ChatReply
 from trajectory import RunError
+from trajectory.links import refuse_link
 
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""Ends of the names of the files that SQLite keeps beside the database."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, reply BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage (number INTEGER PRIMARY KEY, line BLOB NOT NULL);
@@ -26,6 +29,8 @@ class Answers:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        for file in (path.parent, path, *(path.with_name(f"{path.name}{end}") for end in SIDE_FILES)):
+            refuse_link(file.parent, PurePath(file.name))  # SQLite follows links
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._boundary():
             self._file = sqlite3.connect(path, isolation_level=None)

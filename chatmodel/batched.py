@@ -181,7 +181,7 @@ class BatchedModel:
         if status >= 400:
             return str(row["custom_id"]), Refusal.read(status, body, {}).sort(self._served.where, asked_tools=False)
         try:
-            return str(row["custom_id"]), read_reply(body)
+            return str(row["custom_id"]), read_reply(self._served.hide_keys(body))
         except FailedAttempt as failure:
             return str(row["custom_id"]), failure
 
@@ -282,6 +282,7 @@ class _Notes:
         """Whole or not at all."""
         scrap = self._path.with_suffix(".part")
         try:
+            scrap.unlink(missing_ok=True)
             scrap.write_bytes(orjson.dumps(self.batches))
             scrap.replace(self._path)
         except OSError as error:

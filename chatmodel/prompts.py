@@ -14,6 +14,7 @@ from pathlib import Path
 import jinja2
 from jinja2 import meta
 
+from chatmodel.sandboxed import template_environment
 from trajectory import InputError, JsonObject, JsonValue, Message
 from trajectory.canonical import hash_bytes
 
@@ -55,7 +56,7 @@ class Prompt:
         """The messages that are sent.
 
         Raises:
-            InputError: The template uses something that is not there.
+            InputError: The template uses something that is not there or not allowed.
         """
         found = []
         for role in ROLES:
@@ -71,7 +72,7 @@ class Prompt:
     def _block(self, role: str, values: JsonObject) -> str:
         try:
             return "".join(self.template.blocks[role](self.template.new_context(values)))
-        except (jinja2.TemplateError, TypeError, ValueError) as error:
+        except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(f"prompt {self.where}: {_one_line(error)}") from error
 
 
@@ -125,7 +126,7 @@ def _read(path: Path) -> str:
 
 
 def _parse(spec: PromptSpec, where: str, text: str) -> Prompt:
-    environment = _environment()
+    environment = template_environment(trim_blocks=True, lstrip_blocks=True)
     try:
         used = meta.find_undeclared_variables(environment.parse(text))
         template = environment.from_string(text)
@@ -160,11 +161,6 @@ def _header(where: str, text: str) -> dict[str, str]:
     if missing:
         raise InputError(f"prompt {where}: its first comment must say {', '.join(missing)}")
     return entries
-
-
-def _environment() -> jinja2.Environment:
-    """Jinja2 as prompts use it: an undefined name is an error, nothing is escaped."""
-    return jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
 
 
 def _one_line(error: object) -> str:

@@ -23,6 +23,7 @@ from chatmodel.settings import ModelSettings
 from chatmodel.wire import read_reply, to_body
 from trajectory import InputError, TrajsmithError
 from trajectory.errors import ModelFaultKind
+from trajectory.secrets import known_secrets, redact_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -42,6 +43,8 @@ class ServedModel:
         self.settings = settings
         self.where = f"models.{entry} ({settings.model} at {settings.base_url})"
         self._key = read_key(entry, settings)
+        own = () if self._key == NO_KEY else (self._key,)
+        self._secrets = tuple(dict.fromkeys((*own, *known_secrets())))
         self._native = settings.structured != "prompt"
         self._opened = False
 
@@ -97,7 +100,13 @@ class ServedModel:
 
     async def _send(self, request: ChatRequest, native: bool) -> ChatReply:
         body = orjson.dumps(to_body(request, self.settings, native))
-        return read_reply(await self._post(body, bool(request.tools), native))
+        return read_reply(self.hide_keys(await self._post(body, bool(request.tools), native)))
+
+    def hide_keys(self, content: bytes) -> bytes:
+        """What a server answered, without keys that it repeats: answers are stored and published."""
+        return redact_secrets(content.decode("utf-8", "surrogateescape"), self._secrets).encode(
+            "utf-8", "surrogateescape"
+        )
 
     async def _post(self, body: bytes, asked_tools: bool, native: bool) -> bytes:
         from aiohttp import ClientError

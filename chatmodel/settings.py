@@ -95,8 +95,8 @@ class ModelSettings(Sampling):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^\s@]+", value):
-            raise ValueError("an address such as http://localhost:8000/v1, without a name or key in it")
+        if not re.fullmatch(r"https?://[^\s@?#]+", value):
+            raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
         return value.rstrip("/")
 
     @property

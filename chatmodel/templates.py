@@ -10,6 +10,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from chatmodel import surface
+from chatmodel.sandboxed import template_environment
 from trajectory import InputError
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
@@ -31,11 +32,10 @@ def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+    environment = template_environment(
         variable_start_string="{",
         variable_end_string="}",
         undefined=PhraseUndefined,
-        autoescape=False,
         finalize=_spoken,
     )
     filters: dict[str, Callable[..., Any]] = {

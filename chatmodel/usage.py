@@ -15,6 +15,7 @@ from chatmodel.answers import Answers
 from chatmodel.model import ChatReply, ChatRequest, Usage
 from chatmodel.settings import BudgetSettings, Price
 from trajectory import BudgetSpent, JsonObject, RunError, UsageSummary
+from trajectory.links import open_no_follow
 
 MILLION = 1_000_000
 BYTES_PER_TOKEN = 4.0
@@ -52,6 +53,13 @@ def _read(line: bytes, path: Path) -> tuple[str, UsageSummary]:
         raise RunError(f"{path}: a line was changed by hand: {line[:80]!r}") from error
 
 
+def _open(path: Path) -> int:
+    try:
+        return open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}") from error
+
+
 class UsageLedger:
     """All that a run has spent, over every part of it.
 
@@ -72,7 +80,7 @@ class UsageLedger:
         self._bytes = self._prompt = 0
         if not path.is_file():  # a new run: what an earlier one in this place spent is not its own
             answers.forget_usage()
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._handle = _open(path)
         self._path = path
         self._take_up()
 

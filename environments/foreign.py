@@ -28,8 +28,6 @@ def run_source(source: str, file: str, module: str = "environment_code") -> Modu
         LOADED.append(module)
     try:
         exec(compile(source, file, "exec", dont_inherit=True), made.__dict__)
-    except InputError:
-        raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{file}:{_line(error, file)}: {type(error).__name__}: {_words(error)}") from error
     return made

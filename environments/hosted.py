@@ -56,7 +56,8 @@ class LocalLink:
         return self._running.call(tool, arguments, actor)
 
     async def changes(self) -> list[Change]:
-        return self._running.changes()
+        with environment_boundary(self._program.spec.name):
+            return self._running.changes()
 
     async def close(self) -> None:
         self._play = None

@@ -136,11 +136,13 @@ class NativeTool:
     def arguments(self, given: JsonObject) -> dict[str, Any] | str:
         """What to call the method with, or what is wrong with what was given."""
         try:
-            return self.read_arguments(canonical_json(given)).__dict__
+            text = canonical_json(given)
+        except InputError as error:  # no JSON
+            return str(error)
+        try:
+            return self.read_arguments(text).__dict__
         except ValidationError as error:
             return first_fault(error)
-        except InputError as error:
-            return str(error)
 
     def content(self, value: Any) -> JsonObject:
         """The result that a call shows.
@@ -240,7 +242,8 @@ class Environment(Generic[StateT]):
         found = native_tools(_key(type(self))).get(name)
         if found is None or found.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {name}")
-        parsed = found.arguments(arguments)
+        with environment_boundary(self.environment_name(), name):
+            parsed = found.arguments(arguments)
         if isinstance(parsed, str):
             return ToolResult.refusal("invalid_arguments", parsed)
         before = self.dump() if found.effect == "write" else None

@@ -18,13 +18,11 @@ from environments.native_state import LiveState, WholeState
 from environments.session import ToolResult
 from trajectory import (
     Actor,
-    Dropped,
     EnvironmentFault,
     EnvironmentSpec,
     InputError,
     JsonObject,
     ToolError,
-    TrajsmithError,
     derive_seed,
     environment_boundary,
     first_fault,
@@ -59,7 +57,8 @@ class NativePlay:
         found = self._tools.get(tool)
         if found is None or found.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
-        given = found.arguments(arguments)
+        with environment_boundary(self._name, tool):
+            given = found.arguments(arguments)
         if isinstance(given, str):
             return ToolResult.refusal("invalid_arguments", given)
         self._state.begin(found.effect == "write")
@@ -69,7 +68,7 @@ class NativePlay:
         except ToolError as refusal:
             self._revert()
             return ToolResult.refusal("refused", str(refusal))
-        except (TrajsmithError, Dropped):
+        except EnvironmentFault:
             self._revert()
             raise
         except Exception as error:
@@ -136,6 +135,8 @@ class NativeProgram:
         if self.given:
             return [self._read(file, state) for file, state in self.given.items()]
         name, found = self.cls.environment_name(), []
+        if self.sizes and self.cls.seed_state.__func__ is Environment.seed_state.__func__:
+            raise InputError(f"environment {name} has no seed_state(): give its states as files")
         for size, count in self.sizes.items():
             for number in range(count):
                 with environment_boundary(name):
@@ -145,11 +146,15 @@ class NativeProgram:
 
     def _read(self, file: str, state: JsonObject) -> JsonObject:
         """A given state with what it leaves to defaults."""
-        try:
-            read = self.cls.state_type().model_validate_json(orjson.dumps(state))
-        except ValidationError as error:
-            raise InputError(f"{file}: no state of {self.spec.name}: {first_fault(error)}") from error
-        found: JsonObject = orjson.loads(read.model_dump_json())
+        with environment_boundary(self.spec.name):
+            try:
+                read = self.cls.state_type().model_validate_json(orjson.dumps(state))
+            except ValidationError as error:
+                fault = first_fault(error)
+            else:
+                found: JsonObject = orjson.loads(read.model_dump_json())
+                return found
+        raise InputError(f"{file}: no state of {self.spec.name}: {fault}")
         return found
 
     def start(self, state: bytes, changes: Sequence[Change] = ()) -> NativePlay:

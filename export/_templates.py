@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chatmodel.sandboxed import template_environment
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -11,12 +13,11 @@ FOLDER = Path(__file__).parent / "templates"
 
 def environment() -> "Environment":
     """Templates of this package; HTML is escaped, an undefined name is an error."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+    from jinja2 import FileSystemLoader, select_autoescape
 
-    made = Environment(
+    made = template_environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=select_autoescape(enabled_extensions=("html.j2", "svg.j2"), default=False),
-        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

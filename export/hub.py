@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trajectory import InputError, RunError
+from trajectory.secrets import find_secret, known_secrets
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 FILES_PER_COMMIT = 20
 CARD = "README.md"
 READ = 1 << 20
+BINARY = frozenset({".safetensors", ".png", ".bin", ".pt"})
+"""Files without texts."""
 
 Kind = Literal["dataset", "model"]
 
@@ -63,13 +66,15 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> Plan:
         api: Client of the Hub; None makes no request and takes the repository as empty.
 
     Raises:
-        InputError: The folder, the repository's name or the token is wrong.
+        InputError: The folder, the repository's name or the token is wrong, or a file holds a key.
         RunError: The Hub cannot be reached.
     """
     from huggingface_hub.utils._validators import validate_repo_id
 
     kind, names = kind_of(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
     _check_name(repo)
+    for name in names:
+        _refuse_secrets(folder / name, kind)
     with hub_boundary(repo):
         validate_repo_id(repo)
         there = {} if api is None else _remote_files(repo, kind, api)
@@ -163,6 +168,37 @@ def _files(folder: Path) -> Iterator[str]:
         name = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(".") for part in name.parts):
             yield name.as_posix()
+
+
+def _refuse_secrets(path: Path, kind: Kind) -> None:
+    """Refuse a file that holds a key, or that is a link out of a dataset.
+
+    Raises:
+        InputError: It does; the text names file and line, or row.
+    """
+    if kind == "dataset" and path.is_symlink():
+        raise InputError(f"{path} is a symbolic link: put a copy in its place before it is published")
+    if path.suffix in BINARY:
+        return
+    known = known_secrets()
+    for number, text in enumerate(_texts(path), 1):
+        found = find_secret(text, known)
+        if found:
+            raise InputError(f"{path}:{number}: it holds {found}: nothing was pushed; take it out, then push again")
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The lines of a file, or the rows of a table as JSON."""
+    if path.suffix == ".parquet":
+        import orjson
+        from pyarrow import parquet
+
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
+            yield from (orjson.dumps(row, default=str).decode() for row in batch.to_pylist())
+        return
+    with path.open("rb") as file:
+        for line in file:
+            yield line.decode("utf-8", "replace")
 
 
 def _remote_files(repo: str, kind: Kind, api: "HfApi") -> dict[str, "RepoFile"]:

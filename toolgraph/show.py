@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 from msgspec import Struct
 
+from chatmodel.sandboxed import template_environment
 from toolgraph import storage
 from toolgraph.graph import ToolGraph
 from toolgraph.index import readers
@@ -26,7 +27,7 @@ def write_page(
     Raises:
         InputError: An unknown server, or more tools than a page holds.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import FileSystemLoader
     from markupsafe import Markup
 
     part = narrowed(graph, servers)
@@ -35,7 +36,7 @@ def write_page(
             f"{len(part.tools)} tools are more than a page shows well ({most}): choose servers with --server, "
             "or raise --most"
         )
-    loader = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    loader = template_environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
     page = loader.get_template("graph.html.j2").render(
         title=title,
         data=Markup(orjson.dumps(page_data(part)).decode().replace("<", "\\u003c")),

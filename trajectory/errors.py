@@ -90,11 +90,22 @@ class Dropped(Exception):
 
 
 @contextmanager
-def environment_boundary(environment: str, tool: str | None = None) -> Iterator[None]:
-    """Turn any exception of foreign code into an `EnvironmentFault`; refusals and our own errors pass through."""
+def environment_boundary(environment: str, tool: str | None = None, trusted: bool = False) -> Iterator[None]:
+    """Turn any exception of foreign code into an `EnvironmentFault`; only refusals and faults pass through.
+
+    Foreign code can import and raise `InputError`, `RunError` and the like, which would end the run of every
+    environment; they are crashes of this one.
+
+    Args:
+        environment: Name of the environment.
+        tool: Tool that is called, or None outside a call.
+        trusted: True around code of trajsmith that tells wrong input and failed runs apart: its errors pass through.
+    """
     try:
         yield
-    except (TrajsmithError, ToolError, Dropped):
+    except (EnvironmentFault, ToolError):
         raise
     except Exception as error:
+        if trusted and isinstance(error, TrajsmithError | Dropped):
+            raise
         raise EnvironmentFault("crash", environment, f"{type(error).__name__}: {error}", tool) from error

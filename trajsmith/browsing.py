@@ -23,6 +23,7 @@ async def browse_run(run: RunDirectory, progress: Progress) -> Path:
     """
     if not run.file(VERDICTS).is_file():
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    run.refuse_links()
     name, folder = load_config(run.config_path).name, run.file(GALLERY)
     bar_of = progress.stage("write pages", count(run.file(VERDICTS)), 0, 0)
     with storage_boundary(folder, run.path), Browser(folder, name) as browser, bar_of as bar:

@@ -17,6 +17,7 @@ from chatmodel.settings import RoleEntry, RoleSettings
 from train_sft.checkpoint import open_model, ready_tokenizer
 from train_sft.stack import require_train
 from trajectory import BudgetSpent, Frozen, InputError, JsonObject, RunError, SourcePath, Task, content_hash
+from trajectory.links import refuse_links
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import RunDirectory
 from trajsmith.training import grounds_of, split_tasks
@@ -96,6 +97,7 @@ async def run_eval(config: EvalConfig, progress: Progress | None = None) -> list
     tasks = list(split_tasks(run, config.split, config.limit))
     if not tasks:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    refuse_links(config.out)
     _same_question(config)
     board = Board(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:

@@ -28,6 +28,7 @@ async def export_formats(
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     if (config.accept or config.duplicates or config.decontaminate) and not run.file(SELECTION).is_file():
         raise InputError(f"{run.path}: what goes in is not decided yet: run `trajsmith resume {run.path}`")
+    run.refuse_links()
     specs = stored_specs(run)
     config.export.split.check(specs)
     targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}

@@ -19,6 +19,7 @@ import orjson
 from pydantic import ValidationError
 
 from trajectory import Dropped, Frozen, InputError, JsonObject, Record, RunError, first_fault
+from trajectory.links import open_no_follow
 from trajsmith.rundir import LEDGER, RunDirectory, storage_boundary, storage_error
 
 DETAIL_LENGTH = 2000
@@ -143,7 +144,7 @@ class _AppendFile:
         self.path = path
         self.run = run
         with storage_boundary(path, run):
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._handle = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             self.end = os.fstat(self._handle).st_size
 
     def cut(self, end: int) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 import orjson
 
 from trajectory import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
+from trajectory.links import link_error, open_no_follow, refuse_link, refuse_links
 
 CONFIG = "config.yaml"
 LEDGER = "ledger"
@@ -24,6 +25,8 @@ FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
 LOCK = ".lock"
 SCRAP = ".tmp"
+KEPT = (LOCK, CONFIG, LEDGER, CACHE)
+"""What a fresh start does not remove as a whole."""
 STATE_CACHE = 64
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -40,6 +43,8 @@ def storage_boundary(file: Path, run: Path) -> Iterator[None]:
 
 def storage_error(error: OSError, file: Path, run: Path) -> RunError:
     """The one line for a write that failed; what was committed before it stays valid."""
+    if error.errno == errno.ELOOP:
+        return RunError(str(link_error(file)))
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunError(f"disk full ({reason}) at {file}: free some space, then `trajsmith resume {run}`")
@@ -82,7 +87,10 @@ class RunDirectory:
             )
         with storage_boundary(run.path, run.path):
             run.path.mkdir(parents=True, exist_ok=True)
-        with run.lock():
+        for name in KEPT:  # the rest is removed, links as links
+            refuse_link(run.path, PurePosixPath(name))
+            refuse_links(run.path / name)
+        with run._locked():
             run._clear()
             run.write_text(CONFIG, config_yaml)
         return run
@@ -92,9 +100,10 @@ class RunDirectory:
         """Take up an existing run.
 
         Raises:
-            InputError: There is none.
+            InputError: There is none, or its configuration is a symbolic link.
         """
         run = cls(Path(path))
+        refuse_link(run.path, PurePosixPath(CONFIG))
         if not run.config_path.is_file():
             raise InputError(f"no run here: {run.path} has no {CONFIG}")
         return run
@@ -107,22 +116,38 @@ class RunDirectory:
         """Path of a file of this run; `name` is relative and stays inside.
 
         Raises:
-            InputError: `name` leads out of the run directory.
+            InputError: `name` leads out of the run directory, by its parts or by a symbolic link.
         """
         relative = PurePosixPath(name)
         if relative.is_absolute() or ".." in relative.parts or not relative.parts:
             raise InputError(f"not a file name inside a run: {name!r}")
+        refuse_link(self.path, relative)
         return self.path / relative
+
+    def refuse_links(self) -> None:
+        """Refuse a run with a symbolic link in it: whoever made the run chose what is written through it.
+
+        Raises:
+            InputError: There is one.
+        """
+        refuse_links(self.path)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Be the only writer; the kernel lets go when the process dies, however it dies.
 
         Raises:
+            InputError: There is a symbolic link in the run.
             RunError: Another writer is at work; the text names its process.
         """
+        self.refuse_links()
+        with self._locked():
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         with storage_boundary(self.path / LOCK, self.path):
-            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = open_no_follow(self.path / LOCK, os.O_RDWR | os.O_CREAT)
         try:
             self._take(handle)
             self.locked = True
@@ -202,7 +227,8 @@ class RunDirectory:
             scrap.parent.mkdir(exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with scrap.open("wb") as handle:
+                scrap.unlink(missing_ok=True)
+                with os.fdopen(open_no_follow(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as handle:
                     handle.write(data)
                     if durable:
                         handle.flush()
@@ -236,7 +262,7 @@ class RunDirectory:
         """Empty the directory, config.yaml last: killed halfway, it still looks like a run and --fresh goes on."""
         with storage_boundary(self.path, self.path):
             for entry in [*self.path.iterdir(), *(self.path / LEDGER).iterdir()]:
-                if entry.name in {LOCK, CONFIG, LEDGER, CACHE}:
+                if entry.name in KEPT:
                     continue
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry)

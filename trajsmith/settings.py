@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from trajectory import InputError, JsonObject, JsonValue
+from trajectory.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
 
 Settings = TypeVar("Settings", bound=BaseModel)
 KeyPath = tuple[int | str, ...]
@@ -126,10 +127,12 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
     data = {} if source.data is None else source.data
     if not isinstance(data, dict):
         raise InputError(f"{file}:1: the file must hold keys and values, not a {_kind(data)}")
+    _refuse_secrets(data, source)
     applied: list[_Override] = []
     for override in overrides:
         data, path_set, value = _apply(data, override)
         applied.append(_Override(override, path_set, value))
+        _refuse_secrets(value, source, path_set, override)
     try:
         return model.model_validate(data, extra="forbid", context={"folder": file.absolute().parent})
     except ValidationError as error:
@@ -138,14 +141,69 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         raise InputError(f"{file}: {error}") from error
 
 
+def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), override: str = "") -> None:
+    """Refuse keys in a configuration: it is stored with the run and published with the dataset.
+
+    Raises:
+        InputError: A text holds the value of a variable that bears a key, or what looks like a key.
+    """
+    known = known_secrets()
+
+    def search(value: JsonValue, path: KeyPath) -> None:
+        if isinstance(value, str):
+            found = find_secret(value, known)
+            if found:
+                place = "--set" if override else source.place(path)
+                raise InputError(
+                    f"{place}: {_dotted(path)}: it holds {found}, and configurations are published: put it into an "
+                    "environment variable and name that one: key_env: NAME for a model, ${NAME} in env and headers"
+                )
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in pairs:
+            search(inner, (*path, key))
+
+    search(data, path)
+
+
+def publishable(data: Any, inside: str = "") -> Any:
+    """Settings without literal secrets: those of `env`, `headers`, keys by name, users and queries of addresses.
+
+    References to environment variables stay.
+    """
+    if isinstance(data, dict):
+        return {
+            key: _published(key, value)
+            if isinstance(value, str) and (inside in ("env", "headers") or SECRET_NAME.search(key))
+            else publishable(value, key)
+            for key, value in data.items()
+        }
+    if isinstance(data, list):
+        hidden = [isinstance(before, str) and _is_secret_flag(before) for before in ("", *data[:-1])][: len(data)]
+        return [PLACEHOLDER if hide else publishable(value) for hide, value in zip(hidden, data, strict=True)]
+    if isinstance(data, str):
+        name, equals, _ = data.partition("=")
+        if equals and _is_secret_flag(name) and not REFERENCE.search(data):
+            return f"{name}={PLACEHOLDER}"
+        return redact_url(data) if re.match(r"https?://\S+$", data) else data
+    return data
+
+
+def _is_secret_flag(text: str) -> bool:
+    return text.startswith("-") and "=" not in text and bool(SECRET_NAME.search(text))
+
+
+def _published(key: str, value: str) -> str:
+    return value if REFERENCE.search(value) or key in ("key_env", "reasoning_key") else PLACEHOLDER
+
+
 def dump_settings(settings: BaseModel, folders: bool = True) -> str:
     """The settings as YAML with every default written out; `load_settings` reads the same settings back.
 
     Args:
-        folders: False leaves out the folders of absolute paths, for what others are going to read.
+        folders: False leaves out the folders of absolute paths and literal secrets, for what others are going to read.
     """
     data = settings.model_dump(mode="json", by_alias=True)
-    data = data if folders else _without_folders(data)
+    data = data if folders else publishable(_without_folders(data))
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 

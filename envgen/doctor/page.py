@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from chatmodel.sandboxed import template_environment
 from envgen.doctor.replay import short_arguments
 from envgen.doctor.report import Report
 
@@ -11,12 +12,11 @@ FOLDER = Path(__file__).parent / "templates"
 
 def page(reports: Sequence[Report]) -> str:
     """One HTML file for all of these reports."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import FileSystemLoader
 
-    made = Environment(
+    made = template_environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
-        undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

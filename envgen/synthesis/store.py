@@ -9,13 +9,14 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import ValidationError
 
 from trajectory import Record, RunError, content_hash, first_fault
+from trajectory.links import append_no_follow, refuse_link
 
 Kind = TypeVar("Kind", bound=Record)
 
@@ -67,7 +68,7 @@ class Store:
         lines = self._read(file)
         line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}, option=orjson.OPT_APPEND_NEWLINE)
         path = self._path(file)
-        with writing(path), path.open("ab", buffering=0) as handle:
+        with writing(path), append_no_follow(path, buffering=0) as handle:
             size = os.fstat(handle.fileno()).st_size
             if handle.write(line) != len(line):
                 os.ftruncate(handle.fileno(), size)
@@ -75,7 +76,9 @@ class Store:
         lines[key] = line
 
     def _path(self, file: str) -> Path:
-        return self.folder / f"{file}.jsonl"
+        name = f"{file}.jsonl"
+        refuse_link(self.folder, PurePath(name))
+        return self.folder / name
 
     def _read(self, file: str) -> dict[str, bytes]:
         if file not in self._lines:

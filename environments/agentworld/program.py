@@ -107,10 +107,10 @@ class AgentWorldProgram:
         """
         try:
             return self.world.load(files)
-        except InputError:
-            raise
         except (Exception, SystemExit) as error:  # foreign code may raise anything
             frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in places]
+            if isinstance(error, InputError) and not frames:
+                raise
             where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else f"{places[0]}:1"
             raise InputError(f"{where}: {type(error).__name__}: {words(error)}") from error
 

@@ -19,7 +19,7 @@ import orjson
 from environments.awm.database import Database
 from environments.awm.loop import QuietLoop, without_threads
 from environments.foreign import run_source
-from trajectory import InputError, JsonObject, JsonValue, TrajsmithError
+from trajectory import EnvironmentFault, InputError, JsonObject, JsonValue
 
 _KEPT = ("json_serializer", "json_deserializer", "execution_options")
 """What `create_engine` is told that does not concern the connection."""
@@ -121,7 +121,7 @@ class Server:
             with self._patched():
                 configure_mappers()
                 self._loop.run(_entered(self._lifespan))
-        except TrajsmithError:
+        except EnvironmentFault:
             raise
         except Exception as error:
             raise InputError(f"{file}: does not start: {type(error).__name__}: {_line(error)}") from error

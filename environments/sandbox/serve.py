@@ -144,10 +144,10 @@ class Server:
             except EnvironmentFault as fault:
                 timer.start(self._limits.call_seconds)
                 return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message), _name(fault.tool)]]
-            except InputError as error:
-                timer.start(self._limits.call_seconds)
-                return [request[0], Status.INPUT, _cut(str(error))]
             except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit included
+                if operation == Op.STATES and isinstance(error, InputError):  # elsewhere it is the tool's own doing
+                    timer.start(self._limits.call_seconds)
+                    return [request[0], Status.INPUT, _cut(str(error))]
                 said = words_of(error, timer, self._limits.call_seconds)
                 return [request[0], Status.FAULT, ["crash", said, _tool(request)]]
             finally:

@@ -130,7 +130,7 @@ class Desk:
     async def _ready(self) -> Session:
         if self._session is None:
             name = self._offer.spec.name
-            with environment_boundary(name):
+            with environment_boundary(name, trusted=True):
                 session = await self._offer.source.open()
                 try:
                     await session.reset(self._offer.state)
@@ -149,7 +149,7 @@ class Desk:
             remedy = "call reset" if self._offer.admin else "connect again"
             raise EnvironmentFault(self._broken.kind, spec.name, f"it broke before ({self._broken}): {remedy}", tool)
         try:
-            with environment_boundary(spec.name, tool):
+            with environment_boundary(spec.name, tool, trusted=True):
                 if admin:
                     return await self._administer(session, tool, arguments)
                 return await session.call(tool, arguments, self._offer.actor)

@@ -13,7 +13,7 @@ from environments.session import ToolResult
 from environments.tau2.state import TOOLKITS, Live
 from environments.tau2.toolkits import kits
 from environments.toolbox import words
-from trajectory import Actor, EnvironmentFault, JsonObject, TrajsmithError, canonical_json
+from trajectory import Actor, EnvironmentFault, JsonObject, canonical_json
 
 if TYPE_CHECKING:
     from environments.tau2.program import Tau2Program
@@ -48,7 +48,7 @@ class Tau2Play:
             given = orjson.loads(orjson.dumps(arguments))  # what a tool keeps of them must be its own
             content = program.run(self._environment, tool, given, actor, self._values)
             self._finish(tool)
-        except TrajsmithError:
+        except EnvironmentFault:
             self._revert()
             raise
         except Exception as error:  # noqa: BLE001 - any exception is a refusal here; a broken tool too, as published

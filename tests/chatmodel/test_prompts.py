@@ -65,6 +65,27 @@ def test_a_broken_prompt_is_one_line(own, text, says):
     assert "user.md.j2" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("attack", "says"),
+    [
+        ("{{ name.__class__.__mro__[-1].__subclasses__() }}", "access to attribute '__class__' of 'str'"),
+        ("{{ self.__init__.__globals__.__builtins__.exec(code) }}", "unsafe"),
+        ("{{ cycler.__init__.__globals__.os.system(code) }}", "access to attribute '__init__' of 'type'"),
+        ("{{ '{0.__class__}'.format(name) }}", "access to attribute '__class__' of 'str'"),
+        ("{{ facts.append(1) }}", "unsafe"),
+        ("{{ range(10 ** 9) }}", "Range too big"),
+        ("{{ 1 / 0 }}", "division by zero"),
+    ],
+    ids=["subclasses", "builtins", "os.system", "format", "mutation", "long range", "arithmetic"],
+)
+def test_a_prompt_of_ones_own_runs_no_code(own, tmp_path, attack, says):
+    attack = attack.replace("code", f"'touch {tmp_path}/ran'")
+    with pytest.raises(InputError, match=r"prompt .*user\.md\.j2") as caught:
+        own(GOOD.replace("{{ name }}", "{{ name }}" + attack)).get(SPEC)
+    assert says in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_folder_that_is_not_there_is_said(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
         Prompts(tmp_path / "nowhere")

@@ -307,3 +307,11 @@ def test_a_role_goes_before_its_model_and_a_request_before_both(language_server,
     plain, own = asyncio.run(seen()), asyncio.run(seen(temperature=0.0, purpose="agent.plan"))
     assert (plain.temperature, plain.top_p, plain.max_tokens, plain.purpose) == (0.7, 0.5, None, "agent")
     assert (own.temperature, own.purpose) == (0.0, "agent.plan")
+
+
+def test_keys_that_a_server_repeats_are_taken_out(monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "swordfish-99")
+    monkeypatch.setenv("OTHER_TOKEN", "marlin-12345")
+    model = ServedModel("big", settings("http://localhost:1/v1", key_env="SHOP_KEY"))
+    content = b'{"content": "swordfish-99 and marlin-12345 \xff"}'
+    assert model.hide_keys(content) == b'{"content": "[redacted] and [redacted] \xff"}'

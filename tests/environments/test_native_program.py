@@ -1,7 +1,8 @@
 """Native plays: whatever is called, they say and leave what the eager form says and leaves."""
 
 import random
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, ClassVar
 
 import orjson
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from environments.hosting import Change, changed_state
 from environments.library import library_environment, library_names
 from environments.mirror import Mirror
-from environments.native import Environment
-from environments.native_program import NativePlay, NativeProgram
-from trajectory import EnvironmentFault, JsonObject, JsonValue, state_digest
+from environments.native import Environment, EnvironmentState, tool
+from environments.native_program import NativePlay, NativeProgram, NativeSession
+from trajectory import EnvironmentFault, InputError, JsonObject, JsonValue, RunError, state_digest
 
 each = pytest.mark.parametrize("name", library_names())
 fast = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -211,3 +212,46 @@ def test_whatever_is_done_to_a_state_is_as_if_eager(drawn: Any, seed: int) -> No
     calls = [drawers_call(name, numbers) for name, numbers in drawn]
     state = drawers_state().model_dump_json().encode()
     assert_equal_to_eager(Drawers, state, calls, random.Random(seed))
+
+
+class Blaming(Environment[EnvironmentState]):
+    """An environment whose code raises the errors of trajsmith itself."""
+
+    blame: ClassVar[type[Exception]] = InputError
+    start_fails: ClassVar[bool] = False
+
+    def __init__(self, state: EnvironmentState) -> None:
+        super().__init__(state)
+        if self.start_fails:
+            raise self.blame("not mine")
+
+    @classmethod
+    def seed_state(cls, size: str, seed: int) -> EnvironmentState:
+        raise cls.blame("not mine")
+
+    @tool(effect="write")
+    def touch(self) -> str:
+        """Change the state, then blame the user."""
+        self.new_id("touch")
+        raise self.blame("not mine")
+
+
+@pytest.mark.parametrize("blame", [InputError, RunError], ids=["input", "run"])
+async def test_our_errors_raised_by_an_environment_are_its_faults(
+    blame: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Blaming, "blame", blame)
+    state = EnvironmentState(now=datetime(2026, 1, 1, tzinfo=UTC)).model_dump_json().encode()
+    said = rf"crash: {blame.__name__}: not mine"
+    with pytest.raises(EnvironmentFault, match=rf"blaming: {said}"):
+        NativeProgram(Blaming, {"small": 1}).states(1)
+    with pytest.raises(EnvironmentFault, match=rf"blaming\.touch: {said}"):
+        Blaming(EnvironmentState.model_validate_json(state)).call("touch", {})
+    session = NativeSession(Blaming, Blaming.describe())
+    await session.reset(orjson.loads(state))
+    with pytest.raises(EnvironmentFault, match=rf"blaming\.touch: {said}"):
+        await session.call("touch", {})
+    assert (await session.snapshot())["counters"] == {}
+    monkeypatch.setattr(Blaming, "start_fails", True)
+    with pytest.raises(EnvironmentFault, match=rf"blaming: {said}"):
+        await NativeSession(Blaming, Blaming.describe()).reset(orjson.loads(state))

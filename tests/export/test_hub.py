@@ -185,3 +185,27 @@ def test_the_command_shows_a_dry_run_and_pushes(tmp_path, hub):
     missing = call("run", "me/rows", "--format", "grpo")
     assert missing.returncode == 2
     assert missing.stderr == "error: nothing at run/exports/grpo: write it with `trajsmith export` first\n"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "data/extra.parquet"])
+def test_a_file_with_a_key_is_not_pushed(tmp_path, hub, name):
+    import pyarrow
+    from pyarrow import parquet
+
+    make_dataset(tmp_path / "rows")
+    key, path = "sk-" + "a1B2" * 8, tmp_path / "rows" / name
+    if path.suffix == ".parquet":
+        parquet.write_table(pyarrow.table({"text": ["fine", f"my key is {key}"]}), path)
+    else:
+        path.write_text(f"name: rows\nkey: {key}\n")
+    with pytest.raises(InputError, match=rf"{name}:2: it holds what looks like a key") as caught:
+        pushed(tmp_path / "rows", hub)
+    assert key not in str(caught.value)
+
+
+def test_a_dataset_with_a_symbolic_link_is_not_pushed(tmp_path, hub):
+    make_dataset(tmp_path / "rows")
+    (tmp_path / "id").write_text("mine")
+    (tmp_path / "rows" / "notes.txt").symlink_to(tmp_path / "id")
+    with pytest.raises(InputError, match=r"notes\.txt is a symbolic link"):
+        pushed(tmp_path / "rows", hub)

@@ -13,17 +13,36 @@ def test_foreign_exceptions_become_faults() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+OURS = [
+    pytest.param(InputError("wrong"), id="input"),
+    pytest.param(RunError("stop"), id="run"),
+    pytest.param(Dropped("why", "detail"), id="dropped"),
+]
+
+
 @pytest.mark.parametrize(
     "error",
     [
         pytest.param(ToolError("no"), id="refusal"),
-        pytest.param(InputError("wrong"), id="input"),
-        pytest.param(Dropped("why", "detail"), id="dropped"),
         pytest.param(EnvironmentFault("timeout", "shop", "slow"), id="fault"),
     ],
 )
-def test_what_is_raised_on_purpose_passes(error: Exception) -> None:
+def test_refusals_and_faults_pass(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, environment_boundary("shop"):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", OURS)
+def test_our_errors_raised_by_foreign_code_become_faults(error: Exception) -> None:
+    reason = rf"shop\.pay: crash: {type(error).__name__}: "
+    with pytest.raises(EnvironmentFault, match=reason), environment_boundary("shop", "pay"):
+        raise error
+
+
+@pytest.mark.parametrize("error", OURS)
+def test_our_errors_raised_by_our_code_pass(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, environment_boundary("shop", trusted=True):
         raise error
     assert caught.value is error
 

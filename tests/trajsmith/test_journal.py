@@ -1,5 +1,6 @@
 """Journals: what a kill, an outage, a full disk or a hand leaves behind, and what opening makes of it."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -225,15 +226,21 @@ def test_full_disk_is_said_and_resuming_gives_the_same_ids(run, limit):
     assert content(other) == content(run)
 
 
-def test_device_that_takes_nothing_is_a_full_disk(run):
-    (run.path / "items.jsonl").symlink_to("/dev/full")
+@pytest.fixture
+def full(monkeypatch):
+    def take_nothing(handle, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", take_nothing)
+
+
+def test_device_that_takes_nothing_is_a_full_disk(run, full):
     with pytest.raises(RunError, match=r"disk full \(No space left on device\)"), open_journal(run) as journal:
         commit(journal, 1)
     assert ledger_counts(run, "make").read == 0
 
 
-def test_after_a_failed_write_nothing_more_is_committed(run):
-    (run.path / "items.jsonl").symlink_to("/dev/full")
+def test_after_a_failed_write_nothing_more_is_committed(run, full):
     with open_journal(run) as journal:
         with pytest.raises(RunError, match="disk full"):
             commit(journal, 1)

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from trajectory import InputError, RunError, canonical_json, content_hash, hash_bytes
+from chatmodel import BudgetSettings
+from chatmodel.answers import Answers
+from chatmodel.usage import UsageLedger
+from envgen.synthesis.store import Store
+from trajectory import InputError, RunError, Task, canonical_json, content_hash, hash_bytes
+from trajsmith.journal import Journal, _AppendFile
 from trajsmith.rundir import RunDirectory
 
 ROOT = Path(__file__).parents[2]
@@ -189,3 +194,94 @@ def test_full_disk_keeps_the_old_file(run, monkeypatch):
         run.write_text("a.txt", "new")
     assert (run.path / "a.txt").read_text() == "old"
     assert not any((run.path / ".tmp").iterdir())
+
+
+LINKED = [
+    ".lock", ".tmp", "config.yaml", "tasks.jsonl", "trajectories.jsonl", "usage.jsonl", "report.html", "graph.json",
+    "states", "ledger", "environments", "cache", "dataset", "states/abc.json", "ledger/play.jsonl",
+    "cache/answers.sqlite", "cache/answers.sqlite-wal", ".report.html.part", "exports/openai",
+]  # fmt: skip
+
+
+@pytest.fixture
+def linked(run, tmp_path):
+    """Put a link in the run that leads to somebody's file or folder."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("mine")
+
+    def link(name, target="thesis.tex"):
+        path = run.path / name
+        if path.is_dir():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(mine / target)
+        return path
+
+    yield link
+    assert {file.name: file.read_text() for file in mine.iterdir()} == {"thesis.tex": "mine"}
+
+
+@pytest.mark.parametrize("target", ["thesis.tex", "new.tex", ""], ids=["file", "nothing", "folder"])
+@pytest.mark.parametrize("name", LINKED)
+def test_no_writer_takes_a_run_with_a_symbolic_link(run, linked, name, target):
+    path = linked(name, target)
+    said = f"^{path} is a symbolic link, and nothing is read or written through it"
+    with pytest.raises(InputError, match=said), RunDirectory(run.path).lock():
+        pass
+
+
+@pytest.mark.parametrize("name", ["tasks.jsonl", "states/abc.json", "environments/bank.json"])
+def test_no_path_of_a_run_leads_out_by_a_symbolic_link(run, linked, name):
+    linked(name if name == "tasks.jsonl" else name.split("/")[0], "thesis.tex" if name == "tasks.jsonl" else "")
+    with pytest.raises(InputError, match="is a symbolic link"):
+        run.file(name)
+
+
+def test_a_run_whose_configuration_is_a_symbolic_link_is_not_opened(run, linked):
+    linked("config.yaml")
+    with pytest.raises(InputError, match=r"config\.yaml is a symbolic link"):
+        RunDirectory.open(run.path)
+
+
+@pytest.mark.parametrize("name", ["ledger", ".lock", "cache"])
+def test_fresh_removes_nothing_through_a_symbolic_link(run, linked, name):
+    linked(name, "" if name != ".lock" else "thesis.tex")
+    with pytest.raises(InputError, match="is a symbolic link"):
+        RunDirectory.create(run.path, "seed: 2\n", fresh=True)
+
+
+def test_a_link_made_after_the_check_is_not_followed(run, linked):
+    with run.lock():
+        linked("items.jsonl")
+        with pytest.raises((InputError, RunError), match="is a symbolic link"):
+            Journal(run, "make", "items.jsonl")
+        with pytest.raises(RunError, match="is a symbolic link"):
+            _AppendFile(run.path / "items.jsonl", run.path)
+        linked("usage.jsonl")
+        with pytest.raises(RunError, match=r"usage\.jsonl"):
+            UsageLedger(run.path / "usage.jsonl", Answers(run.path / "answers.sqlite"), BudgetSettings(), "again")
+        linked("linked.sqlite", "new.sqlite")
+        with pytest.raises(InputError, match="is a symbolic link"):
+            Answers(run.path / "linked.sqlite")
+        linked("drafts.jsonl")
+        with pytest.raises(InputError, match="is a symbolic link"):
+            Store(run.path).get("drafts", Task, "key")
+
+
+def test_a_run_may_itself_be_reached_by_a_symbolic_link(run, tmp_path):
+    (tmp_path / "there").symlink_to(run.path)
+    through = RunDirectory.open(tmp_path / "there")
+    with through.lock():
+        through.write_text("a.txt", "text")
+    assert (run.path / "a.txt").read_text() == "text"
+
+
+@pytest.mark.parametrize("name", ["trajectories.jsonl", "states"])
+def test_resume_refuses_a_run_with_a_symbolic_link(trajsmith, run, linked, name):
+    run.write_text("config.yaml", "name: linked\nenvironments: [{library: bank}]\n")
+    path = linked(name, "" if name == "states" else "thesis.tex")
+    told = trajsmith("resume", run.path)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert told.err.startswith(f"error: {path} is a symbolic link")

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from trajectory import InputError
+from trajsmith.config import load_config
 from trajsmith.settings import dump_settings, load_settings
 
 
@@ -244,3 +245,54 @@ def test_source_paths_start_at_the_folder_of_the_file_and_stay_where_they_are(tm
     (tmp_path / "config.yaml").write_text(dump_settings(config))
     monkeypatch.chdir("/")
     assert load_config(tmp_path / "config.yaml") == config
+
+
+LITERAL = "sk-" + "a1B2" * 8
+SERVER = """name: rows
+environments:
+  - mcp: {name: shop, url: "https://me:pass@host/mcp?key=abc", headers: {Authorization: Bearer abc, X: "${SHOP_KEY}"}}
+  - mcp: {name: d, command: [d, --token, hunter2, --key=hunter2, --port, "80"], env: {PIN: "4711", K: "${SHOP_KEY}"}}
+models:
+  big: {model: big, base_url: "http://localhost:1/v1", key_env: SHOP_KEY, extra_body: {api_key: hunter2, top_k: 5}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        (SERVER.replace("4711", LITERAL), 4, "environments.1.mcp.env.PIN"),
+        (SERVER.replace("Bearer abc", f"Bearer {LITERAL}"), 3, "environments.0.mcp.headers.Authorization"),
+        (SERVER.replace("api_key: hunter2", f"api_key: {LITERAL}"), 6, "models.big.extra_body.api_key"),
+        (SERVER.replace("--port", LITERAL), 4, "environments.1.mcp.command.4"),
+    ],
+    ids=["env", "headers", "extra_body", "arguments"],
+)
+def test_a_key_in_a_configuration_is_refused(tmp_path, text, line, key):
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(InputError, match=rf"run\.yaml:{line}: {key}: it holds .*environment variable") as caught:
+        load_config(tmp_path / "run.yaml")
+    assert LITERAL not in str(caught.value)
+
+
+def test_a_key_given_by_set_is_refused_and_not_shown(tmp_path):
+    (tmp_path / "run.yaml").write_text(SERVER)
+    with pytest.raises(InputError, match=r"^--set: models\.big\.model: it holds") as caught:
+        load_config(tmp_path / "run.yaml", [f"models.big.model={LITERAL}"])
+    assert LITERAL not in str(caught.value)
+
+
+def test_a_key_in_an_address_of_a_model_is_refused(tmp_path):
+    (tmp_path / "run.yaml").write_text(SERVER.replace("http://localhost:1/v1", "http://localhost:1/v1?key=abc"))
+    with pytest.raises(InputError, match="without a name, key or query"):
+        load_config(tmp_path / "run.yaml")
+
+
+def test_published_settings_hold_no_literal_secrets(tmp_path):
+    (tmp_path / "run.yaml").write_text(SERVER)
+    config = load_config(tmp_path / "run.yaml")
+    published = dump_settings(config, folders=False)
+    for secret in ("hunter2", "me:pass", "abc", "4711"):
+        assert secret not in published
+        assert secret in dump_settings(config)
+    for public in ("${SHOP_KEY}", "key_env: SHOP_KEY", "top_k: 5", "--port", "host/mcp", "- '80'"):
+        assert public in published

@@ -125,6 +125,12 @@ class Shop(Environment[ShopState]):
         if how == "sleep":
             time.sleep(3600)
             return {"slept": True}
+        if how == "blame the user":
+            from trajectory import InputError
+            raise InputError("not mine")
+        if how == "blame the run":
+            from trajectory import RunError
+            raise RunError("not mine")
         raise RuntimeError(how)
 '''
 

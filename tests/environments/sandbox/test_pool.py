@@ -278,3 +278,26 @@ def test_a_source_outlives_an_event_loop() -> None:
 
     assert asyncio.run(once()) == asyncio.run(once())
     source.close()
+
+
+@pytest.mark.parametrize("how, name", [("blame the user", "InputError"), ("blame the run", "RunError")])
+async def test_our_errors_raised_by_a_tool_are_faults_of_its_environment(
+    source: SandboxSource, how: str, name: str
+) -> None:
+    session, state = await opened(source)
+    with pytest.raises(EnvironmentFault, match=rf"shop\.misbehave: crash: {name}: not mine"):
+        await session.call("misbehave", {"how": how})
+    assert await session.state_hash() == state_digest(state)
+    await session.close()
+
+
+@pytest.mark.parametrize("where", ["states", "load"])
+async def test_our_errors_raised_outside_calls_name_the_environment(source: SandboxSource, where: str) -> None:
+    blame, seed = '__import__("trajectory").InputError("not mine")\n', '        orders = {f"W{n}"'
+    source_text = SHOP.replace(seed, f"        raise {blame}{seed}") if where == "states" else f"{SHOP}raise {blame}"
+    broken = shop(source_text)
+    try:
+        with pytest.raises((EnvironmentFault, InputError), match=r"shop(\.py:\d+)?: (crash: )?InputError: not mine"):
+            await broken.states(1)
+    finally:
+        broken.close()
