@@ -248,3 +248,20 @@ def test_a_published_domain_loads_and_its_gold_actions_run():
     for task in program.tasks():
         play = program.start(canonical_json(task["state"]))
         assert all(play.call(call["tool"], call["arguments"], call["actor"]).ok for call in task["calls"])
+
+
+async def test_plays_in_the_sandbox_leave_nothing_for_each_other():
+    """Copying an object makes Python note the slots of its class there; that is no leak."""
+    source = SandboxSource("lending", "tau2", payload(settings()), SandboxSettings(imports=PRELOAD))
+    try:
+        state = (await source.states(0))[0]
+    except RunError as error:
+        pytest.skip(str(error))
+    for _ in range(2):
+        session = await source.open()
+        await session.reset(state)
+        assert (await session.call("lend", LEND)).ok
+        await session.close()
+    assert await source.look() == ([], [])
+    assert source.host.leak == ""
+    source.close()
