@@ -32,7 +32,7 @@ _REFUSALS = {
 _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 """The name of a class, even where its metaclass says otherwise."""
 _LONGEST_MESSAGE = 500
-_KINDS = frozenset(get_args(FaultKind))
+_KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
 _FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES})
 """Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
 _LOOK_EVERY = 16
