@@ -11,7 +11,7 @@ from environments.hosting import Change
 from environments.sandbox.connection import Connection, NotJson, WorkerLost
 from environments.sandbox.host import Host, content
 from environments.sandbox.wire import Op, Reply, Status
-from environments.session import RefusalKind, ToolResult
+from environments.session import InitialAction, RefusalKind, ToolResult
 from trajectory import Actor, EnvironmentFault, JsonObject, hash_bytes
 
 _REFUSALS: dict[int, RefusalKind] = {
@@ -87,6 +87,11 @@ class SandboxLink:
         """
         self._remember(Op.CALL, (tool, arguments, actor, moment), reply)
         return self._result(reply, tool)
+
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run the initial actions of a task; returns why one was refused, or None."""
+        refused: str | None = content(await self._ask(Op.PREPARE, (list(actions),), None), self._host.name)
+        return refused
 
     async def changes(self) -> list[Change]:
         reply = await self._ask(Op.CHANGES, (), None)

@@ -12,10 +12,11 @@ import msgspec
 import orjson
 
 from environments.foreign import LOADED
-from environments.hosting import Change, Play, Program
+from environments.hosting import Change, Play, Program, prepare
 from environments.sandbox.digest import differences, module_entries
 from environments.sandbox.virtual import VirtualWorld
 from environments.sandbox.wire import CHANNEL, PROGRESS, Op, Reply, Request, Status, sender
+from environments.session import InitialAction
 from trajectory import EnvironmentFault, InputError
 from trajectory.errors import FaultKind
 
@@ -33,7 +34,7 @@ _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 """The name of a class, even where its metaclass says otherwise."""
 _LONGEST_MESSAGE = 500
 _KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
-_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES})
+_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES, Op.PREPARE})
 """Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
 _LOOK_EVERY = 16
 """After every so many plays, a look at what they may have left behind for each other; the first play is one."""
@@ -107,7 +108,7 @@ class Server:
         self._ended = 0
         self._handlers: dict[int, Callable[..., Any]] = {
             Op.START: self._start, Op.CHANGES: self._changes, Op.END: self._end, Op.BASE: self._base,
-            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look,
+            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look, Op.PREPARE: self._prepare,
         }  # fmt: skip
 
     def run(self, incoming: Iterator[bytes], progress: memoryview) -> None:
@@ -176,6 +177,12 @@ class Server:
         self._world.set(key, 0, self._shift)
         self._plays[play] = self.program.start(self._bases[base], changes), key, self._world.own_seed()
         self._untold[play] = []
+
+    def _prepare(self, play: int, actions: list[InitialAction]) -> str | None:
+        found, key, seed = self._plays[play]
+        self._world.set(key, 0, self._shift, seed)
+        refused = prepare(found, actions)
+        return None if refused is None else _cut(refused)
 
     def _changes(self, play: int) -> list[Change]:
         told = self._untold[play] + self._told(play)

@@ -130,6 +130,39 @@ def test_unknown_tools_and_wrong_arguments_are_the_agents(trajsmith, config: Pat
     assert verdict["state_match"] is False
 
 
+def test_initial_actions_of_tau2_need_not_be_tools(trajsmith, tmp_path: Path) -> None:
+    """Domain telecom starts every task so: who the user is, is set by a method that is no tool."""
+    config = tmp_path / "lending.yaml"
+    checkout = HERE.parent / "environments" / "tau2" / "checkout"
+    config.write_text(f"name: lending\nenvironments:\n  - tau2: {{domain: lending, path: {checkout}}}\n")
+    start = [
+        {"env_type": "user", "func_name": "move_in", "arguments": {"member_id": "M2"}},
+        {"env_type": "assistant", "func_name": "smudge", "arguments": {"text": "smudged"}},
+    ]
+    lend = {"name": "lend", "arguments": {"member_id": "M2", "book_ids": ["B2"]}}
+    task = {
+        "id": "1",
+        "user_scenario": {"instructions": "M2 wants B2"},
+        "initial_state": {"initialization_actions": start},
+        "evaluation_criteria": {"actions": [lend]},
+    }
+    messages = [
+        {"role": "user", "content": "I am M2 and want B2."},
+        {"role": "assistant", "tool_calls": [{"id": "c", **lend}]},
+        {"role": "tool", "id": "c", "content": "slip1: B3, B2"},
+        {"role": "assistant", "content": "Here is B2."},
+    ]
+    simulations = [{"id": "s1", "task_id": "1", "messages": messages, "reward_info": {"db_check": {"db_match": True}}}]
+    file = tmp_path / "sims.json"
+    file.write_text(json.dumps({"info": {}, "tasks": [task], "simulations": simulations}))
+    result = trajsmith("import", file, "--run", tmp_path / "run", "--config", config)
+    assert result.code == 0, result.err
+    assert "1 of 1 equal" in result.out
+    (verdict,) = rows(tmp_path / "run" / "verdicts.jsonl")
+    assert verdict["accepted"], verdict
+    assert trajsmith("replay", tmp_path / "run").code == 0
+
+
 def test_tasks_that_do_not_belong_are_noticed_not_scored(trajsmith, config: Path, tmp_path: Path) -> None:
     shifted = [simulation(n, [cancel(n)], task=str(n % 4 + 1)) for n in range(1, 5)]
     run = tmp_path / "run"

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from environments import Session, ToolResult, diff
+from environments import InitialAction, Preparable, Session, ToolResult, diff
 from trajectory import (
     CallEvent,
     CheckOutcome,
@@ -44,11 +44,25 @@ def plain_name(spec: EnvironmentSpec, name: str) -> str:
 async def initial_state(outside: Outside, state: JsonObject, session: Session) -> JsonObject:
     """The state before the dialogue: the environment's, after what the task does first."""
     await session.reset(state)
-    for call in outside.task.start if outside.task else ():
-        result = await session.call(plain_name(session.spec, call.tool), call.arguments, call.actor)
-        if not result.ok:
-            raise Dropped("start_refused", f"{call.tool}: {result.text}"[:200])
+    actions = [
+        InitialAction(tool=plain_name(session.spec, call.tool), arguments=call.arguments, actor=call.actor)
+        for call in (outside.task.start if outside.task else ())
+    ]
+    refused = await _prepared(session, actions) if actions else None
+    if refused is not None:
+        raise Dropped("start_refused", refused[:200])
     return await session.snapshot()
+
+
+async def _prepared(session: Session, actions: Sequence[InitialAction]) -> str | None:
+    """Why an initial action was refused, or None; where the environment has only tools, each of them is a call."""
+    if isinstance(session, Preparable):
+        return await session.prepare(actions)
+    for action in actions:
+        result = await session.call(action["tool"], action["arguments"], action["actor"])
+        if not result.ok:
+            return f"{action['tool']}: {result.text}"
+    return None
 
 
 async def make_task(outside: Outside, state: JsonObject, session: Session) -> Task:

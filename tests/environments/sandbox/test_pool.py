@@ -13,7 +13,7 @@ from environments.sandbox.connection import Connection
 from environments.sandbox.host import _zygotes
 from environments.sandbox.source import SandboxSource
 from environments.sandbox.wire import PROGRESS
-from environments.session import Session, ToolResult
+from environments.session import InitialAction, Preparable, Session, ToolResult
 from trajectory import EnvironmentFault, InputError, JsonObject, RunError, state_digest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux")
@@ -48,6 +48,16 @@ async def test_calls_give_results_refusals_and_changes(source: SandboxSource) ->
     refused = await session.call("set_price", {"order_id": "N1", "price": -1.0})
     assert (refused.error, refused.content) == ("refused", {"error": "a price must not be negative"})
     assert await session.snapshot() == snapshot
+    await session.close()
+
+
+async def test_initial_actions_of_an_environment_that_has_only_tools_are_calls(source: SandboxSource) -> None:
+    session, _ = await opened(source)
+    assert isinstance(session, Preparable)
+    add = InitialAction(tool="add_order", arguments={"item": "tea"}, actor="assistant")
+    assert await session.prepare([add]) is None
+    assert (await session.snapshot())["orders"]["N1"] == {"item": "tea", "price": 1.0}
+    assert str(await session.prepare([{**add, "tool": "new_id"}])).startswith("new_id: ")
     await session.close()
 
 
