@@ -83,8 +83,8 @@ def _run(directory: Path, config: Path | None, overrides: list[str]) -> "tuple[R
     if (directory / "config.yaml").is_file():
         if config is not None or overrides:
             raise InputError(
-                f"{directory} holds a run with a configuration of its own: leave out --config, --set, --without-gold and "
-                "--min-reward; settings change with trajsmith resume --set"
+                f"{directory} holds a run with a configuration of its own: leave out --config, --set, "
+                "--without-gold and --min-reward; settings change with trajsmith resume --set"
             )
         return RunDirectory.open(directory), load_config(directory / "config.yaml")
     if config is None:
@@ -126,9 +126,12 @@ def _show(run: "RunDirectory") -> None:
         if "state_match" in recorded and verdict.state_match is not None:
             agreement[(bool(recorded["state_match"]), verdict.state_match)] += 1
         differing.update({event.tool for event in trajectory.events if event.agrees is False})
-    for name in IMPORT_ORDER:
-        for reason, number in stage_summary(run, name).dropped.items():
+    for name in (*IMPORT_ORDER, "verify"):
+        stage = stage_summary(run, name)
+        for reason, number in stage.dropped.items():
             out.print(f"dropped ({name}): {reason}: {number}", markup=False)
+            if reason in stage.examples:
+                out.print(f"  first: {stage.examples[reason]}", markup=False, soft_wrap=True)
     table = Table("file", "verdict", "dialogues", title="imported dialogues")
     for (file, outcome), number in sorted(outcomes.items()):
         table.add_row(file, outcome, str(number))

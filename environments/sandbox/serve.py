@@ -32,6 +32,8 @@ _REFUSALS = {
 }
 _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 """The name of a class, even where its metaclass says otherwise."""
+_TRACEBACK = BaseException.__dict__["__traceback__"].__get__
+"""The traceback of an exception, even where its class says otherwise."""
 _LONGEST_MESSAGE = 500
 _KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
 _FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES, Op.PREPARE})
@@ -143,8 +145,10 @@ class Server:
                 said = f"more than {limit:g} s of CPU time"
                 return [request[0], Status.FAULT, ["timeout", said, _tool(request)]]
             except EnvironmentFault as fault:
+                self._wake(False)
+                where = _line_of(fault.__cause__)
                 timer.start(self._limits.call_seconds)
-                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message), _name(fault.tool)]]
+                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message) + where, _name(fault.tool)]]
             except InputError as error:
                 timer.start(self._limits.call_seconds)
                 return [request[0], Status.INPUT, _cut(str(error))]
@@ -233,6 +237,19 @@ def words_of(error: BaseException, timer: Timer, seconds: float) -> str:
             timer.stop()
     except BaseException:  # noqa: BLE001 - its text may raise anything
         return "an exception that cannot be printed"
+
+
+def _line_of(error: object) -> str:
+    """Return " (file:line)" of the environment's own code that raised an exception, or "". Runs no foreign code."""
+    named = (vars(sys.modules[name]).get("__file__") for name in LOADED if name in sys.modules)
+    files = {file for file in named if type(file) is str}
+    trace, found = _TRACEBACK(error) if isinstance(error, BaseException) else None, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file in files:
+            found = f" ({file}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
 
 
 def _tool(request: Request) -> str | None:
