@@ -133,12 +133,12 @@ def problems(run: Path, summary: dict[str, Any], stats: dict[str, Any], kills: i
     opened = RunDirectory.open(run)
     stages = order(load_config(opened.config_path))
     for name in stages:
-        read, written, dropped = ledger_counts(opened, name)
+        read, written, dropped, _ = ledger_counts(opened, name)
         if read != written + sum(dropped.values()):
             yield f"{name}: {read} in, {written} out, {sum(dropped.values())} dropped"
     before = summary["funnel"]["sampled"]
     for name in stages[1:]:
-        read, written, _ = ledger_counts(opened, name)
+        read, written, *_ = ledger_counts(opened, name)
         if read != before:
             yield f"{name}: {read} records came in of {before}"
         before = written

@@ -3,14 +3,16 @@
 from environments.diff import diff
 from environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from environments.native_program import NativeSession
-from environments.session import EnvironmentSource, Session, ToolResult
+from environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
 from trajectory import ToolError
 
 __all__ = [
     "Environment",
     "EnvironmentSource",
     "EnvironmentState",
+    "InitialAction",
     "NativeSession",
+    "Preparable",
     "Session",
     "StateModel",
     "ToolError",

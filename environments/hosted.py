@@ -5,9 +5,9 @@ from typing import Protocol
 
 import orjson
 
-from environments.hosting import Change, Play, Program
+from environments.hosting import Change, Play, Program, prepare
 from environments.mirror import Mirror
-from environments.session import ToolResult
+from environments.session import InitialAction, ToolResult
 from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, canonical_json, environment_boundary
 
 STARTS = 256
@@ -33,6 +33,9 @@ class Link(Protocol):
     async def call(self, tool: str, arguments: JsonObject, actor: Actor, moment: int) -> ToolResult:
         """Call a tool at a moment of the play: what the virtual clock and chance of foreign code are made of."""
 
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run the initial actions of a task; returns why one was refused, or None."""
+
     async def changes(self) -> list[Change]: ...
 
     async def close(self) -> None: ...
@@ -54,6 +57,9 @@ class LocalLink:
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor, moment: int) -> ToolResult:
         return self._running.call(tool, arguments, actor)
+
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        return prepare(self._running, actions)
 
     async def changes(self) -> list[Change]:
         with environment_boundary(self._program.spec.name):
@@ -96,6 +102,11 @@ class HostedSession:
         result = await self.link.call(tool, arguments, actor, self.moment())
         self.took_place()
         return result
+
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """See `environments.session.Preparable`."""
+        self.moment()
+        return await self.link.prepare(actions)
 
     def moment(self) -> int:
         """The moment of the next call; whoever makes it without `call` tells `took_place` what came of it."""

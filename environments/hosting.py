@@ -6,11 +6,11 @@ worker (all other code), behind one kind of session (`environments.hosted`).
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import orjson
 
-from environments.session import ToolResult
+from environments.session import InitialAction, ToolResult
 from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
 
 Change = tuple[str, str | None, bytes | None]
@@ -30,6 +30,29 @@ class Play(Protocol):
 
     def changes(self) -> list[Change]:
         """How the state differs from what the last call of this method told; at first, from the state at the start."""
+
+
+@runtime_checkable
+class PreparablePlay(Protocol):
+    """A play whose form lets tasks start with methods that are no tools."""
+
+    def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run the initial actions of a task; returns why one was refused, or None."""
+
+
+def prepare(play: Play, actions: Sequence[InitialAction]) -> str | None:
+    """Run the initial actions of a task: tool calls, unless the play knows more; returns why one was refused, or None.
+
+    Raises:
+        EnvironmentFault: The environment broke.
+    """
+    if isinstance(play, PreparablePlay):
+        return play.prepare(actions)
+    for action in actions:
+        result = play.call(action["tool"], action["arguments"], action["actor"])
+        if not result.ok:
+            return f"{action['tool']}: {result.text}"
+    return None
 
 
 class Program(Protocol):

@@ -1,7 +1,8 @@
 """What every environment offers to the rest of the house, wherever its code comes from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 import orjson
 
@@ -71,6 +72,23 @@ class Checkpointed(Protocol):
 
     async def rollback(self, checkpoint: Any) -> None:
         """Go back to a checkpoint of any session of this environment."""
+
+
+class InitialAction(TypedDict):
+    """Something that is done to a state before the dialogue of a task begins."""
+
+    tool: str
+    """A tool, or, where the environment's form allows it, another method of the toolkit."""
+    arguments: JsonObject
+    actor: Actor
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """Sessions of environments whose tasks may start with more than tool calls."""
+
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run the initial actions of a task; returns why one was refused, or None. Never for calls of an agent."""
 
 
 class EnvironmentSource(Protocol):

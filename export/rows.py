@@ -22,7 +22,7 @@ Shown = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
 def to_row(
     task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec, shown: Shown | None = None
 ) -> JsonObject:
-    """The row of one trajectory, without the calls that the verdict takes out.
+    """The row of one trajectory, without the calls that the verdict takes out and without trailing user messages.
 
     Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
 
@@ -31,7 +31,7 @@ def to_row(
         InputError: The records do not belong together.
     """
     _check_parents(task, trajectory, verdict, spec)
-    messages = _messages(pruned(trajectory, verdict.pruned).messages)
+    messages = _messages(_answered(pruned(trajectory, verdict.pruned).messages))
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
         "id": trajectory.id,
@@ -76,6 +76,14 @@ def _tools(trajectory: Trajectory, spec: EnvironmentSpec) -> list[JsonObject]:
         if name not in known:
             raise Dropped("tool_without_schema", f"{spec.name} has no tool {name}")
     return [known[name].as_function() for name in trajectory.tools]
+
+
+def _answered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Cut trailing user messages: a stop message of a recorded user has no answer to train on."""
+    end = len(messages)
+    while end and messages[end - 1].role == "user":
+        end -= 1
+    return messages[:end]
 
 
 def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:

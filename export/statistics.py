@@ -143,18 +143,30 @@ class FunnelStep:
     of_largest: float
     dropped: tuple[tuple[str, int], ...]
     """Reason and number, most frequent first."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Reason to its first example, where a stage gives one."""
 
 
 def funnel_steps(summary: Summary) -> list[FunnelStep]:
     """The funnel with every drop reason of the run; a stage outside it counts with the step before it."""
     largest = max(summary.funnel.values(), default=0)
     reasons = _reasons_by_step(summary)
+    examples: dict[str, str] = {}
+    for stage in reversed(summary.stages):
+        examples |= stage.examples
     steps: list[FunnelStep] = []
     before: int | None = None
     for name, count in summary.funnel.items():
         share = count / before if before else None
         steps.append(
-            FunnelStep(name, count, share, count / largest if largest else 0.0, tuple(reasons[name].most_common()))
+            FunnelStep(
+                name,
+                count,
+                share,
+                count / largest if largest else 0.0,
+                tuple(reasons[name].most_common()),
+                {reason: examples[reason] for reason in reasons[name] if reason in examples},
+            )
         )
         before = count
     return steps

@@ -13,7 +13,10 @@ from typing import Literal
 ModelFaultKind = Literal[
     "timeout", "connection", "rate_limit", "server", "bad_reply", "content_filter", "context_overflow", "bad_request"
 ]
-FaultKind = Literal["crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state"]
+FaultKind = Literal[
+    "crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state", "recycled"
+]
+"""`recycled` is the only kind that trajsmith itself causes: it closed the worker, and making the calls again failed."""
 
 
 class TrajsmithError(Exception):

@@ -13,6 +13,8 @@ class StageSummary(Frozen):
     """Records that came out."""
     dropped: dict[str, int] = {}
     """Reason to number of records."""
+    examples: dict[str, str] = {}
+    """Reason to the first detail, of faults of environments: what broke, and where."""
     seconds: float = 0.0
     """Wall time, summed over resumed parts."""
 

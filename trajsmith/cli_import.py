@@ -34,6 +34,17 @@ def import_files(
     tasks: Annotated[
         Path | None, typer.Option("--tasks", help="File with what the results leave out: BFCL's questions.")
     ] = None,
+    without_gold: Annotated[
+        str,
+        typer.Option(
+            "--without-gold",
+            help="Accept dialogues without gold actions: reject (none; the default), replay (exact replay, results as "
+            "recorded), reward (the same, and a recorded reward of at least --min-reward).",
+        ),
+    ] = "",
+    min_reward: Annotated[
+        float | None, typer.Option("--min-reward", help="Lowest recorded reward for --without-gold reward; 1 if unset.")
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="Override a setting of the configuration. May be repeated.")
     ] = None,
@@ -50,7 +61,9 @@ def import_files(
     from trajsmith.pipeline import import_line
     from trajsmith.progress import open_progress
 
-    run, settings = _run(directory, config, overrides or [])
+    rule = [f"verify.imported.without_gold={without_gold}"] if without_gold else []
+    rule += [f"verify.imported.min_reward={min_reward}"] if min_reward is not None else []
+    run, settings = _run(directory, config, [*(overrides or []), *rule])
     name = asyncio.run(_environment(settings, environment))
     with run.lock():
         add_files(run, files, format_name, tasks, name)
@@ -69,7 +82,10 @@ def _run(directory: Path, config: Path | None, overrides: list[str]) -> "tuple[R
 
     if (directory / "config.yaml").is_file():
         if config is not None or overrides:
-            raise InputError(f"{directory} holds a run with a configuration of its own: leave out --config and --set")
+            raise InputError(
+                f"{directory} holds a run with a configuration of its own: leave out --config, --set, "
+                "--without-gold and --min-reward; settings change with trajsmith resume --set"
+            )
         return RunDirectory.open(directory), load_config(directory / "config.yaml")
     if config is None:
         raise InputError(
@@ -110,9 +126,12 @@ def _show(run: "RunDirectory") -> None:
         if "state_match" in recorded and verdict.state_match is not None:
             agreement[(bool(recorded["state_match"]), verdict.state_match)] += 1
         differing.update({event.tool for event in trajectory.events if event.agrees is False})
-    for name in IMPORT_ORDER:
-        for reason, number in stage_summary(run, name).dropped.items():
+    for name in (*IMPORT_ORDER, "verify"):
+        stage = stage_summary(run, name)
+        for reason, number in stage.dropped.items():
             out.print(f"dropped ({name}): {reason}: {number}", markup=False)
+            if reason in stage.examples:
+                out.print(f"  first: {stage.examples[reason]}", markup=False, soft_wrap=True)
     table = Table("file", "verdict", "dialogues", title="imported dialogues")
     for (file, outcome), number in sorted(outcomes.items()):
         table.add_row(file, outcome, str(number))
@@ -122,4 +141,7 @@ def _show(run: "RunDirectory") -> None:
     if agreement:
         same = agreement[(True, True)] + agreement[(False, False)]
         out.print(f"final state, recorded verdict against ours: {same} of {agreement.total()} equal")
-    out.print(f"verdicts: {run.file('verdicts.jsonl')}   replay: trajsmith replay {run.path}", markup=False)
+    out.print(f"verdicts: {run.file('verdicts.jsonl')}", markup=False, soft_wrap=True)
+    out.print(
+        f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}", markup=False, soft_wrap=True
+    )

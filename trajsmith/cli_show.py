@@ -24,6 +24,10 @@ def show_run(path: Path, summary: Summary, exported: bool = True) -> None:
         dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
         table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
     out.print(table)
+    for stage in summary.stages:
+        for reason, example in stage.examples.items():
+            out.print(f"dropped ({stage.name}): {reason}: {stage.dropped[reason]}", markup=False, soft_wrap=True)
+            out.print(f"  first: {example}", markup=False, soft_wrap=True)
     calls = [number for tools in summary.coverage.values() for number in tools.values()]
     out.print(
         f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from trajectory import Dropped, EnvironmentFault, InputError, ModelFault, Record, RunError, StageSummary, TrajsmithError
-from trajsmith.journal import Journal, count, ledger_counts, read_records
+from trajsmith.journal import FAULT, Journal, count, ledger_counts, read_records
 from trajsmith.progress import NullProgress, Progress
 from trajsmith.rundir import LEDGER, RunDirectory
 
@@ -85,8 +85,8 @@ def stage_seconds(run: RunDirectory, stage: str) -> float:
 
 def stage_summary(run: RunDirectory, stage: str) -> StageSummary:
     """What a stage has done so far, from its ledger; for a run that is only looked at."""
-    read, written, dropped = ledger_counts(run, stage)
-    return StageSummary(name=stage, read=read, written=written, dropped=dropped, seconds=stage_seconds(run, stage))
+    counts = ledger_counts(run, stage)
+    return StageSummary(name=stage, **counts._asdict(), seconds=stage_seconds(run, stage))
 
 
 async def run_stage(
@@ -110,7 +110,7 @@ async def run_stage(
     total = _total(stage, run, inputs)
     clock = _Clock(run, stage.name)
     with Journal(run, stage.name, stage.output) as journal:
-        read, written, dropped = journal.counts()
+        read, _, dropped, _ = journal.counts()
         bars = progress or NullProgress()
         with bars.stage(stage.title or stage.name, total, read, sum(dropped.values())) as bar:
             try:
@@ -123,10 +123,8 @@ async def run_stage(
             finally:
                 if journal.rows > read:
                     clock.save()
-        read, written, dropped = journal.counts()
-    return StageSummary(
-        name=stage.name, read=read, written=written, dropped=dropped, seconds=stage_seconds(run, stage.name)
-    )
+        counts = journal.counts()
+    return StageSummary(name=stage.name, **counts._asdict(), seconds=stage_seconds(run, stage.name))
 
 
 async def _in_order(
@@ -167,7 +165,7 @@ async def _attempt(stage: Stage[In, Out], source: str, item: In, gate: asyncio.S
         except Dropped as drop:
             return drop
         except EnvironmentFault as fault:
-            return Dropped(f"environment_fault:{fault.kind}", str(fault))
+            return Dropped(f"{FAULT}{fault.kind}", str(fault))
         except ModelFault as fault:
             said = f"; the reply was: {fault.reply}" if fault.reply else ""
             return Dropped(f"model_fault:{fault.kind}", f"{fault}{said}")

@@ -23,6 +23,8 @@ from trajectory.links import open_no_follow
 from trajsmith.rundir import LEDGER, RunDirectory, storage_boundary, storage_error
 
 DETAIL_LENGTH = 2000
+FAULT = "environment_fault:"
+"""How the reason of a drop begins whose cause is a broken environment."""
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -54,6 +56,8 @@ class LedgerCounts(NamedTuple):
     written: int
     dropped: dict[str, int]
     """Reason to number of inputs."""
+    examples: dict[str, str]
+    """Reason to the first detail, of faults of environments."""
 
 
 class _Tally:
@@ -61,15 +65,18 @@ class _Tally:
         self.rows = 0
         self.written = 0
         self.reasons: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
 
     def add(self, row: Row) -> None:
         self.rows += 1
         self.written += len(row.outputs)
         if row.drop:
             self.reasons[row.drop.reason] += 1
+            if row.drop.detail and row.drop.reason.startswith(FAULT):
+                self.examples.setdefault(row.drop.reason, row.drop.detail)
 
     def counts(self) -> LedgerCounts:
-        return LedgerCounts(self.rows, self.written, dict(sorted(self.reasons.items())))
+        return LedgerCounts(self.rows, self.written, dict(sorted(self.reasons.items())), dict(self.examples))
 
 
 def read_records(path: Path, model: type[AnyRecord], skip: int = 0) -> Iterator[AnyRecord]:

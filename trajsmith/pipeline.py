@@ -227,7 +227,7 @@ def export_run(run: RunDirectory, world: World, progress: Progress, choice: Choi
         report.write(summary, run.file("report.html"))
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
-            raise RunError(f"no trajectory was accepted ({main_reason(summary)}); see {run.file('report.html')}")
+            raise RunError(f"{_nothing(summary, tally)}; see {run.file('report.html')}")
         if config.accept and dataset.rows != config.accept.count:
             refused = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.items())
             raise RunError(
@@ -236,6 +236,14 @@ def export_run(run: RunDirectory, world: World, progress: Progress, choice: Choi
             )
         _describe(dataset, config, summary, list(specs.values()), report.statistics, choice.card())
     return summary
+
+
+def _nothing(summary: Summary, tally: Tally) -> str:
+    """Why a dataset has no row: nothing was accepted, or nothing of it could be written."""
+    if not tally.refused:
+        return f"no trajectory was accepted ({main_reason(summary)})"
+    reasons = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.most_common(3))
+    return f"none of {tally.accepted} accepted trajectories could be exported ({reasons})"
 
 
 def _choose(run: RunDirectory, choice: Choice) -> None:

@@ -1,9 +1,21 @@
 """How trajectories are verified."""
 
+from typing import Literal
+
 from environments.sandbox.settings import SandboxSettings
 from trajectory import Frozen
 from verify.code_checks import CHECK_SANDBOX
 from verify.rewards import RewardSettings
+
+
+class ImportedSettings(Frozen):
+    """When a dialogue recorded elsewhere is accepted whose file has no gold actions."""
+
+    without_gold: Literal["reject", "replay", "reward"] = "reject"
+    """`reject`: never. `replay`: if it replays exactly and every result equals the recorded one. `reward`: the same,
+    and the recorded reward is at least `min_reward`."""
+    min_reward: float = 1.0
+    """Lowest recorded reward that `reward` accepts; a dialogue without a recorded reward is rejected."""
 
 
 class VerifySettings(Frozen):
@@ -13,6 +25,8 @@ class VerifySettings(Frozen):
     """Which rewards a verdict has, and their weights."""
     prune: bool = True
     """Take calls out of accepted trajectories that were not needed."""
+    imported: ImportedSettings = ImportedSettings()
+    """When imported dialogues without gold actions are accepted."""
     best: bool = True
     """Accept only the best candidate of each task."""
     sandbox: SandboxSettings = CHECK_SANDBOX

@@ -36,9 +36,10 @@ _MODULE_NAMES = frozenset({
 _CLASS_NAMES = frozenset({
     "__annotations__", "__class_vars__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__",
     "__firstlineno__", "__match_args__", "__module__", "__orig_bases__", "__parameters__", "__private_attributes__",
-    "__qualname__", "__signature__", "__static_attributes__", "__weakref__", "_abc_impl", "_value2member_map_",
+    "__qualname__", "__signature__", "__slotnames__", "__static_attributes__", "__weakref__", "_abc_impl",
+    "_value2member_map_",
 })  # fmt: skip
-"""What the interpreter, typing, enum and pydantic keep in a class, some of it filled when first needed."""
+"""What the interpreter, copy, typing, enum and pydantic keep in a class, some of it filled when first needed."""
 _QUIET = (
     "_thread", "abc", "asyncio", "concurrent", "environments", "fastapi", "logging", "pydantic", "pydantic_core",
     "sqlalchemy", "starlette", "threading", "trajectory", "typing", "typing_extensions", "weakref",

@@ -27,13 +27,15 @@ class WorkerLost(Exception):
         reason: One line.
         killed: True if it had to be killed for making no progress.
         culprit: True if it was at work on this request when it went.
+        recycled: True if trajsmith closed it. No request is to blame, and each of them can be made again elsewhere.
     """
 
-    def __init__(self, reason: str, killed: bool, culprit: bool) -> None:
+    def __init__(self, reason: str, killed: bool, culprit: bool, recycled: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.killed = killed
         self.culprit = culprit
+        self.recycled = recycled
 
 
 class NotJson(Exception):
@@ -48,6 +50,7 @@ class Connection:
         self.forked = forked
         self.lost: str | None = None
         """Why there is no worker any more; None while there is."""
+        self._recycled = False
         self.bases: dict[str, None] = {}
         """Names of the initial states that the worker has, the oldest first."""
         self._wall = wall_seconds
@@ -72,7 +75,7 @@ class Connection:
             WorkerLost: The worker is gone already.
         """
         if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False)
+            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
         future = self._loop.create_future()
         self._pending.append(([self._next_id(), operation, play, *arguments], future))
         if not self._frames and not self._scheduled:
@@ -89,7 +92,7 @@ class Connection:
             WorkerLost: The worker is gone already.
         """
         if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False)
+            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
         made = [([self._next_id(), *request], self._loop.create_future()) for request in requests]
         self._pending += made
         self._flush()
@@ -98,7 +101,7 @@ class Connection:
     def send_with_descriptors(self, operation: Op, descriptors: list[int], *arguments: Any) -> asyncio.Future[Reply]:
         """Ask in a frame of its own, with file descriptors."""
         if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False)
+            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
         future: asyncio.Future[Reply] = self._loop.create_future()
         request: Request = [self._next_id(), operation, 0, *arguments]
         body = self._encode([request])
@@ -112,15 +115,17 @@ class Connection:
         return future
 
     def close(self) -> None:
-        """Kill the worker; requests in work fail. Outside the loop that it was made in, nobody waits for them."""
+        """Kill the worker; requests in work fail as `recycled`. Outside of its own loop nobody waits for them."""
         if self._loop.is_closed():
             self.abandon()
-        else:
+        elif self.lost is None:
+            self._recycled = True
             self._fail("it was closed", killed=False)
 
     def abandon(self) -> None:
         """Kill the worker whose event loop has ended."""
         if self.lost is None:
+            self._recycled = True
             self.lost = "its event loop ended"
             terminate(self.forked)
             self._status(self.forked.pid)
@@ -255,5 +260,6 @@ class Connection:
         self._pending = []
         for request, future in waiting:
             if not future.done():
-                future.set_exception(WorkerLost(self.lost, killed, culprit=request[0] == current))
+                culprit = request[0] == current and not self._recycled
+                future.set_exception(WorkerLost(self.lost, killed, culprit, self._recycled))
                 future.exception()  # who gave up waiting must not be told of it at the end of the loop

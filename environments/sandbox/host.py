@@ -139,8 +139,13 @@ class Host:
         self._enter_loop()
         assert self._starting is not None
         async with self._starting:
-            if self._main is None or not _lives(self._main):
-                self._main = await self._start()
+            while self._main is None or not _lives(self._main):
+                shared = not self.own_process
+                started = await self._start()
+                if shared is self.own_process:  # a leak was seen meanwhile: this worker cannot fork
+                    started.close()
+                else:
+                    self._main = started
             return self._main
 
     async def connect(self) -> Connection:
@@ -151,8 +156,9 @@ class Host:
                 return main
             try:
                 return await self._fork(main)
-            except WorkerLost:  # it went before anybody noticed; the next one is fresh
-                self.count_loss()
+            except WorkerLost as lost:  # it went before anybody noticed; the next one is fresh
+                if not lost.recycled:
+                    self.count_loss()
 
     async def states(self, seed: int) -> list[JsonObject]:
         """The program's initial states.

@@ -11,7 +11,7 @@ from environments.hosting import Change
 from environments.sandbox.connection import Connection, NotJson, WorkerLost
 from environments.sandbox.host import Host, content
 from environments.sandbox.wire import Op, Reply, Status
-from environments.session import RefusalKind, ToolResult
+from environments.session import InitialAction, RefusalKind, ToolResult
 from trajectory import Actor, EnvironmentFault, JsonObject, hash_bytes
 
 _REFUSALS: dict[int, RefusalKind] = {
@@ -20,6 +20,8 @@ _REFUSALS: dict[int, RefusalKind] = {
     Status.UNKNOWN_TOOL: "unknown_tool",
 }
 _LOSSES = 3
+_RECYCLES = 20
+"""Times in a row that a request moves to another worker because trajsmith closed the one it was in."""
 _plays = itertools.count(1)
 
 
@@ -36,6 +38,8 @@ class SandboxLink:
         self._broken: str | None = None
         self._losses = 0
         """Workers lost since the last answer: where nobody is to blame, it is this play's own past after a few."""
+        self._recycled = 0
+        """Workers that trajsmith closed since the last answer."""
         self.wrote = False
 
     async def start(self, state: bytes, changes: Sequence[Change]) -> None:
@@ -44,7 +48,7 @@ class SandboxLink:
             self._drop_process()
         self._origin = hash_bytes(state, 24), state, list(changes)
         self._log.clear()
-        self._losses = 0
+        self._losses = self._recycled = 0
         self._broken = None
         self._connection = None
         await self._attached()
@@ -84,6 +88,11 @@ class SandboxLink:
         self._remember(Op.CALL, (tool, arguments, actor, moment), reply)
         return self._result(reply, tool)
 
+    async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run the initial actions of a task; returns why one was refused, or None."""
+        refused: str | None = content(await self._ask(Op.PREPARE, (list(actions),), None), self._host.name)
+        return refused
+
     async def changes(self) -> list[Change]:
         reply = await self._ask(Op.CHANGES, (), None)
         content(reply, self._host.name)
@@ -122,15 +131,20 @@ class SandboxLink:
             return reply
 
     def _remember(self, operation: Op, arguments: tuple[Any, ...], reply: Reply) -> None:
-        self._losses = 0
+        self._losses = self._recycled = 0
         self._log.append((operation, arguments, hash((reply[1], _hashable(reply[2])))))
 
     def gone(self, lost: WorkerLost, tool: str | None) -> None:
-        """The worker was lost over a request of this play, or beside it.
+        """Count the loss of a worker over a request of this play, or beside it. Without an error: ask again.
 
         Raises:
-            EnvironmentFault: It was this request.
+            EnvironmentFault: It was this request; or, of kind `recycled`, trajsmith closes its workers over and over.
         """
+        if lost.recycled:
+            self._recycled += 1
+            if self._recycled > _RECYCLES:
+                raise EnvironmentFault("recycled", self._host.name, f"trajsmith closed its worker: {lost}", tool)
+            return
         self._losses += 1
         if not lost.culprit and self._losses < _LOSSES:
             return

@@ -12,10 +12,11 @@ import msgspec
 import orjson
 
 from environments.foreign import LOADED
-from environments.hosting import Change, Play, Program
+from environments.hosting import Change, Play, Program, prepare
 from environments.sandbox.digest import differences, module_entries
 from environments.sandbox.virtual import VirtualWorld
 from environments.sandbox.wire import CHANNEL, PROGRESS, Op, Reply, Request, Status, sender
+from environments.session import InitialAction
 from trajectory import EnvironmentFault, InputError
 from trajectory.errors import FaultKind
 
@@ -31,9 +32,11 @@ _REFUSALS = {
 }
 _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 """The name of a class, even where its metaclass says otherwise."""
+_TRACEBACK = BaseException.__dict__["__traceback__"].__get__
+"""The traceback of an exception, even where its class says otherwise."""
 _LONGEST_MESSAGE = 500
-_KINDS = frozenset(get_args(FaultKind))
-_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES})
+_KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
+_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES, Op.PREPARE})
 """Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
 _LOOK_EVERY = 16
 """After every so many plays, a look at what they may have left behind for each other; the first play is one."""
@@ -107,7 +110,7 @@ class Server:
         self._ended = 0
         self._handlers: dict[int, Callable[..., Any]] = {
             Op.START: self._start, Op.CHANGES: self._changes, Op.END: self._end, Op.BASE: self._base,
-            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look,
+            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look, Op.PREPARE: self._prepare,
         }  # fmt: skip
 
     def run(self, incoming: Iterator[bytes], progress: memoryview) -> None:
@@ -142,8 +145,10 @@ class Server:
                 said = f"more than {limit:g} s of CPU time"
                 return [request[0], Status.FAULT, ["timeout", said, _tool(request)]]
             except EnvironmentFault as fault:
+                self._wake(False)
+                where = _line_of(fault.__cause__)
                 timer.start(self._limits.call_seconds)
-                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message), _name(fault.tool)]]
+                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message) + where, _name(fault.tool)]]
             except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit included
                 if operation == Op.STATES and isinstance(error, InputError):  # elsewhere it is the tool's own doing
                     timer.start(self._limits.call_seconds)
@@ -176,6 +181,12 @@ class Server:
         self._world.set(key, 0, self._shift)
         self._plays[play] = self.program.start(self._bases[base], changes), key, self._world.own_seed()
         self._untold[play] = []
+
+    def _prepare(self, play: int, actions: list[InitialAction]) -> str | None:
+        found, key, seed = self._plays[play]
+        self._world.set(key, 0, self._shift, seed)
+        refused = prepare(found, actions)
+        return None if refused is None else _cut(refused)
 
     def _changes(self, play: int) -> list[Change]:
         told = self._untold[play] + self._told(play)
@@ -226,6 +237,19 @@ def words_of(error: BaseException, timer: Timer, seconds: float) -> str:
             timer.stop()
     except BaseException:  # noqa: BLE001 - its text may raise anything
         return "an exception that cannot be printed"
+
+
+def _line_of(error: object) -> str:
+    """Return " (file:line)" of the environment's own code that raised an exception, or "". Runs no foreign code."""
+    named = (vars(sys.modules[name]).get("__file__") for name in LOADED if name in sys.modules)
+    files = {file for file in named if type(file) is str}
+    trace, found = _TRACEBACK(error) if isinstance(error, BaseException) else None, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file in files:
+            found = f" ({file}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
 
 
 def _tool(request: Request) -> str | None:

@@ -91,5 +91,5 @@ class SandboxSource:
         return made(await self.spec(), SandboxLink(self.host), self._starts)
 
     def close(self) -> None:
-        """End the program's worker; sessions that are open go with it."""
+        """End the program's worker; a session that is used after it makes its calls again in a new one."""
         self.host.close()

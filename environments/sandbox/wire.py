@@ -48,6 +48,8 @@ class Op(IntEnum):
     """A process for one play; its channel and its progress come with the message as file descriptors."""
     LOOK = 9
     """What changed at module level since the last look, and which virtual sources were used."""
+    PREPARE = 10
+    """Initial actions of a task."""
 
 
 class Status(IntEnum):

@@ -1,6 +1,7 @@
 """One play of a domain: databases, toolkits and values of the modules of its own."""
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -9,7 +10,7 @@ from environments.hosting import Change
 from environments.jsontypes import StateError
 from environments.module_state import Values
 from environments.plain import NotJson
-from environments.session import ToolResult
+from environments.session import InitialAction, ToolResult
 from environments.tau2.state import TOOLKITS, Live
 from environments.tau2.toolkits import kits
 from environments.toolbox import words
@@ -59,6 +60,25 @@ class Tau2Play:
             raise
         return program.toolbox.result(tool, content)
 
+    def prepare(self, actions: Sequence[InitialAction]) -> str | None:
+        """Run a task's initial actions. They name any public method of a toolkit, a tool or not, as published."""
+        program = self._program
+        for live in self._live:
+            live.begin(True)
+        try:
+            program.prepare(self._environment, actions, self._values)
+            self._finish(None)
+        except TrajsmithError:
+            self._revert()
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `call`
+            self._revert()
+            return words(error)
+        except BaseException:  # as in `call`
+            self._revert()
+            raise
+        return None
+
     def changes(self) -> list[Change]:
         found: list[Change] = []
         try:
@@ -76,7 +96,7 @@ class Tau2Play:
         for actor, home in self._program.homes.items():
             self._kits[actor].db = self._live[home].state
 
-    def _finish(self, tool: str) -> None:
+    def _finish(self, tool: str | None) -> None:
         """See what databases and toolkits have become.
 
         Raises:

@@ -12,13 +12,13 @@ from typing import Any
 from environments.hosting import Change
 from environments.jsontypes import StateError
 from environments.module_state import ModuleState, Values
-from environments.session import ToolResult
+from environments.session import InitialAction, ToolResult
 from environments.signatures import Signature, read_signature
 from environments.tau2.package import run_modules
 from environments.tau2.play import Tau2Play
 from environments.tau2.standins import DataFiles
 from environments.tau2.state import Layout
-from environments.tau2.toolkits import Extras, databases, kits
+from environments.tau2.toolkits import Extras, databases, kits, method
 from environments.toolbox import Toolbox, finished, words
 from trajectory import (
     Actor,
@@ -108,6 +108,18 @@ class Tau2Program:
             environment.sync_tools()
         whole = isinstance(content, dict) or (isinstance(content, str) and self._signatures[tool].text)
         return content if whole else {"result": content}
+
+    def prepare(self, environment: Any, actions: Sequence[InitialAction], values: list[Values]) -> None:
+        """Run the initial actions of a task, and bring both worlds in line after the last, as published.
+
+        Raises:
+            ValueError: There is no such method.
+            Exception: Whatever foreign code raises.
+        """
+        with self._swapped(values):
+            for action in actions:
+                finished(method(environment, action["actor"], action["tool"])(**action["arguments"]))
+            environment.sync_tools()
 
     def kept(self, toolkits: dict[Actor, Any]) -> JsonObject:
         """What toolkits keep beside their databases, as JSON.

@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
@@ -17,6 +17,19 @@ def kits(environment: Any) -> dict[Actor, Any]:
     """The toolkits by who has them."""
     found: dict[Actor, Any] = {"assistant": environment.tools, "user": environment.user_tools}
     return {actor: kit for actor, kit in found.items() if kit is not None}
+
+
+def method(environment: Any, actor: Actor, name: str) -> Callable[..., Any]:
+    """A public method of an actor's toolkit, a tool or not.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    kit = kits(environment).get(actor)
+    if kit is None or name.startswith("_") or not inspect.isroutine(getattr(type(kit), name, None)):
+        raise ValueError(f"the toolkit of the {actor} has no method {name}")
+    found: Callable[..., Any] = getattr(kit, name)
+    return found
 
 
 def databases(environment: Any) -> list[Any]:

@@ -72,7 +72,8 @@ def test_name_of_a_result_comes_from_its_call():
     ("messages", "reason"),
     [
         pytest.param((), "no_messages", id="empty"),
-        pytest.param((USER, DONE, USER), "last_message_not_assistant", id="ends-with-user"),
+        pytest.param((USER,), "no_messages", id="only-user"),
+        pytest.param((USER, CALL, RESULT, USER), "last_message_not_assistant", id="ends-with-tool-and-user"),
         pytest.param((USER, CALL, RESULT), "last_message_not_assistant", id="ends-with-tool"),
         pytest.param((USER, RESULT, DONE), "result_without_call", id="orphan"),
         pytest.param((USER, CALL, RESULT, RESULT, DONE), "result_without_call", id="two-results"),
@@ -91,6 +92,11 @@ def test_damaged_rows_are_refused(messages, reason):
     with pytest.raises(Dropped) as dropped:
         row_with(*messages)
     assert dropped.value.reason == reason
+
+
+@pytest.mark.parametrize("trailing", [(USER,), (USER, USER)], ids=["one", "two"])
+def test_trailing_user_messages_are_cut(trailing):
+    assert row_with(USER, CALL, RESULT, DONE, *trailing) == row_with(USER, CALL, RESULT, DONE)
 
 
 def test_tool_without_schema_is_refused():

@@ -202,6 +202,9 @@ def test_an_environment_file_that_does_not_import_is_named_with_its_line(trajsmi
 # Environments that break while they work
 
 
+SHOP_FAULT = "shop.set_price: crash: RuntimeError: the till is on fire (shop.py:50)"
+
+
 @pytest.mark.parametrize("working", [0, 1], ids=["at once", "after a while"])
 def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, working):
     (tmp_path / "shop.py").write_text(SHOP.replace("WORKING_CALLS", str(working)))
@@ -216,9 +219,11 @@ def test_a_tool_that_crashes_costs_only_its_own_dialogues(config, tmp_path, work
     if not working:
         assert summary.stages[1].dropped["environment_fault:crash"] > 0
     drops = [orjson.loads(line).get("drop") for file in tmp_path.glob("run/ledger/*.jsonl") for line in file.open()]
-    assert {drop["detail"] for drop in drops if drop and "fault" in drop["reason"]} <= {
-        "shop.set_price: crash: RuntimeError: the till is on fire"
-    }
+    assert {drop["detail"] for drop in drops if drop and "fault" in drop["reason"]} <= {SHOP_FAULT}
+    if not working:
+        assert f"environment_fault:crash: {summary.stages[1].dropped['environment_fault:crash']}\n" in said.out
+        assert f"\n  first: {SHOP_FAULT}\n" in said.out
+        assert f"first: {SHOP_FAULT}" in (tmp_path / "run" / "report.html").read_text()
     chains = [orjson.loads(line)["environment"] for line in (tmp_path / "run" / "chains.jsonl").open()]
     assert summary.environments["bank"] == chains.count("bank") > 0
 

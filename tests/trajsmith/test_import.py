@@ -118,6 +118,80 @@ def test_a_second_file_is_added(trajsmith, config: Path, tmp_path: Path) -> None
     assert len(rows(run / "verdicts.jsonl")) == 2
 
 
+def test_dialogues_that_end_with_a_stop_message_are_exported_without_it(trajsmith, config, tmp_path: Path) -> None:
+    stopping = simulation(1, [cancel(1)])
+    stopping["messages"].append({"role": "user", "content": "Thanks! ###STOP###"})
+    run = tmp_path / "run"
+    assert trajsmith("import", tau2_file(tmp_path / "s.json", [stopping]), "--run", run, "--config", config).code == 0
+    exported = trajsmith("export", run)
+    assert exported.code == 0, exported.err
+    assert trajsmith("export", run, "--format", "openai", "--format", "sharegpt").code == 0
+    for folder in ("openai", "sharegpt"):
+        text = "".join(path.read_text() for path in (run / "exports" / folder).rglob("*.jsonl"))
+        assert "it is cancelled" in text
+        assert "STOP" not in text
+
+
+def recorded_without_gold(path: Path) -> Path:
+    """Three dialogues whose tasks have no gold actions: rewards 1, 0.5 and none; the third shows another result."""
+    found = [simulation(n, [cancel(n)]) for n in range(1, 5)]
+    found[1]["reward_info"] = {"reward": 0.5}
+    found[2]["reward_info"] = None
+    found[3] = simulation(4, [("get_order", {"order_id": "W400"}, shown("W400", "lost"), False)])
+    file = tau2_file(path, found)
+    value = json.loads(file.read_text())
+    for task in value["tasks"]:
+        task["evaluation_criteria"] = None
+    file.write_text(json.dumps(value))
+    return file
+
+
+NO_REWARD = "recorded reward missing or too low"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reasons"),
+    [
+        ([], ["no gold actions"] * 4),
+        (["--without-gold", "replay"], ["", "", "", "recorded results differ"]),
+        (["--without-gold", "reward"], ["", NO_REWARD, NO_REWARD, "recorded results differ"]),
+        (["--without-gold", "reward", "--min-reward", "0.5"], ["", "", NO_REWARD, "recorded results differ"]),
+        (["--set", "verify.imported.without_gold=replay"], ["", "", "", "recorded results differ"]),
+    ],
+    ids=["default", "replay", "reward", "lower-reward", "setting"],
+)
+def test_the_user_chooses_which_dialogues_without_gold_are_accepted(trajsmith, config, tmp_path, rule, reasons) -> None:
+    run = tmp_path / "run"
+    result = trajsmith("import", recorded_without_gold(tmp_path / "s.json"), "--run", run, "--config", config, *rule)
+    assert result.code == 0, result.err
+    verdicts = rows(run / "verdicts.jsonl")
+    assert [", ".join(one.get("reasons", [])) for one in verdicts] == reasons
+    assert [one["accepted"] for one in verdicts] == [not reason for reason in reasons]
+    assert {one["outcome"] for one in verdicts} == {"undecided"}
+    assert trajsmith("export", run).code == (0 if "" in reasons else 1)
+
+
+def test_accepted_dialogues_that_no_format_takes_are_told_apart_from_rejected_ones(trajsmith, config, tmp_path) -> None:
+    cut_off = simulation(1, [cancel(1)])
+    cut_off["messages"].pop()
+    file = tau2_file(tmp_path / "s.json", [cut_off])
+    value = json.loads(file.read_text())
+    value["tasks"][0]["evaluation_criteria"] = None
+    file.write_text(json.dumps(value))
+    run = tmp_path / "run"
+    assert trajsmith("import", file, "--run", run, "--config", config, "--without-gold", "replay").code == 0
+    exported = trajsmith("export", run)
+    assert exported.code == 1
+    assert "none of 1 accepted trajectories could be exported (last_message_not_assistant: 1)" in exported.err
+
+
+def test_a_rule_that_is_none_is_refused(trajsmith, config, tmp_path: Path) -> None:
+    file = recorded_without_gold(tmp_path / "s.json")
+    result = trajsmith("import", file, "--run", tmp_path / "run", "--config", config, "--without-gold", "maybe")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "verify.imported.without_gold" in result.err
+
+
 def test_unknown_tools_and_wrong_arguments_are_the_agents(trajsmith, config: Path, tmp_path: Path) -> None:
     calls = [("fly", {}, "Error: unknown", True), ("cancel_order", {"nr": 1}, "Error: nr", True)]
     file = tau2_file(tmp_path / "sims.json", [simulation(1, calls, match=False)])
@@ -128,6 +202,39 @@ def test_unknown_tools_and_wrong_arguments_are_the_agents(trajsmith, config: Pat
     (verdict,) = rows(run / "verdicts.jsonl")
     assert verdict["outcome"] in ("agent_error", "partial")
     assert verdict["state_match"] is False
+
+
+def test_initial_actions_of_tau2_need_not_be_tools(trajsmith, tmp_path: Path) -> None:
+    """Domain telecom starts every task so: who the user is, is set by a method that is no tool."""
+    config = tmp_path / "lending.yaml"
+    checkout = HERE.parent / "environments" / "tau2" / "checkout"
+    config.write_text(f"name: lending\nenvironments:\n  - tau2: {{domain: lending, path: {checkout}}}\n")
+    start = [
+        {"env_type": "user", "func_name": "move_in", "arguments": {"member_id": "M2"}},
+        {"env_type": "assistant", "func_name": "smudge", "arguments": {"text": "smudged"}},
+    ]
+    lend = {"name": "lend", "arguments": {"member_id": "M2", "book_ids": ["B2"]}}
+    task = {
+        "id": "1",
+        "user_scenario": {"instructions": "M2 wants B2"},
+        "initial_state": {"initialization_actions": start},
+        "evaluation_criteria": {"actions": [lend]},
+    }
+    messages = [
+        {"role": "user", "content": "I am M2 and want B2."},
+        {"role": "assistant", "tool_calls": [{"id": "c", **lend}]},
+        {"role": "tool", "id": "c", "content": "slip1: B3, B2"},
+        {"role": "assistant", "content": "Here is B2."},
+    ]
+    simulations = [{"id": "s1", "task_id": "1", "messages": messages, "reward_info": {"db_check": {"db_match": True}}}]
+    file = tmp_path / "sims.json"
+    file.write_text(json.dumps({"info": {}, "tasks": [task], "simulations": simulations}))
+    result = trajsmith("import", file, "--run", tmp_path / "run", "--config", config)
+    assert result.code == 0, result.err
+    assert "1 of 1 equal" in result.out
+    (verdict,) = rows(tmp_path / "run" / "verdicts.jsonl")
+    assert verdict["accepted"], verdict
+    assert trajsmith("replay", tmp_path / "run").code == 0
 
 
 def test_tasks_that_do_not_belong_are_noticed_not_scored(trajsmith, config: Path, tmp_path: Path) -> None:

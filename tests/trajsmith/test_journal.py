@@ -62,7 +62,7 @@ def test_rows_tell_inputs_outputs_ends_and_drops(run):
     assert rows[-1]["end"] == len(records)
     assert rows[-1]["drop"] == {"reason": "fifth", "detail": "number 4"}
     assert "drop" not in rows[0]
-    assert ledger_counts(run, "make") == (5, 3, {"fifth": 1})
+    assert ledger_counts(run, "make") == (5, 3, {"fifth": 1}, {})
 
 
 def test_taken_up_again_it_knows_where_to_go_on(run):

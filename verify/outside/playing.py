@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from environments import Session, ToolResult, diff
+from environments import InitialAction, Preparable, Session, ToolResult, diff
 from trajectory import (
     CallEvent,
     CheckOutcome,
@@ -30,6 +30,9 @@ from verify.verdicts import verify_trajectory
 
 IMPORTED = "imported"
 """Variant of tasks that come from outside."""
+DIFFERING = "recorded results differ"
+NO_GOLD = "no gold actions"
+"""Reasons of rejection."""
 
 
 def plain_name(spec: EnvironmentSpec, name: str) -> str:
@@ -44,11 +47,25 @@ def plain_name(spec: EnvironmentSpec, name: str) -> str:
 async def initial_state(outside: Outside, state: JsonObject, session: Session) -> JsonObject:
     """The state before the dialogue: the environment's, after what the task does first."""
     await session.reset(state)
-    for call in outside.task.start if outside.task else ():
-        result = await session.call(plain_name(session.spec, call.tool), call.arguments, call.actor)
-        if not result.ok:
-            raise Dropped("start_refused", f"{call.tool}: {result.text}"[:200])
+    actions = [
+        InitialAction(tool=plain_name(session.spec, call.tool), arguments=call.arguments, actor=call.actor)
+        for call in (outside.task.start if outside.task else ())
+    ]
+    refused = await _prepared(session, actions) if actions else None
+    if refused is not None:
+        raise Dropped("start_refused", refused[:200])
     return await session.snapshot()
+
+
+async def _prepared(session: Session, actions: Sequence[InitialAction]) -> str | None:
+    """Why an initial action was refused, or None; where the environment has only tools, each of them is a call."""
+    if isinstance(session, Preparable):
+        return await session.prepare(actions)
+    for action in actions:
+        result = await session.call(action["tool"], action["arguments"], action["actor"])
+        if not result.ok:
+            return f"{action['tool']}: {result.text}"
+    return None
 
 
 async def make_task(outside: Outside, state: JsonObject, session: Session) -> Task:
@@ -225,29 +242,58 @@ async def verify_outside(
     settings: VerifySettings | None = None,
     code: CodeChecks | None = None,
 ) -> Verdict:
-    """The verdict on an imported trajectory.
+    """Judge an imported trajectory.
 
-    Without gold calls nothing can be decided but whether it replays. Where the recording shows other results than the
-    environment gives, the agent spoke about something else: such a trajectory is judged, and never accepted.
+    Where the recording shows other results than the environment gives, the agent spoke about something else: such a
+    trajectory is judged, and never accepted. Without gold calls the outcome is `undecided`, and the settings say
+    whether that is accepted.
     """
+    settings = settings or VerifySettings()
     if not task.turns[-1].state_hash:
-        return await _undecided(task, trajectory, state, session)
+        return await _verify_without_gold(task, trajectory, state, session, settings, code)
     verdict = await verify_trajectory(task, trajectory, state, session, settings, code)
+    check = _same_results(trajectory)
+    reasons = (*verdict.reasons, *([] if check.passed else [DIFFERING]))
+    return _changed(verdict, (*verdict.checks, check), verdict.accepted and check.passed is True, reasons)
+
+
+def _same_results(trajectory: Trajectory) -> CheckOutcome:
     differing = sorted({event.tool for event in trajectory.events if event.agrees is False})
     says = "the tools give what the recording shows"
-    check = CheckOutcome(says=says, kind="recorded", passed=not differing, detail=", ".join(differing))
-    reasons = (*verdict.reasons, *(["recorded results differ"] if differing else []))
-    return _changed(verdict, (*verdict.checks, check), verdict.accepted and not differing, reasons)
+    return CheckOutcome(says=says, kind="recorded", passed=not differing, detail=", ".join(differing))
 
 
-async def _undecided(task: Task, trajectory: Trajectory, state: JsonObject, session: Session) -> Verdict:
+async def _verify_without_gold(
+    task: Task,
+    trajectory: Trajectory,
+    state: JsonObject,
+    session: Session,
+    settings: VerifySettings,
+    code: CodeChecks | None,
+) -> Verdict:
+    """Judge a trajectory of which nobody said what is right: no state match, and no rewards."""
     closed = task.turns[-1].model_copy(update={"state_hash": trajectory.final_state})
     whole = task.model_copy(update={"turns": (closed,)})
-    verdict = await verify_trajectory(whole, trajectory, state, session)
+    verdict = await verify_trajectory(whole, trajectory, state, session, settings, code)
     if verdict.outcome == "environment_error":
         return verdict
-    told = verdict.model_copy(update={"outcome": "undecided", "state_match": None})
-    return _changed(told, verdict.checks, False, ("nobody said what is right",))
+    undecided = verdict.model_copy(update={"outcome": "undecided", "state_match": None, "rewards": {}})
+    if settings.imported.without_gold == "reject":
+        return _changed(undecided, verdict.checks, False, (NO_GOLD,))
+    checks = [_same_results(trajectory)]
+    reasons = [] if checks[0].passed else [DIFFERING]
+    if settings.imported.without_gold == "reward":
+        checks.append(_reward_check(trajectory, settings.imported.min_reward))
+        reasons += [] if checks[1].passed else ["recorded reward missing or too low"]
+    return _changed(undecided, (*verdict.checks, *checks), not reasons, tuple(reasons))
+
+
+def _reward_check(trajectory: Trajectory, least: float) -> CheckOutcome:
+    reward = (trajectory.recorded or {}).get("reward")
+    known = isinstance(reward, int | float)
+    detail = f"recorded reward {reward:g}" if known else "no recorded reward"
+    says = f"the recorded reward is at least {least:g}"
+    return CheckOutcome(says=says, kind="recorded", passed=known and reward >= least, detail=detail)
 
 
 def _changed(verdict: Verdict, checks: tuple[CheckOutcome, ...], accepted: bool, reasons: tuple[str, ...]) -> Verdict:

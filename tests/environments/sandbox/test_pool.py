@@ -3,15 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from shop import SHOP, shop
 
+from environments.sandbox.connection import Connection
 from environments.sandbox.host import _zygotes
 from environments.sandbox.source import SandboxSource
-from environments.session import Session
+from environments.sandbox.wire import PROGRESS
+from environments.session import InitialAction, Preparable, Session, ToolResult
 from trajectory import EnvironmentFault, InputError, JsonObject, RunError, state_digest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux")
@@ -46,6 +48,16 @@ async def test_calls_give_results_refusals_and_changes(source: SandboxSource) ->
     refused = await session.call("set_price", {"order_id": "N1", "price": -1.0})
     assert (refused.error, refused.content) == ("refused", {"error": "a price must not be negative"})
     assert await session.snapshot() == snapshot
+    await session.close()
+
+
+async def test_initial_actions_of_an_environment_that_has_only_tools_are_calls(source: SandboxSource) -> None:
+    session, _ = await opened(source)
+    assert isinstance(session, Preparable)
+    add = InitialAction(tool="add_order", arguments={"item": "tea"}, actor="assistant")
+    assert await session.prepare([add]) is None
+    assert (await session.snapshot())["orders"]["N1"] == {"item": "tea", "price": 1.0}
+    assert str(await session.prepare([{**add, "tool": "new_id"}])).startswith("new_id: ")
     await session.close()
 
 
@@ -210,6 +222,90 @@ async def test_plays_that_leave_something_for_each_other_get_a_process_each() ->
     assert (await session.call("misbehave", {"how": "count"})).content == {"count": 0}
     assert source.isolation.startswith("sandbox default, plays in a process each, because they share environment_")
     assert source.isolation.endswith(".COUNT")
+    source.close()
+
+
+async def busy(session: Session) -> "asyncio.Task[ToolResult]":
+    """Start a call, and wait until its worker is at work on it."""
+    connection = session.link._connection  # type: ignore[attr-defined]
+    call = asyncio.create_task(session.call("misbehave", {"how": "busy", "size": 3_000_000}))
+    while PROGRESS.unpack(connection.forked.progress)[1] == 0:
+        assert not call.done(), "the call was over before anybody saw it"
+        await asyncio.sleep(0)
+    return call
+
+
+async def close_source(source: SandboxSource) -> None:
+    source.close()
+
+
+async def see_a_leak(source: SandboxSource) -> None:
+    source.host.leaked(["environment_code.COUNT"])
+
+
+@pytest.mark.parametrize("close", [close_source, see_a_leak])
+async def test_a_call_whose_worker_trajsmith_closes_is_made_again(
+    close: Callable[[SandboxSource], Awaitable[None]],
+) -> None:
+    source = shop()
+    session, _ = await opened(source)
+    await session.call("set_price", {"order_id": "W1", "price": 9.0})
+    call = await busy(session)
+    await close(source)
+    assert (await call).content == {"sum": sum(range(3_000_000))}
+    assert (await session.call("get_order", {"order_id": "W1"})).content["price"] == 9.0
+    assert source.host.kills == 0
+    source.close()
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 2, 5])
+@pytest.mark.parametrize("close", [close_source, see_a_leak])
+async def test_a_session_that_opens_while_the_worker_is_closed_starts_in_the_next_one(
+    close: Callable[[SandboxSource], Awaitable[None]], ticks: int
+) -> None:
+    source = shop()
+    state = (await source.states(1))[0]
+    sessions = [await source.open() for _ in range(4)]
+    starting = [asyncio.create_task(session.reset(state)) for session in sessions]
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    await close(source)
+    await asyncio.gather(*starting)
+    calls = (session.call("get_order", {"order_id": "W1"}) for session in sessions)
+    assert [result.content["price"] for result in await asyncio.gather(*calls)] == [1.0] * 4
+    assert source.host.kills == 0
+    source.close()
+
+
+async def test_a_leak_seen_while_a_worker_starts_gives_a_worker_that_forks() -> None:
+    source = shop()
+    await source.spec()
+    source.close()
+    starting = asyncio.create_task(source.host.main())
+    await asyncio.sleep(0)
+    source.host.leaked(["environment_code.COUNT"])
+    session, _ = await opened(source)
+    assert (await session.call("get_order", {"order_id": "W1"})).ok
+    assert await starting is await source.host.main()
+    source.close()
+
+
+async def test_a_worker_that_is_closed_over_and_over_is_a_fault_with_a_name_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = shop()
+    session, state = await opened(source)
+    connect = source.host.connect
+
+    async def closed() -> Connection:
+        connection = await connect()
+        connection.close()
+        return connection
+
+    monkeypatch.setattr(source.host, "connect", closed)
+    with pytest.raises(EnvironmentFault, match="trajsmith closed its worker") as caught:
+        await session.reset(state)
+    assert caught.value.kind == "recycled"
     source.close()
 
 

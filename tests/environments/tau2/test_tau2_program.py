@@ -182,6 +182,47 @@ def test_gold_actions_run_from_the_states_of_their_tasks(program):
     assert tasks[1]["calls"][0] == {"tool": "hide", "arguments": {"book_id": "B3"}, "actor": "user"}
 
 
+START = [
+    {"tool": "move_in", "arguments": {"member_id": "M2"}, "actor": "user"},
+    {"tool": "add_book", "arguments": {"book": {"book_id": "B9", "title": "Romola"}}, "actor": "assistant"},
+    {"tool": "smudge", "arguments": {"text": "smudged"}, "actor": "assistant"},
+]
+
+
+async def prepared_in(source) -> str:
+    session = await source.open()
+    await session.reset((await source.states(0))[0])
+    assert await session.prepare(START) is None
+    return await session.state_hash()
+
+
+async def test_initial_actions_are_methods_of_a_toolkit_whether_tools_or_not(program):
+    session = await session_of(program)
+    assert await session.prepare(START) is None
+    state = await session.snapshot()
+    assert state["user_shelf"] == {"member_id": "M2", "books": ["B3"]}, "the user's world follows at the end"
+    assert "B9" in state["books"]
+    assert (await session.call("journal", {})).content == {"result": ["smudged"]}
+    refused = await session.call("move_in", {"member_id": "M1"}, "user")
+    assert refused.error == "unknown_tool", "a user or an agent still has tools only"
+
+
+@pytest.mark.parametrize(
+    ("tool", "actor", "words"),
+    [
+        ("fly", "user", "the toolkit of the user has no method fly"),
+        ("move_in", "assistant", "the toolkit of the assistant has no method move_in"),
+        ("__init__", "assistant", "the toolkit of the assistant has no method __init__"),
+        ("db", "assistant", "the toolkit of the assistant has no method db"),
+    ],
+)
+async def test_an_initial_action_that_is_no_public_method_is_refused_and_nothing_is_done(program, tool, actor, words):
+    session = await session_of(program)
+    before = await session.state_hash()
+    assert await session.prepare([*START, {"tool": tool, "arguments": {}, "actor": actor}]) == words
+    assert await session.state_hash() == before
+
+
 def test_tasks_can_be_read_without_running_anything():
     read = read_tasks(settings())
     assert [(task["id"], task["state"]) for task in read] == [("1", 0), ("2", 1), ("3", 0)]
@@ -238,6 +279,9 @@ async def test_it_runs_in_the_sandbox():
         await inside.call("lend", {"member_id": "M2", "book_ids": ["B2"]})
         await inside.call("look", {}, "user")
         assert await session.state_hash() == await inside.state_hash()
+        await inside.reset(first)
+        assert await inside.prepare(START) is None
+        assert await prepared_in(source) == await inside.state_hash()
     finally:
         source.close()
 
@@ -248,3 +292,20 @@ def test_a_published_domain_loads_and_its_gold_actions_run():
     for task in program.tasks():
         play = program.start(canonical_json(task["state"]))
         assert all(play.call(call["tool"], call["arguments"], call["actor"]).ok for call in task["calls"])
+
+
+async def test_plays_in_the_sandbox_leave_nothing_for_each_other():
+    """Copying an object makes Python note the slots of its class there; that is no leak."""
+    source = SandboxSource("lending", "tau2", payload(settings()), SandboxSettings(imports=PRELOAD))
+    try:
+        state = (await source.states(0))[0]
+    except RunError as error:
+        pytest.skip(str(error))
+    for _ in range(2):
+        session = await source.open()
+        await session.reset(state)
+        assert (await session.call("lend", LEND)).ok
+        await session.close()
+    assert await source.look() == ([], [])
+    assert source.host.leak == ""
+    source.close()
