@@ -114,7 +114,7 @@ def reply_of(tokenizer: Any, prefix: list[int], ids: list[int], tools: list[Json
         return Reply(Message(role="assistant"), 0, cut=True)
     parsed, text = parse_response(tokenizer, ids, prefix=prefix, tools=tools), tokenizer.decode(ids)
     if text.lstrip().startswith(THINKS):
-        parsed = {"reasoning_content": ""} | parsed
+        parsed.setdefault("reasoning_content", "")
     message = to_message(parsed, len(prefix))
     malformed = text.count(OPENS) != len(message.tool_calls or ()) or text.count(OPENS) != text.count(CLOSES)
     return Reply(
