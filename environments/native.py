@@ -192,6 +192,11 @@ class Environment(Generic[StateT]):
         """Make an initial state. Override it; `size` is "small", "medium" or "large"."""
         raise InputError(f"environment {cls.environment_name()} has no seed_state(): give its states as files")
 
+    @classmethod
+    def has_seeds(cls) -> bool:
+        """Return whether the class makes initial states of its own."""
+        return "seed_state" in {name for base in cls.__mro__ if base is not Environment for name in vars(base)}
+
     # What tools use
 
     def lookup(self, table: Mapping[str, Entity], key: str, noun: str) -> Entity:

@@ -68,7 +68,7 @@ class Tau2Play:
         try:
             program.prepare(self._environment, actions, self._values)
             self._finish(None)
-        except TrajsmithError:
+        except EnvironmentFault:
             self._revert()
             raise
         except Exception as error:  # noqa: BLE001 - as in `call`

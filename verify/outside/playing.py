@@ -290,10 +290,10 @@ async def _verify_without_gold(
 
 def _reward_check(trajectory: Trajectory, least: float) -> CheckOutcome:
     reward = (trajectory.recorded or {}).get("reward")
-    known = isinstance(reward, int | float)
-    detail = f"recorded reward {reward:g}" if known else "no recorded reward"
     says = f"the recorded reward is at least {least:g}"
-    return CheckOutcome(says=says, kind="recorded", passed=known and reward >= least, detail=detail)
+    if not isinstance(reward, int | float):
+        return CheckOutcome(says=says, kind="recorded", passed=False, detail="no recorded reward")
+    return CheckOutcome(says=says, kind="recorded", passed=reward >= least, detail=f"recorded reward {reward:g}")
 
 
 def _changed(verdict: Verdict, checks: tuple[CheckOutcome, ...], accepted: bool, reasons: tuple[str, ...]) -> Verdict:
