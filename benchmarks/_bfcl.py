@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from environments import ToolResult
-from trajectory import Actor, EnvironmentSpec, JsonObject, ToolSpec
+from trajsmith.environments import ToolResult
+from trajsmith.records import Actor, EnvironmentSpec, JsonObject, ToolSpec
 
 MODULES = {
     "GorillaFileSystem": "gorilla_file_system",

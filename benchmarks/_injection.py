@@ -3,8 +3,8 @@
 import random
 from collections.abc import Iterator
 
-from environments import Session
-from trajectory import CallEvent, FunctionCall, JsonObject, Message, ToolCall, Trajectory, TurnSpan
+from trajsmith.environments import Session
+from trajsmith.records import CallEvent, FunctionCall, JsonObject, Message, ToolCall, Trajectory, TurnSpan
 
 Call = tuple[str, JsonObject]
 WORDS = ("Let me check that again.", "I'll have another look.", "")

@@ -3,9 +3,9 @@
 import random
 from collections.abc import Sequence
 
-from arena import Ground, Reply, play_episode
-from trajectory import JsonObject, JsonValue, Message, Task, Trajectory, Verdict, derive_seed
-from usersim import PlaySettings
+from trajsmith.evals import EvalContext, ModelOutput, play_episode
+from trajsmith.records import JsonObject, JsonValue, Message, Task, Trajectory, Verdict, derive_seed
+from trajsmith.usersim import PlaySettings
 
 LEFT_OUT = 1 / 3
 OPPOSITES = {"on": "off", "off": "on", "lock": "unlock", "unlock": "lock"}
@@ -16,14 +16,14 @@ def writes(task: Task) -> set[str]:
     return {call.tool for call in task.gold_calls if call.effect == "write" and call.arguments}
 
 
-async def with_mistake(task: Task, trajectory: Trajectory, ground: Ground) -> tuple[Trajectory, Verdict]:
+async def with_mistake(task: Task, trajectory: Trajectory, ground: EvalContext) -> tuple[Trajectory, Verdict]:
     """The agent's messages of a run played again with one mistake in what it changes, and what the checks say of it."""
     rng = random.Random(derive_seed(task.seed, "mistake"))
     said = [message for message in trajectory.messages if message.role == "assistant"]
     rest = iter(mistaken(said, writes(task), rng))
 
-    async def complete(messages: list[Message], tools: list[JsonObject]) -> Reply:
-        return Reply(next(rest), 0)
+    async def complete(messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
+        return ModelOutput(next(rest), 0)
 
     _, played, verdict = await play_episode(task, ground, "mistaken", complete, PlaySettings(), 0)
     return played, verdict

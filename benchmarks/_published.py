@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from environments.session import EnvironmentSource, Session
-from trajectory import EnvironmentFault, JsonObject, RunError, ToolSpec, TrajsmithError
+from trajsmith.environments.session import EnvironmentSource, Session
+from trajsmith.records import EnvironmentFault, JsonObject, RunError, ToolSpec, TrajsmithError
 
 SAMPLES: dict[str, list[Any]] = {
     "string": ["a", "test", "2025-01-15", "2025-01-15T10:00:00"], "integer": [1, 2, 10], "number": [1.0, 2.5, 10.0],

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from toolgraph.match import by_server
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph.match import sort_by_server
 
 FLOW = ("tau2_airline", "bfcl_public", "nestful_sgd", "nestful_glaive", "apibank")
 """Sets of values that were really passed on."""
@@ -93,7 +93,7 @@ def gold_set(name: str) -> GoldSet:
     rows, universe, known = scorer("score_edges").load_gold(str(folder))
     labels = folder / "gold_params.jsonl"
     parameters = read_rows(labels) if labels.is_file() else []
-    ordered = by_server(list(reversed(tools.values())))
+    ordered = sort_by_server(list(reversed(tools.values())))
     return GoldSet(name, ordered, rows, parameters, universe, known)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from environments.reading import read_json
-from toolgraph import ToolGraph
-from trajectory import ToolSpec
+from trajsmith.environments.file_reading import read_json
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import ToolGraph
 
 UNUSED = (
     "matplotlib", "matplotlib.pyplot", "matplotlib.patches", "matplotlib.cm", "matplotlib.colors", "matplotlib.lines",

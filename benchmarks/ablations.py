@@ -19,18 +19,18 @@ sys.path.sort(key=lambda entry: entry == str(Path(__file__).parent))  # benchmar
 
 from _noise import with_mistake, writes
 
-from arena import Score
-from export import DatasetWriter, to_row
-from train_grpo import GrpoConfig
-from train_sft import SftConfig
-from train_sft.settings import HistorySettings
-from trajectory import Trajectory, Verdict, derive_seed
-from trajsmith.evaluating import EvalConfig, run_eval
-from trajsmith.journal import read_records
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import load_settings
-from trajsmith.stages import TRAJECTORIES, VERDICTS
-from trajsmith.training import grounds_of, split_tasks
+from trajsmith.evals import Score
+from trajsmith.export import DatasetWriter, build_row
+from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.evaluation import EvalConfig, run_eval
+from trajsmith.pipeline.journal import read_records
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.yaml_settings import load_settings
+from trajsmith.records import Trajectory, Verdict, derive_seed
+from trajsmith.train_grpo import GrpoConfig
+from trajsmith.train_sft import SftConfig
+from trajsmith.train_sft.settings import HistorySettings
 
 DEMO = Path("runs/train-demo")
 TURNS = Path("runs/train-demo/turns")
@@ -45,7 +45,7 @@ REWARDS = {"state": "state only", "trajectory": "trajectory only", "composite": 
 
 async def write_rows(run: RunDirectory, out: Path, rows: int) -> Counter[str]:
     """Two datasets of the same tasks: `noisy` with all rows, `filtered` without those that the checks reject."""
-    grounds, counts = await grounds_of(run), Counter[str]()
+    grounds, counts = await open_eval_contexts(run), Counter[str]()
     played = {one.task_id: one for one in read_records(run.file(TRAJECTORIES), Trajectory)}
     verdicts = {one.trajectory_id: one for one in read_records(run.file(VERDICTS), Verdict)}
     with DatasetWriter(out / "noisy") as noisy, DatasetWriter(out / "filtered") as filtered:
@@ -56,7 +56,7 @@ async def write_rows(run: RunDirectory, out: Path, rows: int) -> Counter[str]:
             ground, trajectory = grounds[task.environments[0]], played[task.id]
             made = await with_mistake(task, trajectory, ground) if task.id in wrong else None
             changed, verdict = made or (trajectory, verdicts[trajectory.id])
-            row, kind = to_row(task, changed, verdict, ground.spec), "with a mistake" if made else "as played"
+            row, kind = build_row(task, changed, verdict, ground.spec), "with a mistake" if made else "as played"
             noisy.write(row)
             if verdict.accepted:
                 filtered.write(row)
@@ -66,7 +66,7 @@ async def write_rows(run: RunDirectory, out: Path, rows: int) -> Counter[str]:
 
 def fine_tune(start: Path, dataset: Path, out: Path, steps: int, history: HistorySettings | None = None) -> None:
     """Go on from a model; the same steps, order and rate whatever the rows are."""
-    from train_sft.training import train
+    from trajsmith.train_sft.training import train
 
     demo = load_settings(Path("configs/train_demo_sft.yaml"), SftConfig)
     trainer = demo.trainer | {"max_steps": steps, "learning_rate": 1e-3, "save_strategy": "no"}
@@ -78,13 +78,13 @@ def fine_tune(start: Path, dataset: Path, out: Path, steps: int, history: Histor
 
 def practise(start: Path, reward: str, out: Path, steps: int) -> None:
     """GRPO from a model with another reward than the demonstration's."""
-    from train_grpo.training import train
+    from trajsmith.train_grpo.training import train
 
     demo = load_settings(Path("configs/train_demo_grpo.yaml"), GrpoConfig)
     trainer = demo.trainer | {"max_steps": steps, "save_strategy": "no"}
     config = demo.model_copy(update={"model": str(start), "reward": reward, "out": out, "trainer": trainer})
     run = RunDirectory.open(config.run)
-    train(config, list(split_tasks(run, "train", config.limit)), asyncio.run(grounds_of(run)))
+    train(config, list(split_tasks(run, "train", config.limit)), asyncio.run(open_eval_contexts(run)))
 
 
 def score(

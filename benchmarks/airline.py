@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
-from environments.native import Environment, EnvironmentState, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, EnvironmentState, tool
+from trajsmith.records import ToolError
 
 Cabin = Literal["basic_economy", "economy", "business"]
 NEW_RESERVATIONS = ("HATHAT", "HATHAU", "HATHAV")

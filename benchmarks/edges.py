@@ -21,12 +21,12 @@ import numpy as np
 from _toolgraph_sets import FLOW, OTHER, SCALE, GoldSet, data_folder, gold_set, read_tools, scale_tools
 from train_toolgraph import edge_rows, kind_set, link_set, validate_kinds, validate_links
 
-from toolgraph import GraphSettings, ToolGraph, build_graph
-from toolgraph.embed import embedding_similarity
-from toolgraph.match import Similarity
-from toolgraph.params import parameter_lines
-from toolgraph.score import shipped
-from toolgraph.table import build_table
+from trajsmith.toolgraph import GraphSettings, ToolGraph, build_graph
+from trajsmith.toolgraph.embeddings import build_embedding_similarity
+from trajsmith.toolgraph.endpoint_table import build_table
+from trajsmith.toolgraph.link_model import load_shipped_model
+from trajsmith.toolgraph.match import Similarity
+from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
 
 SIZES = (842, 5_376, 35_000)
 LABELS = {"internal": "internal", "external": "user", "other": "other"}
@@ -69,7 +69,7 @@ def printed_edges(graph: ToolGraph) -> list[dict[str, Any]]:
 def printed_kinds(graph: ToolGraph) -> list[dict[str, Any]]:
     return [
         {"tool": line["tool"], "param": line["parameter"], "label": LABELS[line["kind"]]}
-        for line in parameter_lines(graph.parameters)
+        for line in list_parameter_lines(graph.parameters)
     ]
 
 
@@ -157,7 +157,7 @@ def curves(found: dict[str, list[dict[str, Any]]], path: Path) -> None:
     parts.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">recall</text>')
     parts.append(f'<text x="14" y="{top + height / 2}" transform="rotate(-90 14 {top + height / 2})">precision</text>')
     for number, (name, rows) in enumerate(found.items()):
-        colour, left_out = COLOURS[number], shipped()["links"]["left_out"][name]
+        colour, left_out = COLOURS[number], load_shipped_model()["links"]["left_out"][name]
         points = [gold_set(name).edge_figures(above(rows, cut)) for cut in sorted({row["score"] for row in rows})]
         places = [(left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]]
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
@@ -175,7 +175,7 @@ def main() -> None:
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
-    found = quality(embedding_similarity(arguments.embedding) if arguments.embedding else None)
+    found = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
     if arguments.curves:
         curves(found, arguments.curves)
     if not arguments.skip_scale:

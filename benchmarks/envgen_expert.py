@@ -26,9 +26,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "language_server")]
 
 from running_server import RunningServer  # noqa: E402 - beside the tests
 
-from envgen.synthesis.records import Draft, Examination, Outcome, Semantic  # noqa: E402
-from envgen.synthesis.store import Store  # noqa: E402
-from trajsmith.generating import load_gen_config  # noqa: E402
+from trajsmith.envgen.synthesis.records import EnvironmentDraft, Examination, SemanticAssessment, SynthesisOutcome  # noqa: E402
+from trajsmith.envgen.synthesis.store import RecordStore  # noqa: E402
+from trajsmith.pipeline.environment_generation import load_gen_config  # noqa: E402
 
 EXPERT = ROOT / "tests" / "envgen" / "expert"
 WISHES = ("rehearsal rooms", "instrument hire")
@@ -74,10 +74,10 @@ def grown(out: Path, wish: str) -> Path:
 
 def rounds(run: Path) -> None:
     """What execution said of every version."""
-    store = Store(run)
-    names = {outcome.theme: outcome.name for outcome in store.all("outcomes", Outcome)}
-    drafts = {draft.id: draft for draft in store.all("drafts", Draft)}
-    judged = {one.draft: one.score for one in store.all("semantics", Semantic)}
+    store = RecordStore(run)
+    names = {outcome.theme: outcome.name for outcome in store.all("outcomes", SynthesisOutcome)}
+    drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
+    judged = {one.draft: one.score for one in store.all("semantics", SemanticAssessment)}
     table = Table("environment", "repair", "loads", "tests", "rules bound", "doctor", "checker", "score", "complaints")
     for exam in store.all("examinations", Examination):
         draft = drafts[exam.draft]

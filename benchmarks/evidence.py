@@ -35,22 +35,29 @@ from _bfcl import BfclSession, classes
 from _toolgraph_sets import GoldSet, data_folder, gold_set, read_rows
 from scipy.optimize import minimize
 
-from environments import EnvironmentSource
-from environments.library import library_names
-from environments.native_source import library_source
-from environments.sandbox.settings import Mode, SandboxSettings
-from environments.sandbox.source import SandboxSource
-from environments.sources import EnvironmentSettings, expand, open_source
-from environments.tau2.settings import PRELOAD, Tau2Settings, environment_name, payload
-from toolgraph.evidence.apply import schema_scores
-from toolgraph.evidence.execution import execute
-from toolgraph.evidence.mining import Mined, mine
-from toolgraph.evidence.reaching import with_lookups
-from toolgraph.evidence.recordings import RecordedCall, Recording, read_recordings, recording
-from toolgraph.evidence.rule import PRIOR, UNMATCHED, contrast, logit, proves, recorded_terms
-from toolgraph.found import LinkKey
-from toolgraph.score import link_model
-from toolgraph.settings import ExecutionSettings
+from trajsmith.environments import EnvironmentSource
+from trajsmith.environments.adapters.tau2.settings import PRELOAD, Tau2Settings, build_payload, get_environment_name
+from trajsmith.environments.library import library_names
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.sandbox.settings import Mode, SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
+from trajsmith.toolgraph.evidence.execution import execute_links
+from trajsmith.toolgraph.evidence.graph_evidence import compute_schema_scores
+from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
+from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, mine_recordings
+from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording, parse_recording, read_recordings
+from trajsmith.toolgraph.evidence.score_rule import (
+    PRIOR,
+    UNMATCHED,
+    compute_contrast_share,
+    compute_recorded_terms,
+    is_proved,
+    logit,
+)
+from trajsmith.toolgraph.link_evidence import LinkKey
+from trajsmith.toolgraph.link_model import load_link_model
+from trajsmith.toolgraph.settings import ExecutionSettings
 
 FOLDS = 5
 CONTRAST = 0.75
@@ -113,11 +120,11 @@ async def _in_tau2(one: Case, checkout: Path, mode: Mode) -> list[Recording]:
             shutil.copyfile(data_folder() / "sets" / "tau2_airline" / name, domain / name)
         chosen = Tau2Settings(domain="airline", path=checkout, data=Path(data), max_states=1)
         sandbox = SandboxSettings(mode=mode, imports=PRELOAD, load_seconds=60)
-        source = SandboxSource(environment_name(chosen), "tau2", payload(chosen), sandbox)
+        source = SandboxSource(get_environment_name(chosen), "tau2", build_payload(chosen), sandbox)
         state = (await source.states(0))[0]
         session = await source.open()
         try:
-            return [await with_lookups(recording, state, session) for recording in one.recordings]
+            return [await add_lookups(recording, state, session) for recording in one.recordings]
         finally:
             await session.close()
 
@@ -126,7 +133,7 @@ async def _in_bfcl(one: Case, folder: Path) -> list[Recording]:
     rows = read_rows(data_folder() / "sets" / one.gold.name / "replay.jsonl")
     states = {row["task_id"]: row["initial_config"] for row in rows}
     session = BfclSession(classes(folder), one.gold.tools)
-    return [await with_lookups(recording, states[recording.task], session) for recording in one.recordings]
+    return [await add_lookups(recording, states[recording.task], session) for recording in one.recordings]
 
 
 def _simulations() -> Iterator[Recording]:
@@ -135,7 +142,7 @@ def _simulations() -> Iterator[Recording]:
         yield from read_recordings(folder / f"{name}.json")
     for number, row in enumerate(json.loads((folder / "tau_bench_gpt-4o_airline.json").read_bytes())):
         told = {"task_id": row["task_id"], "user_text": row["info"]["task"]["instruction"], "messages": row["traj"]}
-        yield recording(told, number, "tau-bench")
+        yield parse_recording(told, number, "tau-bench")
 
 
 def _dialogues(path: Path) -> Iterator[Recording]:
@@ -195,17 +202,20 @@ def read_folds(name: str) -> tuple[Fold, ...]:
 
 def folds_of(one: Case) -> tuple[Fold, ...]:
     tools = one.gold.tools
-    return tuple(_fold(one.gold, mine(known, tools), mine(held, tools)) for known, held in folds(one.recordings))
+    return tuple(
+        _fold(one.gold, mine_recordings(known, tools), mine_recordings(held, tools))
+        for known, held in folds(one.recordings)
+    )
 
 
-def _fold(gold: GoldSet, mined: Mined, held: Mined) -> Fold:
-    schemas = schema_scores(gold.tools)
+def _fold(gold: GoldSet, mined: RecordedEvidence, held: RecordedEvidence) -> Fold:
+    schemas = compute_schema_scores(gold.tools)
     keys = sorted(schemas.keys() | mined.flows.keys())
-    cut = link_model().threshold
+    cut = load_link_model().threshold
     terms, spoken = [], []
     for key in keys:
         schema = schemas.get(key, UNMATCHED)
-        found = recorded_terms(key, schema, mined, cut)
+        found = compute_recorded_terms(key, schema, mined, cut)
         spoken.append(found is not None)
         terms.append(found or [1.0, logit(schema) - logit(cut)] + [0.0] * (len(PRIOR) - 2))
     plain = {tool.full_name: tool.name for tool in gold.tools}
@@ -305,15 +315,15 @@ def executed(sources: Sequence[EnvironmentSource], calls: int) -> None:
 
 async def _agreement(source: EnvironmentSource, calls: int) -> tuple[list[Any], Any]:
     tools = (await source.spec()).tools
-    scores, cut = schema_scores(tools), link_model().threshold
+    scores, cut = compute_schema_scores(tools), load_link_model().threshold
     began = time.process_time()
-    found = await execute(source, scores, ExecutionSettings(calls=calls), seed=0)
+    found = await execute_links(source, scores, ExecutionSettings(calls=calls), seed=0)
     spent = time.process_time() - began
-    decided = [row for row in found.links if contrast(row) >= CONTRAST and row.worked + row.failed > 0]
+    decided = [row for row in found.links if compute_contrast_share(row) >= CONTRAST and row.worked + row.failed > 0]
     counts = np.zeros(4)
     for row in decided:
-        if proves(row) or row.worked == 0:
-            counts[2 * (scores.get(row.key, 0.0) >= cut) + proves(row)] += 1
+        if is_proved(row) or row.worked == 0:
+            counts[2 * (scores.get(row.key, 0.0) >= cut) + is_proved(row)] += 1
     open_links = sum(score >= cut for score in scores.values()) - int(counts[2] + counts[3])
     row = [source.name, len(tools), len(found.worked), found.calls, spent, *_agreed(counts), open_links]
     return row, counts
@@ -356,9 +366,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.execution:
         sizes = {"small": 3, "medium": 1}
-        executed([library_source(name, sizes) for name in library_names()], arguments.calls)
+        executed([build_library_source(name, sizes) for name in library_names()], arguments.calls)
     if arguments.envfactory:
-        found = expand(EnvironmentSettings.model_validate({"envfactory": str(arguments.envfactory)}))
+        found = expand_settings(EnvironmentSettings.model_validate({"envfactory": str(arguments.envfactory)}))
         step = max(1, len(found) // arguments.count)
         executed([open_source(one) for one in found[::step][: arguments.count]], arguments.calls)
     if arguments.execution or arguments.envfactory:

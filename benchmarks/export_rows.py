@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trajectory import Summary
+from trajsmith.records import Summary
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "quickstart.yaml"
@@ -32,13 +32,13 @@ RECORDS = ("tasks", "trajectories", "verdicts")
 
 def make_run(directory: Path) -> None:
     """A small run, verified but not exported."""
-    from trajsmith.config import load_config
-    from trajsmith.pipeline import run_line
-    from trajsmith.rundir import RunDirectory
-    from trajsmith.settings import dump_settings
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.runner import run_pipeline
+    from trajsmith.pipeline.yaml_settings import dump_settings
 
     settings = load_config(CONFIG, [f"run={directory}", f"sample.count={CHAINS}"])
-    asyncio.run(run_line(RunDirectory.create(directory, dump_settings(settings))))
+    asyncio.run(run_pipeline(RunDirectory.create(directory, dump_settings(settings))))
 
 
 def repeated(directory: Path, rows: int) -> Iterator[list[bytes]]:
@@ -55,22 +55,22 @@ def repeated(directory: Path, rows: int) -> Iterator[list[bytes]]:
 
 def measure(directory: Path, rows: int, formats: list[str]) -> dict[str, float]:
     """Export in this process; gives CPU seconds of reading, exporting and reporting, and peak memory."""
-    from export import FormatSettings, Matrix, Report, SplitSettings
-    from trajectory import TaskHead, Trajectory, Verdict
-    from trajsmith.exporting import stored_specs
-    from trajsmith.rundir import RunDirectory
+    from trajsmith.export import FormatSettings, MultiFormatWriter, ReportBuilder, SplitSettings
+    from trajsmith.pipeline.format_export import load_stored_specs
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.records import TaskHeader, Trajectory, Verdict
 
     run = RunDirectory.open(directory)
-    specs, out = stored_specs(run), directory / "bench"
-    report, clock = Report(list(specs.values())), time.process_time
+    specs, out = load_stored_specs(run), directory / "bench"
+    report, clock = ReportBuilder(list(specs.values())), time.process_time
     cpu = {"read": 0.0, "export": 0.0, "report": 0.0}
     targets = {name: out / name for name in formats}
     out.mkdir(exist_ok=True)
-    with Matrix(targets, run.get_state, SplitSettings(validation=0.05), FormatSettings()) as matrix:
+    with MultiFormatWriter(targets, run.get_state, SplitSettings(validation=0.05), FormatSettings()) as matrix:
         _import_writers()
         for task_line, trajectory_line, verdict_line in repeated(directory, rows):
             start = clock()
-            task, verdict = TaskHead.from_line(task_line), Verdict.from_line(verdict_line)
+            task, verdict = TaskHeader.from_line(task_line), Verdict.from_line(verdict_line)
             trajectory = Trajectory.from_line(trajectory_line)
             read = clock()
             if verdict.accepted:

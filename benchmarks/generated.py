@@ -18,12 +18,12 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from envgen.generate import Blueprint, Made, make
-from envgen.generate.from_mcp import read_mcp
-from envgen.generate.from_openapi import read_openapi
-from envgen.generate.from_tables import read_tables
-from envgen.generate.tool_lists import read_tool_list
-from trajectory import TrajsmithError
+from trajsmith.envgen.generate import Blueprint, GenerationResult, generate_environment
+from trajsmith.envgen.generate.from_mcp import read_mcp
+from trajsmith.envgen.generate.from_openapi import read_openapi
+from trajsmith.envgen.generate.from_tables import read_tables
+from trajsmith.envgen.generate.tool_lists import read_tool_list
+from trajsmith.records import TrajsmithError
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Row:
 
     source: str
     kind: str
-    made: Made | None = None
+    made: GenerationResult | None = None
     trajectories: int | None = None
     seconds: float = 0.0
     reason: str = ""
@@ -41,7 +41,7 @@ class Row:
 def run(kind: str, reference: str, read: Callable[[], Blueprint], out: Path, chains: int) -> Row:
     row, started = Row(Path(reference).name, kind), time.perf_counter()
     try:
-        row.made = make(read, out)
+        row.made = generate_environment(read, out)
         if row.made.accepted:
             row.trajectories = trajectories(row.made, out, chains)
         else:
@@ -52,7 +52,7 @@ def run(kind: str, reference: str, read: Callable[[], Blueprint], out: Path, cha
     return row
 
 
-def trajectories(made: Made, out: Path, chains: int) -> int:
+def trajectories(made: GenerationResult, out: Path, chains: int) -> int:
     """Accepted trajectories of a run on one environment."""
     directory = out / "runs" / made.name
     config = {
@@ -62,7 +62,7 @@ def trajectories(made: Made, out: Path, chains: int) -> int:
     }  # fmt: skip
     file = out / f"{made.name}.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
-    command = [sys.executable, "-m", "trajsmith.cli", "run", str(file)]
+    command = [sys.executable, "-m", "trajsmith", "run", str(file)]
     subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     return sum(len(found.read_bytes().splitlines()) for found in directory.glob("trajectories*.jsonl"))
 

@@ -32,14 +32,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "envgen")]
 
 from expertly import score_library  # noqa: E402 - beside the tests
 
-from envgen.generate.blueprint import Blueprint  # noqa: E402
-from envgen.generate.code import apart, environment_code  # noqa: E402
-from envgen.generate.from_openapi import read_openapi  # noqa: E402
-from envgen.generate.from_tables import read_tables  # noqa: E402
-from envgen.generate.refining import refined  # noqa: E402
-from environments.library import library_environment, library_names  # noqa: E402
-from environments.native_program import NativeProgram, load  # noqa: E402
-from trajectory import ToolSpec  # noqa: E402
+from trajsmith.envgen.generate.blueprint import Blueprint  # noqa: E402
+from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code  # noqa: E402
+from trajsmith.envgen.generate.from_openapi import read_openapi  # noqa: E402
+from trajsmith.envgen.generate.from_tables import read_tables  # noqa: E402
+from trajsmith.envgen.generate.refinement import refine_blueprint  # noqa: E402
+from trajsmith.environments.library import library_environment, library_names  # noqa: E402
+from trajsmith.environments.native_program import NativeProgram, load  # noqa: E402
+from trajsmith.records import ToolSpec  # noqa: E402
 
 KINDS = ("show", "list", "add", "change")
 BYTES = 30_000
@@ -179,8 +179,8 @@ def beds(given: list[Path], scrap: Path) -> Iterator[Bed]:
 
 
 def generated(origin: str, blueprint: Blueprint) -> Bed:
-    made = apart(refined(blueprint))
-    return bed(origin, made.name, from_text(environment_code(made), f"{made.name}.py"))
+    made = rename_colliding_classes(refine_blueprint(blueprint))
+    return bed(origin, made.name, from_text(render_environment_code(made), f"{made.name}.py"))
 
 
 def from_text(source: str, file: str) -> NativeProgram:

@@ -23,27 +23,27 @@ from _published import Pool, fill
 from rich.console import Console
 from rich.table import Table
 
-from chatmodel import Phrasebook
-from environments import Session, ToolResult
-from environments.awm.settings import discover as discover_awm
-from environments.envscaler.settings import discover as discover_envscaler
-from environments.session import EnvironmentSource
-from environments.sources import EnvironmentSettings, expand, open_source
-from grounding import Grounder, GroundSettings, Lessons, is_empty
-from grounding.rewind import rewindable
-from toolgraph import GraphIndex, build_graph
-from trajectory import (
+from trajsmith.environments import Session, ToolResult
+from trajsmith.environments.adapters.awm.settings import discover as discover_awm
+from trajsmith.environments.adapters.envscaler.settings import discover as discover_envscaler
+from trajsmith.environments.session import EnvironmentSource
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
+from trajsmith.grounding import Grounder, GroundSettings, Lessons, is_empty
+from trajsmith.grounding.rewind import make_rewindable
+from trajsmith.phrasing import Phrasebook
+from trajsmith.pipeline.run_context import index_givers
+from trajsmith.records import (
     Actor,
     Chain,
-    Dropped,
     EnvironmentFault,
     EnvironmentSpec,
     JsonObject,
+    RecordDropped,
     TrajsmithError,
     content_hash,
     derive_seed,
 )
-from trajsmith.world import givers_of
+from trajsmith.toolgraph import GraphIndex, build_graph
 
 SETTINGS = GroundSettings(
     min_calls=1, tries=8, wide=16, repairs=8, budget=120, jumps=8, guess=True, faults=20, optional=0.2
@@ -75,7 +75,7 @@ class Counting:
     """A session that counts the calls that reach it."""
 
     def __init__(self, inner: Session) -> None:
-        self.inner, self.spec, self.calls = rewindable(inner), inner.spec, 0
+        self.inner, self.spec, self.calls = make_rewindable(inner), inner.spec, 0
 
     async def reset(self, state: JsonObject) -> None:
         await self.inner.reset(state)
@@ -160,7 +160,7 @@ async def fill_all(
 
 async def ground_all(row: Row, spec: EnvironmentSpec, states: list[JsonObject], session: Session, seed: int) -> None:
     """Ground a chain for every tool, state after state until one does; what one tool teaches serves the next."""
-    givers = givers_of(GraphIndex(build_graph(spec.tools), spec.name))
+    givers = index_givers(GraphIndex(build_graph(spec.tools), spec.name))
 
     lessons = [Lessons() for _ in states]
     for number, state, repairs in [
@@ -182,7 +182,7 @@ async def ground_all(row: Row, spec: EnvironmentSpec, states: list[JsonObject], 
             )
             try:
                 made = await grounder.ground(chain, session, lessons[number])
-            except Dropped as drop:
+            except RecordDropped as drop:
                 row.reasons[tool] = "; ".join(lessons[number].refusals[tool][-1:]) or row.reasons.get(tool, str(drop))
                 continue
             except EnvironmentFault as fault:
@@ -210,7 +210,7 @@ def sources(chosen: argparse.Namespace) -> Iterator[tuple[str, Any]]:
 async def run(chosen: argparse.Namespace) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for title, entry in sources(chosen):
-        for settings in expand(EnvironmentSettings(**entry)):
+        for settings in expand_settings(EnvironmentSettings(**entry)):
             try:
                 source = open_source(settings)
                 name = (await source.spec()).name

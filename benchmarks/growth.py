@@ -17,14 +17,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.generated import trajectories
-from envgen.generate import Made
-from envgen.growth.duplicates import find_duplicates
-from envgen.growth.growing import grow
-from envgen.sources.requests import read_requests
-from envgen.sources.stateful import sense
-from envgen.sources.task_sets import read_task_set
-from trajectory import EnvironmentSpec, TrajsmithError, content_hash, derive_seed
-from trajsmith.collecting import encode_words, open_specs
+from trajsmith.envgen.generate import GenerationResult
+from trajsmith.envgen.growth.blueprint_growth import grow_environment
+from trajsmith.envgen.growth.duplicates import find_duplicates
+from trajsmith.envgen.sources.requests import read_requests
+from trajsmith.envgen.sources.statefulness import estimate_statefulness
+from trajsmith.envgen.sources.task_sets import read_task_set
+from trajsmith.pipeline.environment_collections import encode_words, load_specs
+from trajsmith.records import EnvironmentSpec, TrajsmithError, content_hash, derive_seed
 
 LABELS = Path(__file__).with_name("stateful_labels.json")
 SETS = ("apibank/dialogues", "nestful_sgd/chains", "nestful_glaive/chains", "restbench_tmdb/chains",
@@ -40,7 +40,7 @@ def requests(folder: Path) -> None:
     for name in SETS:
         file = folder / f"{name}.jsonl"
         texts = list(dict.fromkeys(read_requests(file)[0]))
-        senses = {text: sense(text).stateful for text in texts}
+        senses = {text: estimate_statefulness(text).stateful for text in texts}
         said |= senses
         kept = sum(senses.values())
         try:
@@ -50,7 +50,7 @@ def requests(folder: Path) -> None:
             themes = ()
         largest = ", ".join(f"{theme.name} {len(theme.requests)}" for theme in themes[:6])
         table.add_row(name.split("/")[0], str(len(texts)), str(kept), str(len(themes)), largest)
-    said |= {text: sense(text).stateful for text in _others(folder)}
+    said |= {text: estimate_statefulness(text).stateful for text in _others(folder)}
     console.print(table)
     labels = {one: kind == "stateful" for kind, ones in json.loads(LABELS.read_text()).items() for one in ones}
     judged = [(labels[key], kept) for text, kept in said.items() if (key := content_hash(text, 12)) in labels]
@@ -73,7 +73,7 @@ def _others(folder: Path) -> list[str]:
 
 def copies(where: list[str], library: bool) -> None:
     """Every environment disguised: renamed, without description and state, a fifth of its tools gone, verbs changed."""
-    specs, _ = open_specs(where, library)
+    specs, _ = load_specs(where, library)
     alike = find_duplicates(specs, encode_words)
     console.print(f"{len(specs)} environments, {len(alike)} pairs from the usual threshold on")
     for pair in find_duplicates(specs, encode_words, 0.25)[:8]:
@@ -102,7 +102,7 @@ def grown(out: Path, parents: list[Path], steps: int) -> None:
     table = Table("environment", "tables", "references", "tools", "rules", "doctor", "earlier tests", "accepted of 20")
     for parent in parents:
         try:
-            made = grow(parent, out, steps)
+            made = grow_environment(parent, out, steps)
         except TrajsmithError as error:
             table.add_row(parent.name, *[""] * 6, str(error))
             continue
@@ -111,7 +111,7 @@ def grown(out: Path, parents: list[Path], steps: int) -> None:
             f"{getattr(before, name)} -> {getattr(after, name)}"
             for name in ("entities", "references", "tools", "rules")
         ]
-        record = Made.model_validate_json((made.directory / "made.json").read_bytes())
+        record = GenerationResult.model_validate_json((made.directory / "made.json").read_bytes())
         count = trajectories(record, out, 20)
         table.add_row(made.name, *sizes, f"{made.score or 0:.2f}", made.earlier_tests, str(count))
     console.print(table)

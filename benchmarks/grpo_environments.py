@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.rundir import RunDirectory
+from trajsmith.pipeline.run_directory import RunDirectory
 
 EPISODES = 64
 """Episodes of a step."""
@@ -40,46 +40,46 @@ write: {{mean_calls: 3, direct: 1.0, shown_tools: 2, policy: false}}
 
 def make_run(folder: Path, chains: int) -> RunDirectory:
     """A small run with tasks, trajectories and verdicts."""
-    from trajsmith.config import load_config
-    from trajsmith.pipeline import run_line
-    from trajsmith.settings import dump_settings
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.runner import run_pipeline
+    from trajsmith.pipeline.yaml_settings import dump_settings
 
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run", chains=chains))
     settings = load_config(folder / "line.yaml")
     run = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(run))
+    asyncio.run(run_pipeline(run))
     return run
 
 
 def opened(run: RunDirectory, episodes: int) -> dict[str, float]:
     """Start episodes, make the first gold call in each, say the rest, wait for the verdicts."""
-    from arena import Reply
-    from environments.blocking import Background
-    from train_grpo.rollouts import Rollout, answer, next_steps
-    from trajsmith.joined import judged
-    from trajsmith.training import grounds_of
-    from usersim import PlaySettings
+    from trajsmith.environments.blocking import BackgroundLoop
+    from trajsmith.evals import ModelOutput
+    from trajsmith.pipeline.eval_contexts import open_eval_contexts
+    from trajsmith.pipeline.record_joins import join_verdicts
+    from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
+    from trajsmith.usersim import PlaySettings
 
-    known, grounds, background = list(judged(run)), asyncio.run(grounds_of(run)), Background()
+    known, grounds, background = list(join_verdicts(run)), asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     played = [known[number % len(known)] for number in range(episodes)]
     before, start, cpu = resident(), time.perf_counter(), time.process_time()
     rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in played]
     for rollout in rollouts:
         rollout.start(background)
-    steps = next_steps(background, rollouts)
+    steps = collect_next_steps(background, rollouts)
     reset, reset_cpu = time.perf_counter() - start, time.process_time() - cpu
     start, cpu = time.perf_counter(), time.process_time()
     records = [record for _, record, _ in played]
-    answer(background, [(one, Reply(record.messages[len(step)], 1)) for one, record, step in
+    send_replies(background, [(one, ModelOutput(record.messages[len(step)], 1)) for one, record, step in
                         zip(rollouts, records, steps, strict=True)])  # fmt: skip
-    steps = next_steps(background, rollouts)
+    steps = collect_next_steps(background, rollouts)
     call, call_cpu = time.perf_counter() - start, time.process_time() - cpu
     weight = resident() - before
     start = time.perf_counter()
     while any(step is not None for step in steps):
         going = [(one, record, step) for one, record, step in zip(rollouts, records, steps, strict=True) if step]
-        answer(background, [(one, Reply(record.messages[len(step)], 1)) for one, record, step in going])
-        found = iter(next_steps(background, [one for one, _, _ in going]))
+        send_replies(background, [(one, ModelOutput(record.messages[len(step)], 1)) for one, record, step in going])
+        found = iter(collect_next_steps(background, [one for one, _, _ in going]))
         steps = [next(found) if step else None for step in steps]
     passed = sum(bool(done := rollout.verdict()) and done[0].passed for rollout in rollouts)
     whole = reset + call + time.perf_counter() - start
@@ -98,8 +98,8 @@ def resident() -> float:
 
 def made(run: RunDirectory, folder: Path, shape: str) -> Path:
     """A model of this shape ("64x2": hidden size and layers), briefly taught the rows of the run."""
-    from train_sft import ScratchSettings, SftConfig
-    from train_sft.training import train
+    from trajsmith.train_sft import ScratchSettings, SftConfig
+    from trajsmith.train_sft.training import train
 
     hidden, layers = map(int, shape.split("x"))
     out = folder / f"model-{shape}"
@@ -111,9 +111,9 @@ def made(run: RunDirectory, folder: Path, shape: str) -> Path:
 
 def trained(run: RunDirectory, folder: Path, model: Path, steps: int) -> dict[str, float]:
     """Mean wall time of a step with 64 episodes, and of it what was spent waiting for environments."""
-    from train_grpo import GrpoConfig
-    from train_grpo.training import train
-    from trajsmith.training import grounds_of, split_tasks
+    from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+    from trajsmith.train_grpo import GrpoConfig
+    from trajsmith.train_grpo.training import train
 
     out = folder / f"grpo-{model.name}"
     trainer = {"max_steps": steps, "per_device_train_batch_size": EPISODES, "num_generations": 8,
@@ -122,7 +122,7 @@ def trained(run: RunDirectory, folder: Path, model: Path, steps: int) -> dict[st
         model=str(model), run=run.path, out=out, reward="composite", episode_tokens=600, max_steps=6,
         trainer=QUIET | trainer,
     )  # fmt: skip
-    train(settings, list(split_tasks(run, "train")), asyncio.run(grounds_of(run)))
+    train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     rows = [row for row in rows if "environment/seconds" in row]
     names = {"waited": "environment/seconds", "step": "step_time", "calls": "tools/call_frequency"}

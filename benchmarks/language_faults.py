@@ -28,10 +28,10 @@ sys.path[:0] = [str(ROOT), str(SERVER)]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 from speaking import RUN  # noqa: E402
 
-from trajsmith.config import load_config  # noqa: E402
-from trajsmith.journal import ledger_counts  # noqa: E402
-from trajsmith.rundir import RunDirectory  # noqa: E402
-from trajsmith.stages import order  # noqa: E402
+from trajsmith.pipeline.config import load_config  # noqa: E402
+from trajsmith.pipeline.journal import count_ledger  # noqa: E402
+from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402
+from trajsmith.pipeline.stages import list_stages  # noqa: E402
 
 CONCURRENCY = 64
 TIMEOUT, DEADLINE = 5, 40
@@ -80,13 +80,13 @@ def work(folder: Path, count: int, kills: int) -> int:
             print(f"killed after {killed} paid requests", flush=True)
             server.change()  # requests from here on are new ones
             command = ["resume", str(run)]
-        code = subprocess.run([sys.executable, "-m", "trajsmith.cli", *command], check=False).returncode
+        code = subprocess.run([sys.executable, "-m", "trajsmith", *command], check=False).returncode
         return report(run, code, server.stats(), kills, time.monotonic() - start)
 
 
 def until(command: list[str], run: Path, wanted: int) -> int:
     """Start or resume the run, and kill it as soon as so many requests are paid; gives their number."""
-    process = subprocess.Popen([sys.executable, "-m", "trajsmith.cli", *command], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "trajsmith", *command], stdout=subprocess.DEVNULL)
     paid = Lines(run / "usage.jsonl")
     while process.poll() is None and paid.so_far() < wanted:
         time.sleep(0.2)
@@ -131,14 +131,14 @@ def report(run: Path, code: int, stats: dict[str, Any], kills: int, seconds: flo
 def problems(run: Path, summary: dict[str, Any], stats: dict[str, Any], kills: int) -> Iterator[str]:
     """What does not hold, in words."""
     opened = RunDirectory.open(run)
-    stages = order(load_config(opened.config_path))
+    stages = list_stages(load_config(opened.config_path))
     for name in stages:
-        read, written, dropped, _ = ledger_counts(opened, name)
+        read, written, dropped, _ = count_ledger(opened, name)
         if read != written + sum(dropped.values()):
             yield f"{name}: {read} in, {written} out, {sum(dropped.values())} dropped"
     before = summary["funnel"]["sampled"]
     for name in stages[1:]:
-        read, written, *_ = ledger_counts(opened, name)
+        read, written, *_ = count_ledger(opened, name)
         if read != before:
             yield f"{name}: {read} records came in of {before}"
         before = written

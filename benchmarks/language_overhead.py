@@ -23,10 +23,18 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "language_server
 
 from running_server import SERVER, RunningServer
 
-from chatmodel import BudgetSettings, ChatModel, ChatRequest, ModelSettings, RoleSettings, RolesSettings, function_tool
-from chatmodel.board import Board
-from trajectory import Message
-from trajsmith.collector import collect_seldom
+from trajsmith.models import (
+    BudgetSettings,
+    ChatModel,
+    ChatRequest,
+    ModelSettings,
+    RoleSettings,
+    RolesSettings,
+    function_tool,
+)
+from trajsmith.models.registry import ModelRegistry
+from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
+from trajsmith.records import Message
 
 PARTS = 10
 """Parts of the run that are compared."""
@@ -92,8 +100,8 @@ async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, wa
 async def measure(url: str, folder: Path, requests: int, concurrency: int, latency: float) -> bool:
     model = ModelSettings(model="test-model", base_url=url, concurrency=concurrency)
     roles = RolesSettings(agent=RoleSettings(model="main"))
-    board = Board({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
-    talker = board.talker("agent")
+    board = ModelRegistry({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
+    talker = board.role_model("agent")
     assert talker is not None
     await ask_all(talker, -concurrency, 0, concurrency)  # connections are made, code is warm
     watch = Watch(requests)
@@ -132,7 +140,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=256)
     parser.add_argument("--latency", type=float, default=0.2)
     given = parser.parse_args()
-    collect_seldom()  # as the command line does
+    reduce_gc_frequency()  # as the command line does
     quick = RunningServer(SERVER.with_name("quick_server.py"), latency=given.latency)
     with quick as server, tempfile.TemporaryDirectory() as folder:
         work = measure(server.url, Path(folder), given.requests, given.concurrency, given.latency)

@@ -23,15 +23,15 @@ sys.path[:0] = [str(ROOT), str(SERVER)]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 from small_model import MODEL  # noqa: E402
 
-from export.mask import MaskPreview, open_tokenizer  # noqa: E402
-from train_sft.settings import ScratchSettings, SftConfig  # noqa: E402
-from train_sft.training import read_rows, train  # noqa: E402
-from trajectory import RunError, Trajectory, Verdict  # noqa: E402
-from trajsmith.config import load_config  # noqa: E402
-from trajsmith.journal import read_records  # noqa: E402
-from trajsmith.pipeline import run_line  # noqa: E402
-from trajsmith.rundir import RunDirectory  # noqa: E402
-from trajsmith.settings import dump_settings  # noqa: E402
+from trajsmith.export.loss_mask import MaskPreview, open_tokenizer  # noqa: E402
+from trajsmith.pipeline.config import load_config  # noqa: E402
+from trajsmith.pipeline.journal import read_records  # noqa: E402
+from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402
+from trajsmith.pipeline.runner import run_pipeline  # noqa: E402
+from trajsmith.pipeline.yaml_settings import dump_settings  # noqa: E402
+from trajsmith.records import RunError, Trajectory, Verdict  # noqa: E402
+from trajsmith.train_sft.settings import ScratchSettings, SftConfig  # noqa: E402
+from trajsmith.train_sft.training import read_rows, train  # noqa: E402
 
 LINE = """
 name: small-model
@@ -87,7 +87,7 @@ def line(folder: Path, name: str, config: str) -> RunDirectory:
     settings = load_config(folder / f"{name}.yaml", [f"run={folder / name}"])
     run = RunDirectory.create(settings.run, dump_settings(settings))
     try:
-        asyncio.run(run_line(run))
+        asyncio.run(run_pipeline(run))
     except RunError as error:  # nothing was accepted: that is a result, too
         print(error)
     return run
@@ -106,7 +106,7 @@ def show(run: RunDirectory, model: Path, stats: dict[str, int]) -> None:
     print(f"{len(said)} messages, {sum(bool(one.reasoning_content) for one in said)} with reasoning")
     rows = read_rows(run.path) if any(one.accepted for one in verdicts) else []
     preview = MaskPreview(open_tokenizer(str(model)))
-    masks = [preview.look(row, str(row["id"])) for row in rows]
+    masks = [preview.inspect_row(row, str(row["id"])) for row in rows]
     tokens, learnt = sum(one.tokens for one in masks), sum(one.trained for one in masks)
     print(f"{len(masks)} rows pass the mask preview: {tokens} tokens, {learnt} in the loss")
 

@@ -25,17 +25,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "language_server")]
 import speaking  # noqa: E402 - beside the tests
 from bpe_openai import get_encoding  # noqa: E402
 
-from chatmodel.model import ChatReply, ChatRequest  # noqa: E402
-from chatmodel.settings import ModelSettings  # noqa: E402
-from chatmodel.wire import read_reply, to_body  # noqa: E402
-from trajectory import Dropped, GroundedChain  # noqa: E402
-from trajsmith.config import load_config  # noqa: E402
-from trajsmith.journal import read_records  # noqa: E402
-from trajsmith.pipeline import run_one_stage  # noqa: E402
-from trajsmith.rundir import RunDirectory  # noqa: E402
-from trajsmith.settings import dump_settings  # noqa: E402
-from trajsmith.stages import Cast  # noqa: E402
-from trajsmith.world import World  # noqa: E402
+from trajsmith.models.model import ChatReply, ChatRequest  # noqa: E402
+from trajsmith.models.serialization import build_request_body, parse_reply  # noqa: E402
+from trajsmith.models.settings import ModelSettings  # noqa: E402
+from trajsmith.pipeline.config import load_config  # noqa: E402
+from trajsmith.pipeline.journal import read_records  # noqa: E402
+from trajsmith.pipeline.run_context import RunContext  # noqa: E402
+from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402
+from trajsmith.pipeline.runner import run_one_stage  # noqa: E402
+from trajsmith.pipeline.stages import RoleFactory  # noqa: E402
+from trajsmith.pipeline.yaml_settings import dump_settings  # noqa: E402
+from trajsmith.records import GroundedChain, RecordDropped  # noqa: E402
 
 BLOCK = 16
 CONFIG = """
@@ -60,7 +60,7 @@ class Counted:
         self.tokens: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        body = to_body(request, self.settings, native=True)
+        body = build_request_body(request, self.settings, native=True)
         said = speaking.answer(body)
         message = {"role": "assistant", **({"content": said} if isinstance(said, str) else said)}
         prompt = self.encoding.encode(rendered(body))
@@ -69,7 +69,7 @@ class Counted:
         count["prompt"] += len(prompt)
         count["cached"] += self._cached(prompt)
         count["completion"] += len(self.encoding.encode(json.dumps(message)))
-        return read_reply(json.dumps({"choices": [{"message": message}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": message}]}).encode())
 
     def _cached(self, prompt: list[int]) -> int:
         cached, key = 0, 0
@@ -98,10 +98,10 @@ def rendered(body: dict[str, Any]) -> str:
     return "".join(parts) + "<|im_start|>assistant\n"
 
 
-class Spoken(Cast):
+class Spoken(RoleFactory):
     """All roles by one model."""
 
-    def __init__(self, world: World, model: Counted) -> None:
+    def __init__(self, world: RunContext, model: Counted) -> None:
         super().__init__(world)
         self.writer = self.agent = self.user = self.judge = model
 
@@ -117,16 +117,16 @@ async def play(folder: Path, tasks: int) -> tuple[Counted, Counter[str]]:
     model = Counted()
     tally: Counter[str] = Counter()
     with run.lock():
-        cast = Spoken(await World.open(config, run), model)
+        cast = Spoken(await RunContext.open(config, run), model)
         for grounded in read_records(run.file("grounded.jsonl"), GroundedChain):
             await one(cast, grounded, run, tally)
     return model, tally
 
 
-async def one(cast: Cast, grounded: GroundedChain, run: RunDirectory, tally: Counter[str]) -> None:
+async def one(cast: RoleFactory, grounded: GroundedChain, run: RunDirectory, tally: Counter[str]) -> None:
     try:
         task = await cast.write(grounded)
-    except Dropped as drop:
+    except RecordDropped as drop:
         tally[f"dropped: {drop.reason}"] += 1
         return
     with run.file("tasks.jsonl").open("ab") as file:

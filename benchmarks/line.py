@@ -36,15 +36,15 @@ Measured = dict[str, Any]
 
 def measure(size: int, seed: int, directory: Path) -> Measured:
     """Run the line in this process, stage by stage, and read the clocks and the peak memory after each."""
-    from trajsmith.config import load_config
-    from trajsmith.engine import run_stage
-    from trajsmith.joined import PlayedTasks
-    from trajsmith.pipeline import export_run
-    from trajsmith.progress import NullProgress
-    from trajsmith.rundir import RunDirectory
-    from trajsmith.settings import dump_settings
-    from trajsmith.stages import ChainPlan, make_stages, order
-    from trajsmith.world import World
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.engine import run_stage
+    from trajsmith.pipeline.progress import NullProgress
+    from trajsmith.pipeline.record_joins import TaskCandidates
+    from trajsmith.pipeline.run_context import RunContext
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.runner import export_run
+    from trajsmith.pipeline.stages import ChainPlan, list_stages, make_stages
+    from trajsmith.pipeline.yaml_settings import dump_settings
 
     overrides = [f"run={directory / 'run'}", f"sample.count={size}", f"seed={seed}"]
     run = RunDirectory.create(directory / "run", dump_settings(load_config(CONFIG, overrides)))
@@ -60,12 +60,12 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
 
     async def line() -> int:
         config = load_config(run.config_path)
-        world = await World.open(config, run)
+        world = await RunContext.open(config, run)
         await world.prepare_graph()
         lap(OPEN)
         stages = make_stages(world)
-        inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": PlayedTasks(run)}
-        for name in order(config):
+        inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": TaskCandidates(run)}
+        for name in list_stages(config):
             await run_stage(stages[name], run, inputs.get(name), config.engine.concurrency)
             lap(name)
         accepted = export_run(run, world, NullProgress()).funnel["accepted"]

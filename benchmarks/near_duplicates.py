@@ -10,11 +10,11 @@ import random
 import time
 from pathlib import Path
 
-from trajectory import Task, Trajectory
-from trajsmith.joined import judged
-from trajsmith.rundir import RunDirectory
-from verify.decontaminate import Decontaminator
-from verify.duplicates import Duplicates, DuplicateSettings
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import Task, Trajectory
+from trajsmith.verify.decontaminate import Decontaminator
+from trajsmith.verify.duplicates import DuplicateFilter, DuplicateSettings
 
 
 def changed(task: Task, trajectory: Trajectory, rng: random.Random, share: float, name: str) -> tuple[Task, Trajectory]:
@@ -38,17 +38,17 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 10000, 20000])
     parser.add_argument("--against", type=Path, nargs="*", default=[])
     arguments = parser.parse_args()
-    base = [(task, trajectory) for task, trajectory, _ in judged(RunDirectory.open(arguments.run))]
+    base = [(task, trajectory) for task, trajectory, _ in join_verdicts(RunDirectory.open(arguments.run))]
     bench = Decontaminator(arguments.against)
     for size in arguments.sizes:
-        rng, index, found, copies = random.Random(1), Duplicates(DuplicateSettings()), 0, 0
+        rng, index, found, copies = random.Random(1), DuplicateFilter(DuplicateSettings()), 0, 0
         spent, compared, last = 0.0, 0.0, base[0]
         for number in range(size):
             copy = number % 10 == 9
             copies += copy
             last = changed(*(last if copy else rng.choice(base)), rng, 0.0 if copy else 0.5, f"traj_{number}")
             start = time.process_time()
-            found += index.offer(*last) is not None
+            found += index.add(*last) is not None
             spent += time.process_time() - start
             start = time.process_time()
             bench.match(*last, ())

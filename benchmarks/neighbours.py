@@ -2,8 +2,9 @@
 
     python benchmarks/neighbours.py      # needs: pip install faiss-cpu hnswlib
 
-The task is that of `toolgraph.candidates` on 35,000 tools (the scale lists and renamed copies): the distinct texts of
-outputs are the index, those of parameters ask. Recall counts what is as near as the true k-th neighbour.
+The task is that of `trajsmith.toolgraph.candidates` on 35,000 tools (the scale lists and renamed copies): the
+distinct texts of outputs are the index, those of parameters ask. Recall counts what is as near as the true k-th
+neighbour.
 """
 
 import argparse
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 from _toolgraph_sets import scale_tools
 
-from toolgraph.candidates import EXPANSION, NEAREST, _asking
-from toolgraph.match import by_server
-from toolgraph.table import build_table
+from trajsmith.toolgraph.candidates import EXPANSION, NEAREST, _asking
+from trajsmith.toolgraph.endpoint_table import build_table
+from trajsmith.toolgraph.match import sort_by_server
 
 TOOLS, QUESTIONS = 35_000, 20_000
 LINKS = 16
@@ -33,7 +34,7 @@ class Task:
 
 
 def the_task() -> Task:
-    table = build_table(by_server(scale_tools(TOOLS)))
+    table = build_table(sort_by_server(scale_tools(TOOLS)))
     base = np.unique(table.outputs.text_vector, axis=0)
     asked = np.unique(table.parameters.text_vector[_asking(table.parameters)], axis=0)
     chosen = np.random.default_rng(0).permutation(len(asked))[:QUESTIONS]

@@ -14,17 +14,17 @@ from pathlib import Path
 
 from _published import Row, examine, show
 
-from environments.awm import AwmSettings, discover
-from environments.awm.settings import environment_name
-from environments.sandbox.source import SandboxSource
-from environments.sources import EnvironmentSettings, open_source
-from trajectory import InputError
+from trajsmith.environments.adapters.awm import AwmSettings, discover
+from trajsmith.environments.adapters.awm.settings import get_environment_name
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.records import InputError
 
 
 async def run(chosen: list[AwmSettings], rounds: int, seed: int) -> list[Row]:
     rows = []
     for settings in chosen:
-        name = environment_name(settings)
+        name = get_environment_name(settings)
         try:
             source = open_source(EnvironmentSettings(awm=settings))
         except InputError as error:

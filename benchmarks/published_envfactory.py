@@ -14,16 +14,16 @@ from pathlib import Path
 
 from _published import Row, examine, show
 
-from environments.envfactory.settings import PRELOAD, EnvFactorySettings, discover, payload
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
+from trajsmith.environments.adapters.envfactory.settings import PRELOAD, EnvFactorySettings, build_payload, discover
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
 
 
 async def run(chosen: list[EnvFactorySettings], rounds: int, seed: int) -> list[Row]:
     rows = []
     for settings in chosen:
         sandbox = SandboxSettings(imports=PRELOAD)
-        source = SandboxSource(settings.environment, "envfactory", payload(settings), sandbox)
+        source = SandboxSource(settings.environment, "envfactory", build_payload(settings), sandbox)
         rows.append(await examine(settings.environment, source, rounds, seed))
         source.close()
     return rows

@@ -14,18 +14,24 @@ from pathlib import Path
 
 from _published import Row, examine, show
 
-from environments.envscaler.settings import PRELOAD, EnvScalerSettings, discover, environment_name, payload
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from trajectory import InputError
+from trajsmith.environments.adapters.envscaler.settings import (
+    PRELOAD,
+    EnvScalerSettings,
+    build_payload,
+    discover,
+    get_environment_name,
+)
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.records import InputError
 
 
 async def run(chosen: list[EnvScalerSettings], rounds: int, seed: int) -> list[Row]:
     rows = []
     for settings in chosen:
-        name = f"{settings.id or settings.file.name}: {environment_name(settings)}"
+        name = f"{settings.id or settings.file.name}: {get_environment_name(settings)}"
         try:
-            given = payload(settings)
+            given = build_payload(settings)
         except InputError as error:
             rows.append(Row(name, reason=str(error)))
             continue

@@ -18,12 +18,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from environments.openapi import OpenApiSettings, payload
-from environments.openapi.program import OpenApiPlay, OpenApiProgram, load
-from environments.openapi.references import LeftOut
-from environments.openapi.sampling import sample
-from environments.openapi.store import Store, dangling
-from trajectory import EnvironmentFault, InputError, JsonObject, TrajsmithError, canonical_json
+from trajsmith.environments.adapters.openapi import OpenApiSettings, build_payload
+from trajsmith.environments.adapters.openapi.argument_sampling import sample_arguments
+from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
+from trajsmith.environments.adapters.openapi.program import OpenApiProgram, OpenApiSession, load
+from trajsmith.environments.adapters.openapi.store import ResourceStore, find_dangling
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, TrajsmithError, canonical_json
 
 
 @dataclass
@@ -44,7 +44,7 @@ def examine(path: Path, calls: int) -> Row:
     row = Row(path.name)
     started = time.perf_counter()
     try:
-        row.program = load(payload(OpenApiSettings(spec=path)))
+        row.program = load(build_payload(OpenApiSettings(spec=path)))
         states = row.program.states(0)
     except TrajsmithError as error:
         row.reason = str(error)
@@ -59,11 +59,11 @@ def _play(row: Row, program: OpenApiProgram, state: JsonObject, calls: int) -> f
     """Call operations in random order on one state; the seconds that the calls took."""
     play, spent = program.start(canonical_json(state)), 0.0
     for number in range(calls):
-        tool = random.Random(number).choice(sorted(program.built.kept))
+        tool = random.Random(number).choice(sorted(program.built.derived))
         try:
-            store = Store(program.built.model.tables, state)
-            arguments = sample(program.built.kept[tool], program.built.model, store, random.Random(number))
-        except (LeftOut, IndexError):
+            store = ResourceStore(program.built.model.tables, state)
+            arguments = sample_arguments(program.built.derived[tool], program.built.model, store, random.Random(number))
+        except (UnsupportedFeature, IndexError):
             row.calls["nothing to call it with"] += 1
             continue
         started = time.perf_counter()
@@ -74,11 +74,11 @@ def _play(row: Row, program: OpenApiProgram, state: JsonObject, calls: int) -> f
                 state[part].pop(key, None)
             else:
                 state[part][key] = orjson.loads(text)
-    row.lost += len(list(dangling(program.built.model.tables.values(), state)))
+    row.lost += len(list(find_dangling(program.built.model.tables.values(), state)))
     return spent
 
 
-def _call(row: Row, play: OpenApiPlay, tool: str, arguments: JsonObject) -> str:
+def _call(row: Row, play: OpenApiSession, tool: str, arguments: JsonObject) -> str:
     try:
         result = play.call(tool, arguments)
     except EnvironmentFault as fault:
@@ -117,7 +117,7 @@ def _cells(row: Row) -> list[str]:
     if row.program is None:
         return ["-"] * 10
     built, calls = row.program.built, row.calls
-    counts = [len(built.kept), len(built.left_out), len(built.model.tables)]
+    counts = [len(built.derived), len(built.left_out), len(built.model.tables)]
     refused = calls["refused"] + calls["invalid_arguments"]
     played = [len(row.answered), calls["ok"], refused, calls["invalid"], row.lost, round(row.microseconds)]
     return [*map(str, counts), f"{row.seconds:.1f}", *map(str, played)]
@@ -128,10 +128,10 @@ def _show_operations(row: Row, console: Console, everything: bool) -> None:
         return
     console.print(f"\n[bold]{row.name}[/bold]")
     built = row.program.built
-    kinds = Counter(kept.kind for kept in built.kept.values())
+    kinds = Counter(kept.kind for kept in built.derived.values())
     console.print(f"  kept: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     if everything:
-        for kept in built.kept.values():
+        for kept in built.derived.values():
             console.print(f"  + {kept.kind:7} {kept.operation.label}", markup=False)
             for note in kept.notes:
                 console.print(f"      {note}", markup=False)

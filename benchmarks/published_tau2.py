@@ -21,11 +21,17 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from environments.tau2.program import kits, load
-from environments.tau2.settings import PRELOAD, Tau2Settings, environment_name, payload, read_tasks
-from trajectory import EnvironmentFault, InputError, JsonObject
+from trajsmith.environments.adapters.tau2.program import get_toolkits, load
+from trajsmith.environments.adapters.tau2.settings import (
+    PRELOAD,
+    Tau2Settings,
+    build_payload,
+    get_environment_name,
+    read_tasks,
+)
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.records import EnvironmentFault, InputError, JsonObject
 
 DOMAINS = ("mock", "retail", "telecom", "airline")
 HEADINGS = (
@@ -62,8 +68,10 @@ def cpu() -> float:
 
 async def run(settings: Tau2Settings, check: bool) -> list[str]:
     tasks = read_tasks(settings)
-    given = payload(settings)
-    source = SandboxSource(environment_name(settings), "tau2", given, SandboxSettings(imports=PRELOAD, load_seconds=60))
+    given = build_payload(settings)
+    source = SandboxSource(
+        get_environment_name(settings), "tau2", given, SandboxSettings(imports=PRELOAD, load_seconds=60)
+    )
     published = Published(given) if check else None
     try:
         spec, states = await source.spec(), await source.states(0)
@@ -123,7 +131,7 @@ class Published:
         environment = self._program.environment(self._initial[task["state"]])
         different = 0
         for call, (kind, text) in zip(task["calls"], found, strict=True):
-            kit = kits(environment)[call["actor"]]
+            kit = get_toolkits(environment)[call["actor"]]
             try:
                 value = kit.use_tool(call["tool"], **call["arguments"])
                 environment.sync_tools()

@@ -18,8 +18,8 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
-from environments.native_program import NativePlay, NativeProgram
+from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith.environments.native_program import NativeEpisode, NativeProgram
 
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000}
 
@@ -219,7 +219,7 @@ def measure(size: int) -> list[tuple[str, float, float]]:
     given = orjson.loads(state)
     program = NativeProgram(Shop)
 
-    def lazy() -> NativePlay:
+    def lazy() -> NativeEpisode:
         return program.start(state)
 
     def eager() -> EagerPlay:

@@ -29,11 +29,11 @@ from _toolgraph_theirs import Draw, published_samplers, published_tools
 from rich.console import Console
 from rich.table import Table
 
-from environments.library import library_environment, library_names
-from toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
-from toolgraph.settings import Method
-from toolgraph.shape import ChainShape, chain_shape
-from trajectory import ToolSpec
+from trajsmith.environments.library import library_environment, library_names
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
+from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
+from trajsmith.toolgraph.settings import Method
 
 SIZES = (842, 5376, 35000)
 LENGTH = 8
@@ -115,7 +115,7 @@ def draws(index: GraphIndex, wanted: dict[str, Any], chains: int) -> Measured:
     for seed in range(200):
         sampler.draw(random.Random(-seed))
     drawn, seconds = clocked(lambda: [sampler.draw(random.Random(seed)) for seed in range(chains)])
-    shapes = [chain_shape(index, *chain) for chain in drawn]
+    shapes = [measure_chain(index, *chain) for chain in drawn]
     return {**looks(shapes), "start": start, "microseconds": 1e6 * seconds / chains, "used": len(sampler.used)}
 
 
@@ -123,7 +123,7 @@ def published(index: GraphIndex, draw: Draw, chains: int) -> Measured:
     """The same by code of others; its chains may touch several servers."""
     reader = Sampler(index, SampleSettings(servers=2))
     drawn, seconds = clocked(lambda: [draw(seed) for seed in range(chains)])
-    shapes = [chain_shape(index, chain, reader.dependencies(chain)) for chain in drawn]
+    shapes = [measure_chain(index, chain, reader.dependencies(chain)) for chain in drawn]
     used = len({tool for chain in drawn for tool in chain})
     return {**looks(shapes), "microseconds": 1e6 * seconds / chains, "used": used}
 
@@ -169,7 +169,7 @@ def dials(chains: int) -> Table:
     for wanted in DIALS:
         settings = SampleSettings.model_validate({"length": (4, 12), "servers": 3, **wanted})
         sampler = Sampler(index, settings)
-        shapes = [chain_shape(index, *sampler.draw(random.Random(seed))) for seed in range(chains)]
+        shapes = [measure_chain(index, *sampler.draw(random.Random(seed))) for seed in range(chains)]
         cells = (f"{mean(getattr(shape, name) for shape in shapes):.1f}" for name in ("length", *SHARES))
         table.add_row(", ".join(f"{name} {value}" for name, value in wanted.items()) or "none", *cells)
     return table

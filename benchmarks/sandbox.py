@@ -13,14 +13,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from environments.sandbox.together import call_together
-from environments.session import Session
+from trajsmith.environments.sandbox.batching import call_batch
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.session import Session
 
 SHOP = '''
 from datetime import datetime
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith import Environment, EnvironmentState, StateModel, ToolError, tool
 
 
 class User(StateModel):
@@ -108,7 +108,7 @@ async def lockstep(sessions: list[Session], rounds: int) -> None:
     """One message carries a call of every session."""
     plans = [calls_of(number, rounds) for number in range(len(sessions))]
     for step in range(rounds):
-        await call_together([(session, *plan[step]) for session, plan in zip(sessions, plans, strict=True)])
+        await call_batch([(session, *plan[step]) for session, plan in zip(sessions, plans, strict=True)])
 
 
 async def own_pace(source: SandboxSource, plays: int, rounds: int) -> None:

@@ -16,9 +16,9 @@ from functools import partial
 
 from mcp import Client, StdioServerParameters
 
-from environments.native_source import library_source
-from environments.serving import prepare
-from environments.serving.http import listen, serve_http
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.http import listen, serve_http
 
 Call = Callable[[], Awaitable[object]]
 
@@ -31,7 +31,7 @@ def cpu() -> float:
 
 async def first_read(environment: str) -> tuple[str, dict[str, object]]:
     """A tool that reads, with arguments that it accepts: enums by their first value, keys by the state's first key."""
-    source = library_source(environment, {"small": 1})
+    source = build_library_source(environment, {"small": 1})
     spec = await source.spec()
     state = (await source.states(0))[0]
     keys = [next(iter(table)) for table in state.values() if isinstance(table, dict) and table]
@@ -59,14 +59,14 @@ async def repeat(calls: list[Call], number: int) -> float:
 
 
 async def raw(environment: str, tool: str, arguments: dict[str, object], calls: int) -> float:
-    source = library_source(environment, {"small": 1})
+    source = build_library_source(environment, {"small": 1})
     session = await source.open()
     await session.reset((await source.states(0))[0])
     return await repeat([lambda: session.call(tool, dict(arguments))], calls)
 
 
 async def http(environment: str, tool: str, arguments: dict[str, object], calls: int, clients: int) -> float:
-    offer = await prepare(library_source(environment, {"small": 1}))
+    offer = await prepare_serving(build_library_source(environment, {"small": 1}))
     with listen("127.0.0.1", 0) as where:
         serving = asyncio.create_task(serve_http(offer, where))
         url = f"http://127.0.0.1:{where.getsockname()[1]}/mcp"
@@ -82,7 +82,7 @@ async def http(environment: str, tool: str, arguments: dict[str, object], calls:
 async def stdio(environment: str, tool: str, arguments: dict[str, object], calls: int) -> float:
     """The server's share is known only when it has ended, so that of a start without calls is taken off."""
     program = StdioServerParameters(
-        command=sys.executable, args=["-m", "trajsmith.cli", "env", "serve", environment], cwd="."
+        command=sys.executable, args=["-m", "trajsmith", "env", "serve", environment], cwd="."
     )
 
     async def whole(number: int) -> float:

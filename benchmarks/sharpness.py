@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from envgen.mutate import KINDS, Mutant, mutants, overridden
+from trajsmith.envgen.mutate import KINDS, ModuleMutant, build_mutants, override_modules
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "environments" / "library"
@@ -41,7 +41,7 @@ class Outcome:
     """What the doctor said of one mutant (None: of the original)."""
 
     environment: str
-    mutant: Mutant | None
+    mutant: ModuleMutant | None
     findings: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     """Severity, check, tool, message, id."""
     seconds: float = 0.0
@@ -66,19 +66,19 @@ Log = list[tuple[Any, list[list[tuple[str, Any, str, str, str]]]]]
 """Initial state, and plays from it: calls with the digests of answer and state."""
 
 
-def examine_one(environment: str, mutant: Mutant | None, seed: int, log: Log, known: frozenset[str]) -> Outcome:
+def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: Log, known: frozenset[str]) -> Outcome:
     """Load an environment with its fault and let the doctor examine it; runs in a process of its own."""
     outcome = Outcome(environment, mutant, known=known)
     texts = {mutant.module: mutant.text} if mutant else {}
-    overridden(texts)
+    override_modules(texts)
     started = time.process_time()
     try:
-        from envgen.doctor import Plan, examine
-        from envgen.doctor.native import ElsewhereSource
-        from environments.library import library_environment
+        from trajsmith.envcheck import CheckPlan, check_environment
+        from trajsmith.envcheck.subprocess_source import ReopenableNativeSource
+        from trajsmith.environments.library import library_environment
 
-        source = ElsewhereSource(library_environment(environment), SIZES, texts)
-        report = asyncio.run(examine(source, Plan(seed=seed)))
+        source = ReopenableNativeSource(library_environment(environment), SIZES, texts)
+        report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
         outcome.findings = [
             (finding.severity, finding.check, finding.tool or "", finding.message, finding.id)
             for finding in report.findings
@@ -106,7 +106,7 @@ def _same_at(source: Any, log: Log, years: int) -> bool:
 
 async def _same(source: Any, log: Log) -> bool:
     """True if every answer and every state of the log comes out again."""
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     session = await source.open()
     for state, plays in log:
@@ -124,15 +124,15 @@ async def _same(source: Any, log: Log) -> bool:
 
 def record(environment: str, seed: int) -> Log:
     """Plays of the original, with what came of every call: each initial state's calls one after another, going on."""
-    from envgen.doctor.exam import Exam, Plan
-    from envgen.doctor.explore import Effort
-    from environments.library import library_environment
-    from environments.native_source import NativeSource
+    from trajsmith.envcheck.check_session import CheckPlan, CheckSession
+    from trajsmith.envcheck.exploration import ExplorationEffort
+    from trajsmith.environments.library import library_environment
+    from trajsmith.environments.native_source import NativeSource
 
     async def recorded() -> Log:
         source = NativeSource(library_environment(environment), SIZES)
-        effort = Effort(first=40, enough=12, hard=80, walks=25, length=16)
-        exam = await Exam.prepare(source, Plan(seed=seed, effort=effort))
+        effort = ExplorationEffort(first=40, enough=12, hard=80, walks=25, length=16)
+        exam = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
         await exam.explore()
         session = await source.open()
         log: Log = []
@@ -169,7 +169,7 @@ def _walks(made: list[Any], rng: random.Random) -> list[list[Call]]:
 
 
 async def _played(session: Any, state: Any, steps: list[Call]) -> list[tuple[str, Any, str, str, str]]:
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     await session.reset(state)
     calls = []
@@ -182,25 +182,27 @@ async def _played(session: Any, state: Any, steps: list[Call]) -> list[tuple[str
     return calls
 
 
-def sites(environment: str, kinds: Iterable[str]) -> list[Mutant]:
-    found: list[Mutant] = []
+def sites(environment: str, kinds: Iterable[str]) -> list[ModuleMutant]:
+    found: list[ModuleMutant] = []
     for path in sorted((LIBRARY / environment).glob("*.py")):
         if path.stem not in SKIP:
-            module = f"environments.library.{environment}" + ("" if path.stem == "__init__" else f".{path.stem}")
-            found += mutants(module, path, tuple(kinds))
+            module = f"trajsmith.environments.library.{environment}" + (
+                "" if path.stem == "__init__" else f".{path.stem}"
+            )
+            found += build_mutants(module, path, tuple(kinds))
     return found
 
 
-def chosen(found: list[Mutant], each: int, seed: int) -> list[Mutant]:
+def chosen(found: list[ModuleMutant], each: int, seed: int) -> list[ModuleMutant]:
     """At most `each` of a kind, drawn at random."""
-    picked: list[Mutant] = []
+    picked: list[ModuleMutant] = []
     for kind in KINDS:
         own = [mutant for mutant in found if mutant.kind == kind]
         picked += random.Random(f"{seed}:{kind}").sample(own, min(each, len(own)))
     return picked
 
 
-Task = tuple[str, Mutant | None, int, Log, frozenset[str]]
+Task = tuple[str, ModuleMutant | None, int, Log, frozenset[str]]
 
 
 def _task(task: Task) -> Outcome:

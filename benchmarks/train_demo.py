@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.sort(key=lambda entry: entry == str(Path(__file__).parent))  # benchmarks/grounding.py is not the package
 
-from trajectory import Task, canonical_json
+from trajsmith.records import Task, canonical_json
 
 if TYPE_CHECKING:
-    from arena import Score
+    from trajsmith.evals import Score
 
 MODELS = {
     "base": "base (random weights)",
@@ -53,23 +53,23 @@ def main() -> None:
 
 def make_base(out: Path) -> None:
     """The model as fine-tuning finds it, with its tokenizer."""
-    from train_sft import SftConfig
-    from train_sft.checkpoint import save_whole, with_templates
-    from train_sft.scratch import make_model, make_tokenizer
-    from train_sft.training import read_rows
-    from trajsmith.settings import load_settings
+    from trajsmith.pipeline.yaml_settings import load_settings
+    from trajsmith.train_sft import SftConfig
+    from trajsmith.train_sft.checkpoint import save_atomically, set_templates
+    from trajsmith.train_sft.scratch import create_model, train_tokenizer
+    from trajsmith.train_sft.training import read_rows
 
     config = load_settings(Path("configs/train_demo_sft.yaml"), SftConfig)
     if config.scratch is None:
         raise SystemExit("configs/train_demo_sft.yaml: the demonstration starts from scratch")
-    tokenizer = with_templates(make_tokenizer(read_rows(config.dataset), config.scratch.vocabulary), "scratch")
-    save_whole(make_model(tokenizer, config.scratch), tokenizer, out)
+    tokenizer = set_templates(train_tokenizer(read_rows(config.dataset), config.scratch.vocabulary), "scratch")
+    save_atomically(create_model(tokenizer, config.scratch), tokenizer, out)
 
 
 def print_table(folder: Path) -> None:
     """Scores as Markdown, one line for each model and environment, and one for tasks that training has nothing like."""
-    from arena import score_episodes
-    from arena.evaluate import read_episodes
+    from trajsmith.evals import score_episodes
+    from trajsmith.evals.evaluate import read_episodes
 
     new = unlike_training(folder / "data")
     print("| model | tasks of | tasks | pass@1 | 95 % interval | checks passed | most common errors |")
@@ -95,8 +95,8 @@ def print_table(folder: Path) -> None:
 
 def unlike_training(path: Path) -> set[str]:
     """Test tasks of a run of which no training task begins in the same state and makes the same calls."""
-    from trajsmith.rundir import RunDirectory
-    from trajsmith.training import split_tasks
+    from trajsmith.pipeline.eval_contexts import split_tasks
+    from trajsmith.pipeline.run_directory import RunDirectory
 
     def key(task: Task) -> tuple[str, ...]:
         calls = (f"{call.tool} {canonical_json(call.arguments).decode()}" for call in task.gold_calls)

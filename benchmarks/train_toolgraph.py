@@ -22,13 +22,13 @@ import numpy as np
 from _toolgraph_sets import FAMILY, FLOW, OTHER, GoldSet, gold_set, same_path, top_level
 from scipy.optimize import minimize
 
-from toolgraph.candidates import abroad_pairs, home_pairs
-from toolgraph.features import link_features
-from toolgraph.links import KEPT, Links
-from toolgraph.match import Similarity
-from toolgraph.params import KIND_PRIOR, KindModel, kind_terms
-from toolgraph.score import PRIOR, logistic, terms
-from toolgraph.table import Table, build_table
+from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
+from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
+from trajsmith.toolgraph.link_features import compute_link_features
+from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, logistic
+from trajsmith.toolgraph.link_scoring import KEPT, ScoredLinks
+from trajsmith.toolgraph.match import Similarity
+from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, KindModel, compute_kind_terms
 
 LAMBDA, ROUNDS, POSITIVES = 30.0, 4, 30.0
 KIND_LAMBDA = 3.0
@@ -45,7 +45,7 @@ class LinkSet:
     """The candidates of a set, with what gold says of them."""
 
     gold: GoldSet
-    table: Table
+    table: EndpointTable
     output: Any
     parameter: Any
     features: dict[str, Any]
@@ -62,8 +62,8 @@ def link_set(name: str, similarity: Similarity | None = None) -> LinkSet:
     """Candidates, features and labels of a set."""
     gold = gold_set(name)
     table = build_table(gold.tools, similarity)
-    home, far = home_pairs(table), abroad_pairs(table)
-    o, p, features = link_features(table, np.concatenate([home[0], far[0]]), np.concatenate([home[1], far[1]]))
+    home, far = find_home_pairs(table), find_cross_server_pairs(table)
+    o, p, features = compute_link_features(table, np.concatenate([home[0], far[0]]), np.concatenate([home[1], far[1]]))
     source, target = table.outputs.tool[o], table.parameters.tool[p]
     names = [tool.name for tool in gold.tools]
     core, spared = gold.core, gold.spared
@@ -78,7 +78,7 @@ def link_set(name: str, similarity: Similarity | None = None) -> LinkSet:
                 same_path(here[0], way["source_path"]) and same_path(here[1], way["param"]) for way in ways
             )
     pair = source.astype(np.int64) * len(names) + target
-    return LinkSet(gold, table, o, p, features, terms(features), pair, truth, stated)
+    return LinkSet(gold, table, o, p, features, compute_link_terms(features), pair, truth, stated)
 
 
 def best_of_pair(pair: Any, score: Any) -> Any:
@@ -199,7 +199,7 @@ class KindSet:
 def kind_set(data: LinkSet, score: Any) -> KindSet:
     """Terms of every parameter, by links that a model without this set scored."""
     features = {name: data.features[name] for name in KEPT}
-    found = kind_terms(Links(data.table, data.output, data.parameter, score.astype(np.float32), features))
+    found = compute_kind_terms(ScoredLinks(data.table, data.output, data.parameter, score.astype(np.float32), features))
     at: dict[tuple[str, str], list[int]] = {}
     for row, end in enumerate(data.table.parameters.endpoints):
         at.setdefault((data.gold.tools[end.tool].name, top_level(end.field.path)), []).append(row)

@@ -17,9 +17,9 @@ from _toolgraph_sets import data_folder, read_tools
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.linalg import svds
 
-from grounding.fields import input_fields, output_fields
-from toolgraph.lexicon import telling
-from toolgraph.words import DIMENSIONS
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.toolgraph.lexicon import extract_distinctive_tokens
+from trajsmith.toolgraph.word_statistics import DIMENSIONS
 
 RAREST = 6
 """Documents that a word must be in."""
@@ -37,9 +37,9 @@ def documents() -> list[Document]:
     found: dict[tuple[str, str], Document] = {}
     for path in sorted((data_folder() / "scale").glob("*.tools.jsonl")):
         for tool in read_tools(path):
-            fields = [*input_fields(tool), *output_fields(tool)][:FIELDS]
-            texts = [telling(f"{field.name} {field.description}") for field in fields]
-            found[tool.name, tool.description] = (telling(f"{tool.name} {tool.description}"), texts)
+            fields = [*list_input_fields(tool), *list_output_fields(tool)][:FIELDS]
+            texts = [extract_distinctive_tokens(f"{field.name} {field.description}") for field in fields]
+            found[tool.name, tool.description] = (extract_distinctive_tokens(f"{tool.name} {tool.description}"), texts)
     return list(found.values())
 
 

@@ -18,20 +18,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from chatmodel.surface import clock_of
-from environments.staged import staged
-from trajectory import Task, Trajectory, Verdict
-from trajsmith.config import load_config
-from trajsmith.engine import stage_summary
-from trajsmith.joined import judged
-from trajsmith.pipeline import run_line
-from trajsmith.progress import NullProgress
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
-from trajsmith.world import World
-from usersim import Dialogue, PlaySettings, scripted_user
-from usersim.twisted import NaiveAgent
-from verify import verify_trajectory
+from trajsmith.environments.injected_faults import inject_faults
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.engine import summarize_stage
+from trajsmith.pipeline.progress import NullProgress
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import Task, Trajectory, Verdict
+from trajsmith.usersim import Dialogue, PlaySettings, build_scripted_user
+from trajsmith.usersim.variant_roles import NaiveAgent
+from trajsmith.verify import verify_trajectory
 
 CONFIG = Path(__file__).parents[1] / "configs" / "variants.yaml"
 
@@ -53,16 +53,19 @@ class Row:
 def make_run(directory: Path, count: int) -> RunDirectory:
     config = load_config(CONFIG, [f"run={directory / 'run'}", f"sample.count={count}"])
     run = RunDirectory.create(directory / "run", dump_settings(config))
-    asyncio.run(run_line(run, NullProgress()))
+    asyncio.run(run_pipeline(run, NullProgress()))
     return run
 
 
-async def naive(world: World, task: Task) -> Verdict:
+async def naive(world: RunContext, task: Task) -> Verdict:
     """The verdict on a play of the agent that does not notice."""
     place, state = world.place(task.environments[0]), world.state(task.initial_state)
     async with place.session() as session:
-        agent, user = NaiveAgent(task, place.wording, 0), scripted_user(task, place.wording, 0, clock_of(state))
-        dialogue = Dialogue(place.spec, task, state, staged(session, task), agent, user, PlaySettings(), 0)
+        agent, user = (
+            NaiveAgent(task, place.wording, 0),
+            build_scripted_user(task, place.wording, 0, find_clock_date(state)),
+        )
+        dialogue = Dialogue(place.spec, task, state, inject_faults(session, task), agent, user, PlaySettings(), 0)
         played = await dialogue.play()
         return await verify_trajectory(task, played, state, session, world.config.verify, None, place.wording)
 
@@ -72,16 +75,16 @@ def shown(trajectory: Trajectory) -> int:
 
 
 async def rows_of(run: RunDirectory) -> dict[str, Row]:
-    world = await World.reopen(load_config(run.config_path), run)
+    world = await RunContext.reopen(load_config(run.config_path), run)
     rows: dict[str, Row] = {}
-    for task, trajectory, verdict in judged(run):
+    for task, trajectory, verdict in join_verdicts(run):
         row = rows.setdefault(task.variant, Row())
         row.made += 1
         row.right += verdict.accepted
         row.seen.append(shown(trajectory))
         if task.twist is not None:
             row.naive += (await naive(world, task)).accepted
-    for reason, number in stage_summary(run, "vary").dropped.items():
+    for reason, number in summarize_stage(run, "vary").dropped.items():
         variant, _, why = reason.partition(": ")
         rows.setdefault(variant, Row()).dropped[why] += number
     return rows

@@ -20,17 +20,17 @@ from _injection import injected
 from rich.console import Console
 from rich.table import Table
 
-from trajectory import Task, Trajectory, derive_seed
-from trajsmith.auditing import audit_run
-from trajsmith.cli_tasks import tables
-from trajsmith.config import load_config
-from trajsmith.joined import judged
-from trajsmith.pipeline import run_line
-from trajsmith.progress import NullProgress
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
-from trajsmith.world import World
-from verify import pruned, replay, verify_trajectory
+from trajsmith.cli.tasks_audit import build_audit_tables
+from trajsmith.pipeline.check_audit import audit_run
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.progress import NullProgress
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import Task, Trajectory, derive_seed
+from trajsmith.verify import prune_trajectory, replay_trajectory, verify_trajectory
 
 CONFIG = Path(__file__).parents[1] / "configs" / "quickstart.yaml"
 STATE_KINDS = ("argument", "doubled", "extra", "swapped", "undone")
@@ -56,15 +56,15 @@ def make_run(directory: Path, count: int, seed: int) -> RunDirectory:
     overrides = [f"run={directory / 'run'}", f"sample.count={count}", f"seed={seed}"]
     overrides += ["write.audit.mutants=0", "write.audit.equivalents=0"]
     run = RunDirectory.create(directory / "run", dump_settings(load_config(CONFIG, overrides)))
-    asyncio.run(run_line(run))
+    asyncio.run(run_pipeline(run))
     return run
 
 
 async def verifying(run: RunDirectory) -> Table:
     """CPU of verifying, by length of the trajectory."""
-    world = await World.reopen(load_config(run.config_path), run)
+    world = await RunContext.reopen(load_config(run.config_path), run)
     spent: dict[str, list[tuple[int, float]]] = {}
-    for task, trajectory, _ in judged(run):
+    for task, trajectory, _ in join_verdicts(run):
         async with world.places[trajectory.environment].session() as session:
             start = time.process_time()
             await verify_trajectory(task, trajectory, world.state(task.initial_state), session, world.config.verify)
@@ -80,9 +80,9 @@ async def verifying(run: RunDirectory) -> Table:
 
 async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
     """Inject calls, prune, count."""
-    world = await World.reopen(load_config(run.config_path), run)
+    world = await RunContext.reopen(load_config(run.config_path), run)
     found: dict[str, Pruning] = {}
-    for task, trajectory, verdict in judged(run):
+    for task, trajectory, verdict in join_verdicts(run):
         if verdict.accepted:
             await _prune_one(world, task, trajectory, each, seed, found.setdefault(trajectory.environment, Pruning()))
     table = Table(
@@ -97,7 +97,9 @@ async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
     return table
 
 
-async def _prune_one(world: World, task: Task, trajectory: Trajectory, each: int, seed: int, found: Pruning) -> None:
+async def _prune_one(
+    world: RunContext, task: Task, trajectory: Trajectory, each: int, seed: int, found: Pruning
+) -> None:
     state = world.state(task.initial_state)
     async with world.places[trajectory.environment].session() as session:
         rng = random.Random(derive_seed(seed, trajectory.id))
@@ -106,14 +108,14 @@ async def _prune_one(world: World, task: Task, trajectory: Trajectory, each: int
         if not verdict.accepted:
             found.rejected.append(trajectory.id)
             return
-        shorter = pruned(longer, verdict.pruned)
+        shorter = prune_trajectory(longer, verdict.pruned)
         before, after = (Counter(_key(event.tool, event.arguments) for event in one.events)
                          for one in (trajectory, shorter))  # fmt: skip
         found.trajectories += 1
         found.injected += len(calls)
         found.necessary += (before - after).total()
         found.removed += len(calls) - (after - before).total()
-        found.broken += bool((await replay(shorter, state, session)).mismatches)
+        found.broken += bool((await replay_trajectory(shorter, state, session)).mismatches)
 
 
 def _key(tool: str, arguments: object) -> str:
@@ -136,7 +138,7 @@ def measure(run: RunDirectory, options: argparse.Namespace, out: Console) -> Non
     start = time.process_time()
     found = asyncio.run(audit_run(run, options.mutants, None, NullProgress()))
     spent = time.process_time() - start
-    for table in tables(found):
+    for table in build_audit_tables(found):
         out.print(table)
     tasks = sum(one.tasks for one in found.values())
     out.print(f"auditing: {1000 * spent / max(1, tasks):.0f} CPU ms per task with {options.mutants} mutants")

@@ -1,10 +1,10 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
-from environments.diff import diff
-from environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
-from environments.native_program import NativeSession
-from environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
-from trajectory import ToolError
+from trajsmith.environments.diff import diff
+from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
+from trajsmith.environments.native_program import NativeSession
+from trajsmith.environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
+from trajsmith.records import ToolError
 
 __all__ = [
     "Environment",

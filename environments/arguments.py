@@ -10,11 +10,11 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from environments.schemas import tidy
-from trajectory import EnvironmentSpec, InputError, JsonObject, JsonValue
+from trajsmith.environments.schemas import tidy_schema
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue
 
 
-def checked_schema(schema: JsonObject, where: str) -> JsonObject:
+def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     """The schema as models should see it: valid, self-contained, without titles.
 
     Args:
@@ -31,7 +31,7 @@ def checked_schema(schema: JsonObject, where: str) -> JsonObject:
     for reference in _references(schema):
         if not _resolves(reference, schema):
             raise InputError(f"{where}: $ref {reference!r} leads nowhere")
-    return tidy(schema)
+    return tidy_schema(schema)
 
 
 def _references(value: JsonValue) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _resolves(reference: str, schema: JsonObject) -> bool:
     return True
 
 
-class ArgumentChecks:
+class ArgumentValidator:
     """Compiled validators of all input schemas."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
@@ -66,11 +66,11 @@ class ArgumentChecks:
             for tool in spec.tools
         }
 
-    def knows(self, tool: str) -> bool:
+    def has_tool(self, tool: str) -> bool:
         return tool in self._validators
 
     def fault(self, tool: str, arguments: JsonObject) -> str | None:
-        """What is wrong with the arguments, as `path: message`, or None."""
+        """Return the fault of the arguments as `path: message`, or None."""
         error = best_match(self._validators[tool].iter_errors(arguments))
         if error is None:
             return None

@@ -6,14 +6,14 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from environments.sandbox.together import call_together
-from environments.session import EnvironmentSource, Session, ToolResult
-from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
+from trajsmith.environments.sandbox.batching import call_batch
+from trajsmith.environments.session import EnvironmentSource, Session, ToolResult
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
 
 Value = TypeVar("Value")
 
 
-class Background:
+class BackgroundLoop:
     """An event loop in a daemon thread."""
 
     def __init__(self) -> None:
@@ -48,13 +48,13 @@ async def _cancelled() -> None:
 class BlockingSession:
     """A `Session` with plain methods; they raise what its methods raise."""
 
-    def __init__(self, background: Background, session: Session) -> None:
+    def __init__(self, background: BackgroundLoop, session: Session) -> None:
         self.spec: EnvironmentSpec = session.spec
         self._background = background
         self.session = session
 
     @classmethod
-    def open(cls, background: Background, source: EnvironmentSource) -> "BlockingSession":
+    def open(cls, background: BackgroundLoop, source: EnvironmentSource) -> "BlockingSession":
         """A new session of an environment; `reset` it before use."""
         return cls(background, background.run(source.open()))
 
@@ -75,7 +75,7 @@ class BlockingSession:
 
 
 def call_all(
-    background: Background, calls: Sequence[tuple[BlockingSession, str, JsonObject]]
+    background: BackgroundLoop, calls: Sequence[tuple[BlockingSession, str, JsonObject]]
 ) -> list[ToolResult | EnvironmentFault]:
     """One call on each of many sessions, such as those of a batch of rollouts; faults stand beside results."""
-    return background.run(call_together([(session.session, tool, arguments) for session, tool, arguments in calls]))
+    return background.run(call_batch([(session.session, tool, arguments) for session, tool, arguments in calls]))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import orjson
 
-from environments.foreign import run_source
-from environments.hosting import Change
-from environments.session import ToolResult
-from trajectory import (
+from trajsmith.environments.foreign import run_source
+from trajsmith.environments.programs import StateChange
+from trajsmith.environments.session import ToolResult
+from trajsmith.records import (
     Actor,
     EnvironmentFault,
     EnvironmentSpec,
@@ -25,14 +25,14 @@ _TOOL = "check"
 
 
 class CheckProgram:
-    """One check function; a play has no state."""
+    """One check function; an episode has no state."""
 
     def __init__(self, name: str, source: str, function: str) -> None:
-        found = vars(run_source(source, f"{name}.py", "check_code")).get(function)
-        if not callable(found):
+        check = vars(run_source(source, f"{name}.py", "check_code")).get(function)
+        if not callable(check):
             raise InputError(f"check {name}: its code has no function {function!r}")
         schema: JsonObject = {"type": "object", "properties": {"initial": {}, "final": {}, "answer": {}}}
-        self._function = found
+        self._function = check
         self.notes: list[str] = []
         self.spec = EnvironmentSpec(
             name=name,
@@ -45,21 +45,21 @@ class CheckProgram:
     def states(self, seed: int) -> list[JsonObject]:
         return [{}]
 
-    def start(self, state: bytes, changes: Sequence[Change] = ()) -> "CheckProgram":
+    def start(self, state: bytes, changes: Sequence[StateChange] = ()) -> "CheckProgram":
         return self
 
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Run it; only True and False are verdicts, and only of a function that leaves alone what it is given."""
-        given = orjson.dumps(arguments)
+        before = orjson.dumps(arguments)
         with environment_boundary(self.spec.name, tool):
             verdict = self._function(arguments["initial"], arguments["final"], arguments["answer"])
-        if _dumped(arguments) != given:
+        if _dumped(arguments) != before:
             raise EnvironmentFault("state", self.spec.name, "the check changed what it was given", tool)
         if verdict is not True and verdict is not False:
             raise EnvironmentFault("output_schema", self.spec.name, "a check must return True or False", tool)
         return ToolResult({"result": verdict})
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StateChange]:
         return []
 
 

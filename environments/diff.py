@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from trajectory import JsonObject, JsonValue
+from trajsmith.records import JsonObject, JsonValue
 
 
-def escape(part: str) -> str:
+def escape_pointer(part: str) -> str:
     """One part of a JSON Pointer (RFC 6901)."""
     return part.replace("~", "~0").replace("/", "~1")
 
@@ -45,9 +45,9 @@ def _same(before: JsonValue, after: JsonValue) -> bool:
 
 def _walk_object(path: str, before: JsonObject, after: JsonObject) -> Iterator[JsonObject]:
     for key in sorted(before.keys() - after.keys()):
-        yield {"op": "remove", "path": f"{path}/{escape(key)}"}
+        yield {"op": "remove", "path": f"{path}/{escape_pointer(key)}"}
     for key in sorted(after):
-        child = f"{path}/{escape(key)}"
+        child = f"{path}/{escape_pointer(key)}"
         if key not in before:
             yield {"op": "add", "path": child, "value": after[key]}
         else:

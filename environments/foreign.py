@@ -1,10 +1,10 @@
-"""Running source text that came from outside. Only worker processes call this; see `environments.sandbox`."""
+"""Running source text that came from outside. Only worker processes call this; see `trajsmith.environments.sandbox`."""
 
 import sys
 import traceback
 from types import ModuleType
 
-from trajectory import InputError
+from trajsmith.records import InputError
 
 LOADED: list[str] = []
 """Names of the modules that were made of source text in this process."""
@@ -21,16 +21,16 @@ def run_source(source: str, file: str, module: str = "environment_code") -> Modu
     Raises:
         InputError: It does not parse or does not run; the text is "file:line: Error: message".
     """
-    made = ModuleType(module)
-    made.__file__ = file
-    sys.modules[module] = made
+    loaded = ModuleType(module)
+    loaded.__file__ = file
+    sys.modules[module] = loaded
     if module not in LOADED:
         LOADED.append(module)
     try:
-        exec(compile(source, file, "exec", dont_inherit=True), made.__dict__)
+        exec(compile(source, file, "exec", dont_inherit=True), loaded.__dict__)
     except (Exception, SystemExit) as error:
-        raise InputError(f"{file}:{_line(error, file)}: {type(error).__name__}: {_words(error)}") from error
-    return made
+        raise InputError(f"{file}:{_line(error, file)}: {type(error).__name__}: {_format_error(error)}") from error
+    return loaded
 
 
 def _line(error: BaseException, file: str) -> int:
@@ -39,5 +39,5 @@ def _line(error: BaseException, file: str) -> int:
     return line or 1
 
 
-def _words(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return " ".join(str(error).split()) or "no message"

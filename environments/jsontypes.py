@@ -15,7 +15,7 @@ import orjson
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from trajectory import canonical_json, first_fault
+from trajsmith.records import canonical_json, format_first_error
 
 _SCALARS = (str, bytes, bool, int, float, type(None), datetime, date, time, timedelta, Decimal, UUID, enum.Enum)
 
@@ -40,34 +40,34 @@ class JsonType:
     scalar: bool
     flat: bool
 
-    def sealed(self, value: Any, *where: str) -> tuple[bytes, Any]:
-        """The JSON of a value, and the value that this JSON stands for.
+    def seal(self, value: Any, *where: str) -> tuple[bytes, Any]:
+        """Return the JSON of a value, and the value that this JSON stands for.
 
         Raises:
             StateError: The value has no JSON, or its JSON is not of this type.
         """
         try:
-            made = self.read(self.write(value))
-            return self.write(made), made
+            parsed = self.read(self.write(value))
+            return self.write(parsed), parsed
         except ValidationError as error:
-            raise StateError(f"{'.'.join(where)}: {first_fault(error)}") from error
+            raise StateError(f"{'.'.join(where)}: {format_first_error(error)}") from error
         except (PydanticSerializationError, ValueError) as error:
             raise StateError(f"{'.'.join(where)}: {' '.join(str(error).split())}") from error
 
-    def loaded(self, text: bytes, *where: str) -> tuple[bytes, Any]:
+    def load(self, text: bytes, *where: str) -> tuple[bytes, Any]:
         """The value that JSON stands for, and its JSON in the form in which this type writes it.
 
         Raises:
             StateError: The JSON is not of this type.
         """
         try:
-            made = self.read(text)
+            parsed = self.read(text)
         except ValidationError as error:
-            raise StateError(f"{'.'.join(where)}: {first_fault(error)}") from error
-        return self.write(made), made
+            raise StateError(f"{'.'.join(where)}: {format_first_error(error)}") from error
+        return self.write(parsed), parsed
 
-    def is_text(self, value: Any, text: bytes) -> bool:
-        """True if the JSON of a value is this text."""
+    def serializes_to(self, value: Any, text: bytes) -> bool:
+        """Return whether the JSON of a value is this text."""
         try:
             return self.write(value) == text
         except (PydanticSerializationError, ValueError):
@@ -75,7 +75,7 @@ class JsonType:
 
 
 @functools.cache
-def model_type(model: type[BaseModel]) -> JsonType:
+def build_model_type(model: type[BaseModel]) -> JsonType:
     """The type of a model's instances, with its validator and serializer as they are now."""
     model.model_rebuild()
     read = model.__pydantic_validator__.validate_json
@@ -83,7 +83,7 @@ def model_type(model: type[BaseModel]) -> JsonType:
     return JsonType(read, write, False, _flat_model(model))
 
 
-def value_type(annotation: Any) -> JsonType:
+def build_value_type(annotation: Any) -> JsonType:
     """The type that an annotation stands for."""
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     write = functools.partial(adapter.serializer.to_json, warnings=False)
@@ -101,7 +101,7 @@ def _flat_model(model: type[BaseModel]) -> bool:
 
 
 def is_scalar(annotation: Any) -> bool:
-    """True if no value of this type can be changed in place."""
+    """Return whether no value of this type can be changed in place."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return is_scalar(get_args(annotation)[0])
@@ -112,6 +112,6 @@ def is_scalar(annotation: Any) -> bool:
     return annotation is None or (isinstance(annotation, type) and issubclass(annotation, _SCALARS))
 
 
-def same_json(one: bytes, other: bytes) -> bool:
-    """True if two texts are the same JSON value, whatever the order of keys."""
+def is_same_json(one: bytes, other: bytes) -> bool:
+    """Return whether two texts are the same JSON value, whatever the order of keys."""
     return one == other or canonical_json(orjson.loads(one)) == canonical_json(orjson.loads(other))

@@ -1,17 +1,24 @@
-"""The state of a play as its owner knows it: told by changes, shared with the initial state where nothing changed."""
+"""The state of an episode on the owner's side: updated by changes, shared with the initial state where equal."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
-from environments.hosting import Change
-from trajectory import EnvironmentFault, JsonObject, content_hash, entry_weight, parts_digest, table_digest
+from trajsmith.environments.programs import StateChange
+from trajsmith.records import (
+    EnvironmentFault,
+    JsonObject,
+    compute_entry_weight,
+    compute_parts_digest,
+    compute_table_digest,
+    content_hash,
+)
 
 _NONE: Any = object()
 
 
-class _Plain:
+class _ScalarPart:
     """A part that is no object."""
 
     __slots__ = ("_digest", "value")
@@ -27,7 +34,7 @@ class _Plain:
         return self._digest
 
 
-class _Table:
+class _TablePart:
     """A part that is an object: entries that are shared with the tables before it, what lies over them, its weight."""
 
     __slots__ = ("_base", "_digest", "_entries", "_gone", "_over", "_size", "_weight")
@@ -46,8 +53,8 @@ class _Table:
         self._digest = ""
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> "_Table":
-        return cls(value, {}, {}, len(value), sum(entry_weight(key, entry) for key, entry in value.items()))
+    def of(cls, value: dict[str, Any]) -> "_TablePart":
+        return cls(value, {}, {}, len(value), sum(compute_entry_weight(key, entry) for key, entry in value.items()))
 
     @property
     def value(self) -> dict[str, Any]:
@@ -60,10 +67,10 @@ class _Table:
     @property
     def digest(self) -> str:
         if not self._digest:
-            self._digest = table_digest(self._weight, self._size)
+            self._digest = compute_table_digest(self._weight, self._size)
         return self._digest
 
-    def changed(self, changes: Iterable[tuple[str, bytes | None]]) -> "_Table":
+    def with_changes(self, changes: Iterable[tuple[str, bytes | None]]) -> "_TablePart":
         base, gone, over = self._base, dict(self._gone), dict(self._over)
         if len(gone) + len(over) > 16 + len(base) // 4:
             base, gone, over = self.value, {}, {}
@@ -71,23 +78,23 @@ class _Table:
         for key, text in changes:
             known = over.get(key, _NONE if key in gone else base.get(key, _NONE))
             if known is not _NONE:
-                size, weight = size - 1, weight - entry_weight(key, known)
+                size, weight = size - 1, weight - compute_entry_weight(key, known)
             if text is not None:
                 over[key] = entry = orjson.loads(text)
-                size, weight = size + 1, weight + entry_weight(key, entry)
+                size, weight = size + 1, weight + compute_entry_weight(key, entry)
             elif known is not _NONE:
                 over.pop(key, None)
                 if key in base:
                     gone[key] = None
-        return _Table(base, gone, over, size, weight)
+        return _TablePart(base, gone, over, size, weight)
 
 
-Part = _Plain | _Table
-Place = tuple[str, str | None]
+Part = _ScalarPart | _TablePart
+StatePath = tuple[str, str | None]
 
 
 class Mirror:
-    """A state as immutable parts. Snapshots share what did not change: read them, never change them.
+    """State as immutable parts. Snapshots share what did not change: read them, never change them.
 
     Attributes:
         origin: JSON of the initial state that this one comes from.
@@ -96,7 +103,9 @@ class Mirror:
 
     __slots__ = ("_delta", "origin", "parts")
 
-    def __init__(self, origin: bytes, parts: dict[str, Part], delta: dict[Place, tuple[bytes | None, bool]]) -> None:
+    def __init__(
+        self, origin: bytes, parts: dict[str, Part], delta: dict[StatePath, tuple[bytes | None, bool]]
+    ) -> None:
         self.origin = origin
         self.parts = parts
         self._delta = delta
@@ -108,15 +117,15 @@ class Mirror:
         return cls(text, {name: _part(value) for name, value in state.items()}, {})
 
     @property
-    def delta(self) -> list[Change]:
-        found: list[Change] = []
+    def delta(self) -> list[StateChange]:
+        changes: list[StateChange] = []
         for (name, key), (text, again) in self._delta.items():
             if again and text is not None:
-                found.append((name, key, None))
-            found.append((name, key, text))
-        return found
+                changes.append((name, key, None))
+            changes.append((name, key, text))
+        return changes
 
-    def changed(self, changes: Iterable[Change], environment: str) -> "Mirror":
+    def with_changes(self, changes: Iterable[StateChange], environment: str) -> "Mirror":
         """The state after changes; this one stays as it is.
 
         Raises:
@@ -138,9 +147,9 @@ class Mirror:
                 parts[name] = _part(orjson.loads(text))
         for name, changed in entries.items():
             part = parts.get(name)
-            if not isinstance(part, _Table):
+            if not isinstance(part, _TablePart):
                 raise EnvironmentFault("protocol", environment, f"an entry of {name!r} changed, which is no object")
-            parts[name] = part.changed(changed)
+            parts[name] = part.with_changes(changed)
         return Mirror(self.origin, parts, delta)
 
     def snapshot(self) -> JsonObject:
@@ -148,10 +157,10 @@ class Mirror:
 
     def digest(self) -> str:
         """`state_digest` of the snapshot, without reading again what did not change."""
-        return parts_digest({name: part.digest for name, part in self.parts.items()})
+        return compute_parts_digest({name: part.digest for name, part in self.parts.items()})
 
 
-def _note(delta: dict[Place, tuple[bytes | None, bool]], place: Place, text: bytes | None) -> None:
+def _note(delta: dict[StatePath, tuple[bytes | None, bool]], place: StatePath, text: bytes | None) -> None:
     """New entries stand in a delta in the order in which the state has them."""
     known = delta.get(place)
     if known is None or text is None:
@@ -164,4 +173,4 @@ def _note(delta: dict[Place, tuple[bytes | None, bool]], place: Place, text: byt
 
 
 def _part(value: Any) -> Part:
-    return _Table.of(value) if isinstance(value, dict) else _Plain(value)
+    return _TablePart.of(value) if isinstance(value, dict) else _ScalarPart(value)

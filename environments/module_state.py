@@ -1,4 +1,4 @@
-"""Values that live in a foreign module, outside any object of ours: each play gets its own.
+"""Values that live in a foreign module, outside any object of ours: each episode gets its own.
 
 Published environments keep a singleton (`api = Api()`), session variables behind `global`, or tables on a class. A
 play has copies of all of them; they stand in the module only while that play is being called. What hides elsewhere -
@@ -17,11 +17,11 @@ from typing import Any, get_origin
 from pydantic import BaseModel
 
 
-class Missing:
+class MissingValue:
     """Stands for a name that has no value yet."""
 
 
-Values = list[Any]
+ModuleValues = list[Any]
 """What one play has in each place."""
 
 
@@ -48,11 +48,11 @@ class ModuleState:
         self.notes: list[str] = []
         self._globals: list[tuple[dict[str, Any], str]] = []
         self._attributes: list[tuple[type, str]] = []
-        first: Values = []
+        first: ModuleValues = []
         for name in _changing_names(module, source, tuple(fixed)):
-            if self._copies(vars(module).get(name, Missing), name):
+            if self._copies(vars(module).get(name, MissingValue), name):
                 self._globals.append((vars(module), name))
-                first.append(vars(module).get(name, Missing))
+                first.append(vars(module).get(name, MissingValue))
         for owner in _classes(module):
             for name, value in list(vars(owner).items()):
                 if _is_data(owner, name, value) and self._copies(value, f"{owner.__name__}.{name}"):
@@ -60,12 +60,12 @@ class ModuleState:
                     first.append(value)
         self._first = first
 
-    def fresh(self) -> Values:
+    def copy_initial_values(self) -> ModuleValues:
         """Copies of all values as they were after the import; what they shared, the copies share."""
         return copy.deepcopy(self._first)
 
-    def bound(self, function: Callable[..., Any], values: Values) -> Callable[..., Any]:
-        """A function for a play: a method of one of the module's objects becomes that of the play's own.
+    def bind_function(self, function: Callable[..., Any], values: ModuleValues) -> Callable[..., Any]:
+        """A function for an episode: a method of one of the module's objects becomes that of the episode's own.
 
         Raises:
             KeyError: It is a method of an object that is no variable of the module.
@@ -78,13 +78,13 @@ class ModuleState:
         raise KeyError(function.__name__)
 
     @contextmanager
-    def swapped(self, values: Values) -> Iterator[None]:
-        """Put a play's values into the module; take back what has become of them afterwards."""
+    def swap_in(self, values: ModuleValues) -> Iterator[None]:
+        """Put an episode's values into the module, and take them out again afterwards."""
         self._put(values)
         try:
             yield
         finally:
-            values[:] = self._taken()
+            values[:] = self._read_values()
             self._put(self._first)
 
     def _copies(self, value: object, place: str) -> bool:
@@ -95,35 +95,35 @@ class ModuleState:
             return False
         return True
 
-    def _put(self, values: Values) -> None:
+    def _put(self, values: ModuleValues) -> None:
         count = len(self._globals)
         for (space, name), value in zip(self._globals, values, strict=False):
-            if value is Missing:
+            if value is MissingValue:
                 space.pop(name, None)
             else:
                 space[name] = value
         for (owner, name), value in zip(self._attributes, values[count:], strict=True):
-            if owner.__dict__.get(name, Missing) is value:
+            if owner.__dict__.get(name, MissingValue) is value:
                 continue
-            if value is not Missing:
+            if value is not MissingValue:
                 setattr(owner, name, value)
             elif name in owner.__dict__:
                 delattr(owner, name)
 
-    def _taken(self) -> Values:
-        taken = [space.get(name, Missing) for space, name in self._globals]
-        return taken + [owner.__dict__.get(name, Missing) for owner, name in self._attributes]
+    def _read_values(self) -> ModuleValues:
+        taken = [space.get(name, MissingValue) for space, name in self._globals]
+        return taken + [owner.__dict__.get(name, MissingValue) for owner, name in self._attributes]
 
 
 def _changing_names(module: ModuleType, source: str, fixed: tuple[type, ...]) -> list[str]:
     """Global names with a value that can change, and those that some function rebinds."""
-    found = [
+    changing = [
         name
         for name, value in vars(module).items()
         if not name.startswith("__") and not isinstance(value, (ModuleType, type, *fixed)) and not _is_constant(value)
     ]
     rebound = set(_rebound(compile(source, "module", "exec", dont_inherit=True)))
-    return found + sorted(rebound - set(found))
+    return changing + sorted(rebound - set(changing))
 
 
 def _is_constant(value: object) -> bool:
@@ -147,8 +147,8 @@ def _rebound(code: CodeType) -> Iterator[str]:
 
 def _classes(module: ModuleType) -> list[type]:
     """The module's own classes; enumerations keep no state of their own."""
-    found = {value for value in vars(module).values() if isinstance(value, type)}
-    own = [value for value in found if value.__module__ == module.__name__ and not issubclass(value, Enum)]
+    classes = {value for value in vars(module).values() if isinstance(value, type)}
+    own = [value for value in classes if value.__module__ == module.__name__ and not issubclass(value, Enum)]
     return sorted(own, key=lambda value: value.__qualname__)
 
 

@@ -27,10 +27,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError
 
-from environments.schemas import tidy
-from environments.session import ToolResult
-from environments.tables import Table, plain
-from trajectory import (
+from trajsmith.environments.schemas import tidy_schema
+from trajsmith.environments.session import ToolResult
+from trajsmith.environments.tables import RecordTable, to_plain_containers
+from trajsmith.records import (
     Actor,
     EnvironmentFault,
     EnvironmentSpec,
@@ -44,7 +44,7 @@ from trajectory import (
     content_hash,
     derive_seed,
     environment_boundary,
-    first_fault,
+    format_first_error,
     hash_bytes,
 )
 
@@ -74,7 +74,7 @@ class EnvironmentState(BaseModel):
     @model_serializer(mode="wrap")
     def _write_tables(self, write):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - hints would be its schema
         """Pydantic writes no mapping but dicts: it gets dicts in place of tables."""
-        tables = {name: value.copy() for name, value in self.__dict__.items() if type(value) is Table}
+        tables = {name: value.copy() for name, value in self.__dict__.items() if type(value) is RecordTable}
         if not tables:
             return write(self)
         plain_self = self.__copy__()
@@ -133,16 +133,16 @@ class NativeTool:
     write_result: Callable[[Any], Any]
     wrapped: bool
 
-    def arguments(self, given: JsonObject) -> dict[str, Any] | str:
-        """What to call the method with, or what is wrong with what was given."""
+    def parse_arguments(self, arguments: JsonObject) -> dict[str, Any] | str:
+        """Return the validated keyword arguments of the method, or the text of their fault."""
         try:
-            text = canonical_json(given)
+            text = canonical_json(arguments)
         except InputError as error:  # no JSON
             return str(error)
         try:
             return self.read_arguments(text).__dict__
         except ValidationError as error:
-            return first_fault(error)
+            return format_first_error(error)
 
     def content(self, value: Any) -> JsonObject:
         """The result that a call shows.
@@ -153,7 +153,7 @@ class NativeTool:
         try:
             content = self._content(value)
         except (PydanticSerializationError, ValueError) as error:
-            message = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+            message = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
             raise EnvironmentFault("output_schema", self.spec.server, message, self.spec.name) from error
         return {"result": content} if self.wrapped else content
 
@@ -162,7 +162,7 @@ class NativeTool:
             self.check_result(value)  # the serializer lets None and unknown choices pass
             return self.write_result(value)
         except (PydanticSerializationError, ValueError):
-            unwrapped = plain(value)
+            unwrapped = to_plain_containers(value)
             if unwrapped is value:
                 raise
         self.check_result(unwrapped)
@@ -205,10 +205,10 @@ class Environment(Generic[StateT]):
         Raises:
             ToolError: There is no such entity.
         """
-        found = table.get(key)
-        if found is None:
+        record = table.get(key)
+        if record is None:
             raise ToolError(f"{noun} not found: {key}")
-        return found
+        return record
 
     def new_id(self, kind: str, pattern: str = "{:d}") -> str:
         """The next id of a kind, for example `new_id("order", "W{:05d}")`; the counter is part of the state."""
@@ -244,22 +244,22 @@ class Environment(Generic[StateT]):
         Raises:
             EnvironmentFault: The method crashed or returned what its own hint forbids.
         """
-        found = native_tools(_key(type(self))).get(name)
-        if found is None or found.spec.actor != actor:
+        entry = native_tools(_key(type(self))).get(name)
+        if entry is None or entry.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {name}")
         with environment_boundary(self.environment_name(), name):
-            parsed = found.arguments(arguments)
+            parsed = entry.parse_arguments(arguments)
         if isinstance(parsed, str):
             return ToolResult.refusal("invalid_arguments", parsed)
-        before = self.dump() if found.effect == "write" else None
+        before = self.dump() if entry.effect == "write" else None
         try:
             with environment_boundary(self.environment_name(), name):
-                value = found.method(self, **parsed)
+                value = entry.method(self, **parsed)
         except ToolError as refusal:
             if before is not None and self.dump() != before:
                 self.restore(before)
             return ToolResult.refusal("refused", str(refusal))
-        return ToolResult(found.content(value))
+        return ToolResult(entry.content(value))
 
     def dump(self) -> bytes:
         """The state as JSON bytes."""
@@ -274,7 +274,7 @@ class Environment(Generic[StateT]):
         try:
             self.state = self.state_type().model_validate_json(data)
         except ValidationError as error:
-            raise EnvironmentFault("state", self.environment_name(), first_fault(error)) from error
+            raise EnvironmentFault("state", self.environment_name(), format_first_error(error)) from error
 
     @classmethod
     def describe(cls) -> EnvironmentSpec:
@@ -289,14 +289,16 @@ def _key(cls: Any) -> Any:
 
 @functools.cache
 def _describe(cls: Any) -> EnvironmentSpec:
-    source = f"{'library' if cls.__module__.startswith('environments.library.') else 'python'}:{cls.__module__}"
-    return described(cls, source, _source_hash(cls))
+    source = (
+        f"{'library' if cls.__module__.startswith('trajsmith.environments.library.') else 'python'}:{cls.__module__}"
+    )
+    return build_class_spec(cls, source, _source_hash(cls))
 
 
-def described(cls: type[Environment[Any]], source: str, code: str) -> EnvironmentSpec:
-    """The spec of a class whose source text has the hash `code`."""
-    tools = tuple(found.spec for found in native_tools(_key(cls)).values())
-    schema = tidy(cls.state_type().model_json_schema())
+def build_class_spec(cls: type[Environment[Any]], source: str, code: str) -> EnvironmentSpec:
+    """Build the spec of a class whose source text has the hash `code`."""
+    tools = tuple(entry.spec for entry in native_tools(_key(cls)).values())
+    schema = tidy_schema(cls.state_type().model_json_schema())
     return EnvironmentSpec(
         name=cls.environment_name(),
         version=content_hash([code, schema, [tool.model_dump(mode="json") for tool in tools]], 16),
@@ -322,15 +324,15 @@ def _source_hash(cls: type) -> str:
 @functools.cache
 def native_tools(cls: Any) -> dict[str, NativeTool]:
     """All tools of a class, compiled once, in the order of their definition."""
-    found: dict[str, NativeTool] = {}
+    tools: dict[str, NativeTool] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             mark = getattr(member, _MARK, None)
             if isinstance(mark, ToolMark):
-                found[name] = _compile(cls, name, member, mark)
-    if not found:
+                tools[name] = _compile(cls, name, member, mark)
+    if not tools:
         raise InputError(f"class {cls.__name__} has no tools: decorate methods with @tool(effect=...)")
-    return found
+    return tools
 
 
 def _result_type(hint: Any) -> TypeAdapter[Any]:
@@ -357,7 +359,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         raise InputError(f"{where}: the result has no type hint")
     arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid", strict=True), **fields)
     result = _result_type(hints["return"])
-    output = tidy(result.json_schema(mode="serialization"))
+    output = tidy_schema(result.json_schema(mode="serialization"))
     wrapped = output.get("type") != "object"
     if wrapped:
         output = {"type": "object", "properties": {"result": output}, "required": ["result"]}
@@ -366,7 +368,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         server=cls.environment_name(),
         name=name,
         description=description,
-        input_schema=tidy(arguments.model_json_schema()),
+        input_schema=tidy_schema(arguments.model_json_schema()),
         output_schema=output,
         annotations=ToolAnnotations(
             read_only_hint=mark.effect == "read", destructive_hint=mark.destructive if mark.effect == "write" else None

@@ -7,16 +7,16 @@ from typing import Any, cast
 import orjson
 from pydantic import ValidationError
 
-from environments.foreign import run_source
-from environments.hosted import LocalLink, RestorableSession, Starts
-from environments.hosting import Change, changed_state
-from environments.jsontypes import StateError
-from environments.library import only_environment
-from environments.native import Environment, NativeTool, described, native_tools
-from environments.native_shape import InitialState, StateShape, shape_of
-from environments.native_state import LiveState, WholeState
-from environments.session import ToolResult
-from trajectory import (
+from trajsmith.environments.foreign import run_source
+from trajsmith.environments.jsontypes import StateError
+from trajsmith.environments.library import only_environment
+from trajsmith.environments.native import Environment, NativeTool, build_class_spec, native_tools
+from trajsmith.environments.native_layout import InitialState, StateLayout, get_state_layout
+from trajsmith.environments.native_state import LiveState, WholeState
+from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession, StartCache
+from trajsmith.environments.programs import StateChange, apply_changes
+from trajsmith.environments.session import ToolResult
+from trajsmith.records import (
     Actor,
     EnvironmentFault,
     EnvironmentSpec,
@@ -25,7 +25,7 @@ from trajectory import (
     ToolError,
     derive_seed,
     environment_boundary,
-    first_fault,
+    format_first_error,
     hash_bytes,
 )
 
@@ -33,8 +33,8 @@ INITIAL_STATES = 256
 """Initial states that a program keeps taken apart, the latest used."""
 
 
-class NativePlay:
-    """One play of a native environment."""
+class NativeEpisode:
+    """One episode of a native environment."""
 
     __slots__ = ("_environment", "_name", "_state", "_tools")
 
@@ -54,16 +54,16 @@ class NativePlay:
 
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Validate the arguments, run the method, show its result. A refusal or a fault leaves the state as it was."""
-        found = self._tools.get(tool)
-        if found is None or found.spec.actor != actor:
+        entry = self._tools.get(tool)
+        if entry is None or entry.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
         with environment_boundary(self._name, tool):
-            given = found.arguments(arguments)
-        if isinstance(given, str):
-            return ToolResult.refusal("invalid_arguments", given)
-        self._state.begin(found.effect == "write")
+            parsed = entry.parse_arguments(arguments)
+        if isinstance(parsed, str):
+            return ToolResult.refusal("invalid_arguments", parsed)
+        self._state.begin(entry.effect == "write")
         try:
-            content = found.content(found.method(self._environment, **given))
+            content = entry.content(entry.method(self._environment, **parsed))
             self._finish(tool)
         except ToolError as refusal:
             self._revert()
@@ -79,8 +79,8 @@ class NativePlay:
             raise
         return ToolResult(content)
 
-    def changes(self) -> list[Change]:
-        """How the state differs from what was told last.
+    def changes(self) -> list[StateChange]:
+        """Return the changes of the state since the last call of this method.
 
         Raises:
             EnvironmentFault: A tool that only reads, as it says, has left what is no state.
@@ -122,7 +122,7 @@ class NativeProgram:
         self.cls = cast(Any, cls)  # mypy does not see that classes can be hashed
         self.sizes = sizes or {}
         self.given = given or {}
-        self.shape: StateShape = shape_of(self.cls.state_type())
+        self.shape: StateLayout = get_state_layout(self.cls.state_type())
         self._tools = native_tools(self.cls)
         self._initial: dict[bytes, InitialState] = {}
 
@@ -134,15 +134,15 @@ class NativeProgram:
         """
         if self.given:
             return [self._read(file, state) for file, state in self.given.items()]
-        name, found = self.cls.environment_name(), []
+        name, states = self.cls.environment_name(), []
         if self.sizes and not self.cls.has_seeds():
             raise InputError(f"environment {name} has no seed_state(): give its states as files")
         for size, count in self.sizes.items():
             for number in range(count):
                 with environment_boundary(name):
                     state = self.cls.seed_state(size, derive_seed(seed, name, size, number) % 2**31)
-                    found.append(orjson.loads(state.model_dump_json()))
-        return found
+                    states.append(orjson.loads(state.model_dump_json()))
+        return states
 
     def _read(self, file: str, state: JsonObject) -> JsonObject:
         """A given state with what it leaves to defaults."""
@@ -150,39 +150,39 @@ class NativeProgram:
             try:
                 read = self.cls.state_type().model_validate_json(orjson.dumps(state))
             except ValidationError as error:
-                fault = first_fault(error)
+                fault = format_first_error(error)
             else:
-                found: JsonObject = orjson.loads(read.model_dump_json())
-                return found
+                parsed: JsonObject = orjson.loads(read.model_dump_json())
+                return parsed
         raise InputError(f"{file}: no state of {self.spec.name}: {fault}")
-        return found
+        return parsed
 
-    def start(self, state: bytes, changes: Sequence[Change] = ()) -> NativePlay:
-        """A new play; costs microseconds where the initial state is known, whatever its size.
+    def start(self, state: bytes, changes: Sequence[StateChange] = ()) -> NativeEpisode:
+        """A new episode; costs microseconds where the initial state is known, whatever its size.
 
         Raises:
             EnvironmentFault: This is no state of the class.
         """
         try:
-            return NativePlay(self.cls, self.spec.name, self._tools, self._live(state, changes))
+            return NativeEpisode(self.cls, self.spec.name, self._tools, self._live(state, changes))
         except StateError as error:
             raise EnvironmentFault("state", self.spec.name, str(error)) from error
 
-    def _live(self, state: bytes, changes: Sequence[Change]) -> LiveState | WholeState:
+    def _live(self, state: bytes, changes: Sequence[StateChange]) -> LiveState | WholeState:
         shape = self.shape
         if not all(
             (name in shape.tables) if key is not None else (text is not None and name in shape.parts)
             for name, key, text in changes
         ):
-            state, changes = orjson.dumps(changed_state(state, changes)), ()
-        initial = self._taken_apart(state)
-        return WholeState(shape, initial) if shape.eager_because else LiveState(shape, initial, changes)
+            state, changes = orjson.dumps(apply_changes(state, changes)), ()
+        initial = self._split_state(state)
+        return WholeState(shape, initial) if shape.eager_reason else LiveState(shape, initial, changes)
 
-    def _taken_apart(self, state: bytes) -> InitialState:
+    def _split_state(self, state: bytes) -> InitialState:
         """An initial state in pieces. The same bytes object is found without reading it: its hash stays with it."""
         initial = self._initial.pop(state, None)
         if initial is None:
-            initial = self.shape.taken_apart(state)
+            initial = self.shape.split_state(state)
             if len(self._initial) >= INITIAL_STATES:
                 del self._initial[next(iter(self._initial))]
         self._initial[state] = initial
@@ -208,11 +208,11 @@ def load(payload: JsonObject) -> NativeProgram:
             raise InputError(f"{file}: there is no Environment class named {wanted!r}")
     else:
         cls = only_environment(module)
-    return NativeProgram(cls, payload["sizes"], described(cls, f"native:{file}", code), payload.get("given"))
+    return NativeProgram(cls, payload["sizes"], build_class_spec(cls, f"native:{file}", code), payload.get("given"))
 
 
 @functools.cache
-def program_of(cls: Any) -> NativeProgram:
+def get_native_program(cls: Any) -> NativeProgram:
     """The program of a class, shared by all its sessions."""
     return NativeProgram(cls)
 
@@ -220,5 +220,5 @@ def program_of(cls: Any) -> NativeProgram:
 class NativeSession(RestorableSession):
     """A session of a class, in this process."""
 
-    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec, starts: Starts | None = None) -> None:
-        super().__init__(spec, LocalLink(program_of(cast(Any, cls))), starts)
+    def __init__(self, cls: type[Environment[Any]], spec: EnvironmentSpec, starts: StartCache | None = None) -> None:
+        super().__init__(spec, LocalEpisodeLink(get_native_program(cast(Any, cls))), starts)

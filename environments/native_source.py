@@ -4,12 +4,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from chatmodel import Phrasebook, load_phrasebook
-from environments.hosted import Starts
-from environments.library import library_environment, phrases_path
-from environments.native import Environment
-from environments.native_program import NativeProgram, NativeSession
-from trajectory import EnvironmentSpec, JsonObject
+from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.native import Environment
+from trajsmith.environments.native_program import NativeProgram, NativeSession
+from trajsmith.environments.program_sessions import StartCache
+from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject
 
 
 class NativeSource:
@@ -20,8 +20,8 @@ class NativeSource:
         self.name = cls.environment_name()
         self.sizes = sizes
         """How many initial states of each size."""
-        self._starts: Starts = {}
-        self.phrases = phrases if phrases is not None else phrases_path(cls)
+        self._starts: StartCache = {}
+        self.phrases = phrases if phrases is not None else get_phrases_path(cls)
 
     @property
     def isolation(self) -> str:
@@ -46,7 +46,7 @@ class NativeSource:
         return NativeSession(self.cls, self.cls.describe(), self._starts)
 
 
-def library_source(name: str, sizes: dict[str, int]) -> NativeSource:
+def build_library_source(name: str, sizes: dict[str, int]) -> NativeSource:
     """A bundled environment.
 
     Raises:

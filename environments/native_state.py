@@ -1,14 +1,14 @@
-"""The state of one play of a native environment. Between calls it is JSON, in all its parts."""
+"""The state of one episode of a native environment. Between calls it is JSON, in all its parts."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from environments.hosting import Change
-from environments.jsontypes import JsonType, StateError, same_json
-from environments.native import EnvironmentState
-from environments.native_shape import InitialState, StateShape, joined, split
-from environments.records import Mode
-from environments.tables import Table, opened, replace, touched
+from trajsmith.environments.jsontypes import JsonType, StateError, is_same_json
+from trajsmith.environments.native import EnvironmentState
+from trajsmith.environments.native_layout import InitialState, StateLayout, join_parts, split_parts
+from trajsmith.environments.programs import StateChange
+from trajsmith.environments.table_records import CallMode
+from trajsmith.environments.tables import RecordTable, get_records, get_touched_records, replace_content
 
 _MISSING: Any = object()
 
@@ -34,28 +34,28 @@ class _Parts:
 
     def load(self, name: str, kind: JsonType, text: bytes) -> None:
         """Take over a change that is told already."""
-        self.texts[name] = normal = kind.loaded(text, name)[0]
-        if not same_json(normal, text):
+        self.texts[name] = normal = kind.load(text, name)[0]
+        if not is_same_json(normal, text):
             self._told[name] = text
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StateChange]:
         if not self._told:
             return []
-        found: list[Change] = [
+        changes: list[StateChange] = [
             (name, None, self.texts.get(name)) for name, before in self._told.items() if self.texts.get(name) != before
         ]
         self._told.clear()
-        return found
+        return changes
 
 
 class WholeState:
     """A state that is kept as a whole, because its class works on whole states only."""
 
-    def __init__(self, shape: StateShape, start: InitialState) -> None:
+    def __init__(self, shape: StateLayout, start: InitialState) -> None:
         self._shape = shape
         self._parts = _Parts(start.parts)
-        self._untold = start.untold
-        self._text = joined(start.parts)
+        self._unreported = start.unreported
+        self._text = join_parts(start.parts)
         self._writing = False
         self.state: EnvironmentState = shape.whole.read(self._text)
 
@@ -68,11 +68,11 @@ class WholeState:
         Raises:
             StateError: It is none; `revert` then.
         """
-        if not self._writing and state is self.state and self._shape.whole.is_text(state, self._text):
+        if not self._writing and state is self.state and self._shape.whole.serializes_to(state, self._text):
             return
-        text, self.state = self._shape.whole.sealed(state, "state")
+        text, self.state = self._shape.whole.seal(state, "state")
         if text != self._text:
-            self._text, parts = text, split(text)
+            self._text, parts = text, split_parts(text)
             for name in [*parts, *(self._parts.texts.keys() - parts.keys())]:
                 self._parts.put(name, parts.get(name))
 
@@ -80,26 +80,26 @@ class WholeState:
         """End a call as if it had not been."""
         self.state = self._shape.whole.read(self._text)
 
-    def changes(self) -> list[Change]:
-        """What changed since the last look."""
-        untold, self._untold = self._untold, []
+    def changes(self) -> list[StateChange]:
+        """Return the changes since the last call of this method."""
+        untold, self._unreported = self._unreported, []
         return [*untold, *self._parts.changes()]
 
 
 class LiveState:
     """A state of tables that are copied on touch, and small parts that are read at the start."""
 
-    def __init__(self, shape: StateShape, start: InitialState, changes: Sequence[Change]) -> None:
+    def __init__(self, shape: StateLayout, start: InitialState, changes: Sequence[StateChange]) -> None:
         self._kinds = shape.parts
-        self._mode = Mode()
+        self._mode = CallMode()
         self._tables: dict[str, Any] = {
-            name: Table(name, kind, start.tables[name], self._mode) for name, kind in shape.tables.items()
+            name: RecordTable(name, kind, start.tables[name], self._mode) for name, kind in shape.tables.items()
         }
         self._parts = _Parts(start.parts)
-        self._untold = [change for change in start.untold if not _covered(change, changes)]
+        self._unreported = [change for change in start.unreported if not _is_covered(change, changes)]
         for name, key, text in changes:
             if key is not None:
-                opened(self._tables[name]).load(key, text)
+                get_records(self._tables[name]).load(key, text)
             else:
                 self._parts.load(name, self._kinds[name], text or b"")
         self._values = {name: kind.read(self._parts.texts[name]) for name, kind in self._kinds.items()}
@@ -121,11 +121,11 @@ class LiveState:
             _adopt(values, state, type(self.state))
         for name, table in self._tables.items():
             if values.get(name) is not table:
-                replace(table, values.get(name))
+                replace_content(table, values.get(name))
                 values[name] = table
         parts = self._sealed_parts(values)
         called, writing = self._mode.touched, self._mode.writing
-        sealed = {name: records.sealed() for name, records in called.items() if writing or records.put}
+        sealed = {name: records.seal() for name, records in called.items() if writing or records.put}
         for name, records in called.items():
             if name in sealed:
                 records.keep(sealed[name])
@@ -148,33 +148,33 @@ class LiveState:
         values.update(self._tables)
         self._end(values)
 
-    def changes(self) -> list[Change]:
-        """What changed since the last look; at first, what the class says otherwise than the JSON that was given.
+    def changes(self) -> list[StateChange]:
+        """Return the changes since the last call; at first, the parts that the class writes otherwise than given.
 
         Raises:
             StateError: A tool that only reads, as it says, has left what is no state.
         """
-        found, self._untold = list(self._untold), []
+        changes, self._unreported = list(self._unreported), []
         for table in self._tables.values():
-            records = touched(table)
+            records = get_touched_records(table)
             if records is not None:
-                found += records.changes()
-        return found + self._parts.changes()
+                changes += records.changes()
+        return changes + self._parts.changes()
 
     def _sealed_parts(self, values: dict[str, Any]) -> dict[str, tuple[bytes, Any]]:
         """Parts that are not what their JSON says, or that may share something with other parts."""
-        found = {}
+        sealed = {}
         for name, kind in self._kinds.items():
             value, known = values.get(name, _MISSING), self._values[name]
             if value is known:
                 if kind.scalar:
                     continue
-                if not self._mode.writing and kind.is_text(value, self._parts.texts[name]):
+                if not self._mode.writing and kind.serializes_to(value, self._parts.texts[name]):
                     continue
             elif value is _MISSING:
                 raise StateError(f"{name} is gone")
-            found[name] = kind.sealed(value, name)
-        return found
+            sealed[name] = kind.seal(value, name)
+        return sealed
 
     def _end(self, values: dict[str, Any]) -> None:
         self._mode.touched.clear()
@@ -184,7 +184,7 @@ class LiveState:
 
 
 def _adopt(values: dict[str, Any], state: object, cls: type[EnvironmentState]) -> None:
-    """Take over the fields of a state that was put in place of the play's own."""
+    """Take over the fields of a state that was put in place of the episode's own."""
     if not isinstance(state, cls):
         raise StateError(f"the state is a {type(state).__name__} now, no {cls.__name__}")
     values.update(state.__dict__)
@@ -192,14 +192,14 @@ def _adopt(values: dict[str, Any], state: object, cls: type[EnvironmentState]) -
 
 def _state(cls: type[EnvironmentState], values: dict[str, Any]) -> EnvironmentState:
     """An instance of fields that are valid already, in the order of their definition."""
-    made = cls.__new__(cls)
-    object.__setattr__(made, "__dict__", {name: values[name] for name in cls.model_fields})
-    object.__setattr__(made, "__pydantic_fields_set__", set(values))
-    object.__setattr__(made, "__pydantic_extra__", None)
-    object.__setattr__(made, "__pydantic_private__", None)
-    return made
+    state = cls.__new__(cls)
+    object.__setattr__(state, "__dict__", {name: values[name] for name in cls.model_fields})
+    object.__setattr__(state, "__pydantic_fields_set__", set(values))
+    object.__setattr__(state, "__pydantic_extra__", None)
+    object.__setattr__(state, "__pydantic_private__", None)
+    return state
 
 
-def _covered(change: Change, changes: Sequence[Change]) -> bool:
-    """True if changes tell of the same place."""
+def _is_covered(change: StateChange, changes: Sequence[StateChange]) -> bool:
+    """Return whether one of the changes has the same path."""
     return any(name == change[0] and key in (None, change[1]) for name, key, _ in changes)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from environments.session import Session, ToolResult
-from trajectory import Actor, EnvironmentFault, JsonObject
+from trajsmith.environments.session import Session, ToolResult
+from trajsmith.records import Actor, EnvironmentFault, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _SuccessfulCall:
     """A call that succeeded."""
 
     tool: str
@@ -22,12 +22,12 @@ class ReplayPoint:
     """A point to go back to: the calls that lead there from an initial state, and the hash of what is seen there."""
 
     state: JsonObject
-    calls: tuple[_Made, ...]
+    calls: tuple[_SuccessfulCall, ...]
     digest: str
 
 
-class Replaying:
-    """A session with checkpoints, over one that can only be reset. Only what succeeds and shows is made again.
+class ReplayingSession:
+    """Session with checkpoints over one that can only be reset, by replaying the calls that took effect.
 
     Where the state that is observed comes out the same, a result that differs is taken for what it mostly is, a time
     or a process id in a text. Where nothing is observed, the results are all there is to compare.
@@ -37,7 +37,7 @@ class Replaying:
         self.spec = inner.spec
         self._inner = inner
         self._state: JsonObject = {}
-        self._calls: list[_Made] = []
+        self._calls: list[_SuccessfulCall] = []
         self._looked: tuple[str, int] | None = None
         """Hash of the state when it was last looked at, and how many calls there were."""
         self._sound = False
@@ -56,7 +56,7 @@ class Replaying:
             self._sound = False
             raise
         if result.ok:
-            self._calls.append(_Made(tool, arguments, actor, result.hash))
+            self._calls.append(_SuccessfulCall(tool, arguments, actor, result.hash))
         return result
 
     async def snapshot(self) -> JsonObject:
@@ -83,16 +83,16 @@ class Replaying:
         Raises:
             EnvironmentFault: The environment is not deterministic; the tool that shows it is named.
         """
-        if await self._is_there(checkpoint):
+        if await self._is_at(checkpoint):
             return
         await self.reset(checkpoint.state)
         different = None
-        for made in checkpoint.calls:
-            result = await self.call(made.tool, made.arguments, made.actor)
+        for past in checkpoint.calls:
+            result = await self.call(past.tool, past.arguments, past.actor)
             if not result.ok:
-                raise self._fault(f"a call that succeeded is refused after a fresh start: {result.text}", made.tool)
-            if result.hash != made.result:
-                different = different or made.tool
+                raise self._fault(f"a call that succeeded is refused after a fresh start: {result.text}", past.tool)
+            if result.hash != past.result:
+                different = different or past.tool
         last = checkpoint.calls[-1].tool if checkpoint.calls else None
         observed = any((await self._inner.snapshot()).values())
         if await self._inner.state_hash() != checkpoint.digest:
@@ -100,8 +100,8 @@ class Replaying:
         if different is not None and not observed:
             raise self._fault("the same call gives another result after a fresh start", different)
 
-    async def _is_there(self, point: ReplayPoint) -> bool:
-        """True if nothing that shows has happened since the checkpoint."""
+    async def _is_at(self, point: ReplayPoint) -> bool:
+        """Return whether nothing visible has happened since the checkpoint."""
         if not self._sound or self._state != point.state:
             return False
         return await self.state_hash() == point.digest and tuple(self._calls) == point.calls
@@ -109,9 +109,9 @@ class Replaying:
     def _prune(self, digest: str, observed: bool) -> None:
         """Forget what changed nothing since the last look; where nothing is observed, the calls that say they read."""
         if self._looked is not None and self._looked[0] == digest:
-            kept = self._looked[1]
-            self._calls[kept:] = [
-                made for made in self._calls[kept:] if not observed and self.spec.tool(made.tool).declares_write
+            start = self._looked[1]
+            self._calls[start:] = [
+                past for past in self._calls[start:] if not observed and self.spec.tool(past.tool).declares_write
             ]
         self._looked = (digest, len(self._calls))
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from trajectory import JsonObject, JsonValue
+from trajsmith.records import JsonObject, JsonValue
 
 _NAMED = ("properties", "$defs")
 _DATA = ("default", "examples", "const", "enum")
 
 
-def tidy(schema: JsonObject) -> JsonObject:
+def tidy_schema(schema: JsonObject) -> JsonObject:
     """Resolve local `$ref`s in place of `$defs` and remove generated titles. Recursive schemas keep their `$defs`."""
     definitions = schema.get("$defs", {})
     if any(_reaches(name, name, definitions, set()) for name in definitions):

@@ -1,4 +1,4 @@
-"""What every environment offers to the rest of the house, wherever its code comes from."""
+"""Interfaces that every environment offers to the other packages, wherever its code comes from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 import orjson
 
-from chatmodel import Phrasebook
-from trajectory import Actor, EnvironmentSpec, JsonObject, JsonValue, content_hash
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Actor, EnvironmentSpec, JsonObject, JsonValue, content_hash
 
 RefusalKind = Literal["refused", "invalid_arguments", "unknown_tool"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave. A refusal is a result too; only faults of the environment are exceptions.
+    """Result of a call. A refusal is a result too; only faults of the environment are exceptions.
 
     Attributes:
         content: Structured result (a JSON object), or text where the tool gives only text.
@@ -30,7 +30,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """What the agent sees: a JSON string, or the text itself."""
+        """Text that the agent sees: a JSON string, or the text itself."""
         return self.content if isinstance(self.content, str) else orjson.dumps(self.content).decode()
 
     @property
@@ -43,7 +43,7 @@ class ToolResult:
 
 
 class Session(Protocol):
-    """One isolated play of one environment. Faults are raised as `EnvironmentFault`."""
+    """Isolated episode of one environment. Faults are raised as `EnvironmentFault`."""
 
     spec: EnvironmentSpec
 
@@ -65,7 +65,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Checkpointed(Protocol):
-    """Sessions that can go back to where they were; `environments.replaying` makes one of any session."""
+    """Session that can go back to earlier states; `trajsmith.environments.replaying` makes one of any session."""
 
     async def checkpoint(self) -> Any:
         """An opaque point to roll back to; cheaper than a snapshot."""
@@ -92,7 +92,7 @@ class Preparable(Protocol):
 
 
 class EnvironmentSource(Protocol):
-    """Where sessions of one environment come from."""
+    """Source of sessions of one environment."""
 
     @property
     def name(self) -> str:
@@ -100,15 +100,15 @@ class EnvironmentSource(Protocol):
 
     @property
     def isolation(self) -> str:
-        """Where its code runs, in a few words; written into the run and the dataset card."""
+        """Short description of where the code runs; written into the run and the dataset card."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the loader has to say about the environment's files; known with the spec."""
+        """Notes of the loader on the environment's files; available with the spec."""
 
     @property
     def phrasebook(self) -> Phrasebook:
-        """How people speak about this environment; empty where nobody wrote it down."""
+        """Phrasebook of the environment; empty where there is none."""
 
     async def spec(self) -> EnvironmentSpec:
         """Describe the environment; starts it once if it must be asked."""

@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import SchemaError
 
-from environments.arguments import checked_schema
-from trajectory import InputError, JsonObject
+from trajsmith.environments.arguments import validate_schema
+from trajsmith.records import InputError, JsonObject
 
 Function = Callable[..., Any]
 _UNTYPED: tuple[object, ...] = (dict, Dict, list, List, str, object, Any, None, type(None))  # noqa: UP006
@@ -28,8 +28,8 @@ class _Quiet(GenerateJsonSchema):
 
 
 @dataclass(frozen=True)
-class Signature:
-    """A function as a tool.
+class FunctionSignature:
+    """Function as a tool: the model of its arguments and the adapter of its result.
 
     Attributes:
         model: Model of the arguments; its fields are aliases of the parameters, in their order.
@@ -49,17 +49,19 @@ class Signature:
     text: bool
     description: str
 
-    def parsed(self, arguments: JsonObject) -> dict[str, Any]:
-        """Arguments as the function takes them: converted to its types, defaults filled in.
+    def parse_arguments(self, arguments: JsonObject) -> dict[str, Any]:
+        """Return arguments as the function takes them: converted to its types, defaults filled in.
 
         Raises:
             ValidationError: They do not fit the type hints.
         """
-        made = self.model.model_validate(arguments)
-        return dict(zip(self.names, dict(made).values(), strict=True))
+        validated = self.model.model_validate(arguments)
+        return dict(zip(self.names, dict(validated).values(), strict=True))
 
 
-def read_signature(function: Function, where: str, skip: tuple[str, ...] = (), guess: bool = False) -> Signature:
+def read_signature(
+    function: Function, where: str, skip: tuple[str, ...] = (), guess: bool = False
+) -> FunctionSignature:
     """Compile a function's signature.
 
     Args:
@@ -86,10 +88,10 @@ def read_signature(function: Function, where: str, skip: tuple[str, ...] = (), g
         hint = hints.get(parameter.name, guessed)
         fields[f"argument_{len(fields)}"] = _field(parameter, hint, texts.get(parameter.name))
     model = _model(fields, where)
-    schema = checked_schema({"properties": {}, **_schema(model, where)}, where)
+    schema = validate_schema({"properties": {}, **_schema(model, where)}, where)
     result, output, text = _result(hints.get("return", Any), where)
     parts = (documentation.short_description, documentation.long_description)
-    return Signature(model, tuple(names), schema, result, output, text, "\n".join(filter(None, parts)).strip())
+    return FunctionSignature(model, tuple(names), schema, result, output, text, "\n".join(filter(None, parts)).strip())
 
 
 def _hints(function: Function, where: str) -> dict[str, Any]:
@@ -103,8 +105,8 @@ def _field(parameter: inspect.Parameter, hint: Any, text: str | None) -> tuple[A
     described = Field(alias=parameter.name, description=" ".join(text.split()) if text else None)
     if isinstance(parameter.default, FieldInfo):
         own = parameter.default
-        kept = Field(alias=parameter.name, description=own.description or described.description)
-        return Annotated[hint, own, kept], own.get_default() if not own.is_required() else ...
+        aliased = Field(alias=parameter.name, description=own.description or described.description)
+        return Annotated[hint, own, aliased], own.get_default() if not own.is_required() else ...
     return Annotated[hint, described], ... if parameter.default is parameter.empty else parameter.default
 
 
@@ -112,14 +114,14 @@ def _model(fields: dict[str, Any], where: str) -> type[BaseModel]:
     try:
         return create_model("Arguments", __config__=ConfigDict(arbitrary_types_allowed=True), **fields)
     except _UNFIT as error:
-        raise InputError(f"{where}: no tool can have these parameters: {_words(error)}") from error
+        raise InputError(f"{where}: no tool can have these parameters: {_format_error(error)}") from error
 
 
 def _schema(model: type[BaseModel], where: str) -> JsonObject:
     try:
         return model.model_json_schema(by_alias=True, schema_generator=_Quiet)
     except _UNFIT as error:
-        raise InputError(f"{where}: its parameters have no JSON Schema: {_words(error)}") from error
+        raise InputError(f"{where}: its parameters have no JSON Schema: {_format_error(error)}") from error
 
 
 def _result(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonObject | None, bool]:
@@ -128,16 +130,16 @@ def _result(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonObject 
         return None, None, hint is str
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(hint)
-        schema = checked_schema(adapter.json_schema(mode="serialization", schema_generator=_Quiet), where)
+        schema = validate_schema(adapter.json_schema(mode="serialization", schema_generator=_Quiet), where)
     except (*_UNFIT, InputError):
         return None, None, False  # as the server library does: such a result has no schema
-    return adapter, schema if schema.get("type") == "object" else wrapped(schema), False
+    return adapter, schema if schema.get("type") == "object" else wrap_schema(schema), False
 
 
-def wrapped(schema: JsonObject) -> JsonObject:
+def wrap_schema(schema: JsonObject) -> JsonObject:
     """Schema of {"result": ...}: what MCP makes of a result that is no object."""
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
-def _words(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(str(error).split())[:200]

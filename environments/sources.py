@@ -7,30 +7,30 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
-from environments.agentworld.settings import AgentWorldSettings
-from environments.awm.settings import AwmSettings
-from environments.envfactory import settings as envfactory
-from environments.envfactory.settings import EnvFactorySettings
-from environments.envscaler import settings as envscaler
-from environments.envscaler.settings import EnvScalerSettings
-from environments.library import library_names
-from environments.mcp import McpSettings, McpSource
-from environments.native_source import library_source
-from environments.openapi.settings import OpenApiSettings
-from environments.reading import read_json, read_text
-from environments.sandbox.gate import EVERYTHING, gate, may_share
-from environments.sandbox.settings import MODES, SandboxSettings
-from environments.sandbox.source import SandboxSource
-from environments.sandbox.wire import words
-from environments.session import EnvironmentSource
-from environments.tau2.settings import Tau2Settings
-from trajectory import Frozen, InputError, JsonObject, SourcePath, SourceReference
+from trajsmith.environments.adapters.agentworld.settings import AgentWorldSettings
+from trajsmith.environments.adapters.awm.settings import AwmSettings
+from trajsmith.environments.adapters.envfactory import settings as envfactory
+from trajsmith.environments.adapters.envfactory.settings import EnvFactorySettings
+from trajsmith.environments.adapters.envscaler import settings as envscaler
+from trajsmith.environments.adapters.envscaler.settings import EnvScalerSettings
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.environments.adapters.openapi.settings import OpenApiSettings
+from trajsmith.environments.adapters.tau2.settings import Tau2Settings
+from trajsmith.environments.file_reading import read_json, read_text
+from trajsmith.environments.library import library_names
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.sandbox.gate import EVERYTHING, can_share_worker, examine_source
+from trajsmith.environments.sandbox.serialization import split_words
+from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.session import EnvironmentSource
+from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, SourceReference
 
 Size = Literal["small", "medium", "large"]
 _OWN_MODULES = ("envfactory", "envscaler")
 """Kinds whose plays have the modules' objects each for itself."""
 _EVENTS = {
-    "awm": words("""
+    "awm": split_words("""
         compile exec function.__new__ object.__getattr__ object.__setattr__ sqlite3.connect sqlite3.connect/handle
         sys._getframe
     """),
@@ -41,7 +41,7 @@ KINDS = ("library", "python", "mcp", "envfactory", "envscaler", "agentworld", "a
 """What an entry may be."""
 
 
-class EnvironmentSettings(Frozen):
+class EnvironmentSettings(FrozenModel):
     """One environment: exactly one of the kinds. All but `library` and `mcp` run in the sandbox."""
 
     library: str | None = None
@@ -105,14 +105,16 @@ class EnvironmentSettings(Frozen):
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
 
-def expand(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
-    """The entries that one stands for: all of the library, of a checkout, of a metadata file, or itself."""
+def expand_settings(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
+    """Expand an entry into those that it stands for: all of the library, of a checkout, of a metadata file, or
+    itself.
+    """
     if settings.library == "*":
         return [settings.model_copy(update={"library": name}) for name in library_names()]
     if settings.envfactory is not None and settings.envfactory.tools.is_dir():
-        found = envfactory.discover(settings.envfactory.tools)
+        discovered = envfactory.discover(settings.envfactory.tools)
         chosen = settings.envfactory.model_dump(include={"max_states", "moment", "hide"})
-        return [settings.model_copy(update={"envfactory": one.model_copy(update=chosen)}) for one in found]
+        return [settings.model_copy(update={"envfactory": one.model_copy(update=chosen)}) for one in discovered]
     scaled = settings.envscaler
     if scaled is not None and scaled.file.suffix != ".py" and scaled.id is None:
         ids = [one.id for one in envscaler.discover(scaled.file)]
@@ -129,40 +131,40 @@ def open_source(settings: EnvironmentSettings) -> EnvironmentSource:
     if settings.mcp is not None:
         return McpSource(settings.mcp)
     if settings.library is not None:
-        return library_source(settings.library, sizes_of(settings))
+        return build_library_source(settings.library, get_sizes(settings))
     if settings.python is not None:
-        return _python(settings, settings.python)
-    return _adapted(settings, settings.kind)
+        return _open_python(settings, settings.python)
+    return _open_adapter(settings, settings.kind)
 
 
-def sizes_of(settings: EnvironmentSettings) -> dict[str, int]:
-    """How many initial states of each size."""
+def get_sizes(settings: EnvironmentSettings) -> dict[str, int]:
+    """Return the number of initial states of each size."""
     return {size: count for size, count in settings.states.items()}  # noqa: C416 - widens the keys
 
 
-def _python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
+def _open_python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
     name, _, wanted = reference.partition(":")
     file = Path(name)
     if not file.is_file():
         raise InputError(f"environment file not found: {file}")
     payload: JsonObject = {
-        "source": read_text(file), "file": file.name, "cls": wanted, "sizes": sizes_of(settings),
+        "source": read_text(file), "file": file.name, "cls": wanted, "sizes": get_sizes(settings),
         "given": {path.name: read_json(path) for path in settings.state_files},
     }  # fmt: skip
     phrases = settings.phrases or file.parent / "phrases.yaml"
-    return _sandboxed("native", file.stem, payload, settings, (), phrases)
+    return _open_sandboxed("native", file.stem, payload, settings, (), phrases)
 
 
-def _adapted(settings: EnvironmentSettings, kind: str) -> SandboxSource:
-    module = importlib.import_module(f"environments.{kind}.settings")
+def _open_adapter(settings: EnvironmentSettings, kind: str) -> SandboxSource:
+    module = importlib.import_module(f"trajsmith.environments.adapters.{kind}.settings")
     chosen = getattr(settings, kind)
-    read: Callable[[Any], JsonObject] = module.payload
+    read: Callable[[Any], JsonObject] = module.build_payload
     payload = read(chosen)
     name = str(payload.get("name") or payload.get("file") or kind)
-    return _sandboxed(kind, name, payload, settings, module.PRELOAD, settings.phrases)
+    return _open_sandboxed(kind, name, payload, settings, module.PRELOAD, settings.phrases)
 
 
-def _sandboxed(
+def _open_sandboxed(
     kind: str,
     name: str,
     payload: JsonObject,
@@ -171,23 +173,23 @@ def _sandboxed(
     phrases: Path | None,
 ) -> SandboxSource:
     sandbox = settings.sandbox.model_copy(update={"imports": (*settings.sandbox.imports, *preload)})
-    alone, events = _alone(sandbox, kind, payload), _EVENTS.get(kind, ())
+    alone, events = _needs_own_process(sandbox, kind, payload), _EVENTS.get(kind, ())
     return SandboxSource(name, kind, payload, sandbox, phrases, own_process=alone, events=events)
 
 
-def _alone(sandbox: SandboxSettings, kind: str, payload: JsonObject) -> bool:
-    """Whether every play needs a process: said so, or the code has what plays of one process might share."""
+def _needs_own_process(sandbox: SandboxSettings, kind: str, payload: JsonObject) -> bool:
+    """Return whether every episode needs its own process: by the settings, or because its code may share state."""
     if sandbox.plays != "auto":
         return sandbox.plays == "process"
     if kind in _EVENTS:
         return True
     own = EVERYTHING if kind in _OWN_MODULES else ()
-    return not all(may_share(gate(source, file, own)) for file, source in _sources(payload))
+    return not all(can_share_worker(examine_source(source, file, own)) for file, source in _sources(payload))
 
 
 def _sources(payload: JsonObject) -> list[tuple[str, str]]:
     """(file, text) of all foreign code that goes to a loader."""
-    found = [(entry["file"], entry["source"]) for entry in payload.get("sources", ())]
+    sources = [(entry["file"], entry["source"]) for entry in payload.get("sources", ())]
     if isinstance(payload.get("source"), str):
-        found.append((str(payload.get("file")), payload["source"]))
-    return found
+        sources.append((str(payload.get("file")), payload["source"]))
+    return sources

@@ -7,25 +7,25 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from environments.jsontypes import JsonType, StateError
-from environments.records import Mode, Records
+from trajsmith.environments.jsontypes import JsonType, StateError
+from trajsmith.environments.table_records import CallMode, TableRecords
 
 Model = TypeVar("Model", bound=BaseModel)
 _NOTHING: Any = object()
 
 
-class Table(MutableMapping[str, Model]):
-    """A dict from key to record over `Records`; its order is that of a dict, whatever is inserted and deleted."""
+class RecordTable(MutableMapping[str, Model]):
+    """Dict from key to record over `TableRecords`; its order is that of a dict, whatever is inserted and deleted."""
 
     __slots__ = ("_base", "_kind", "_mode", "_name", "_records")
 
-    def __init__(self, name: str, kind: JsonType, base: Mapping[str, bytes], mode: Mode) -> None:
+    def __init__(self, name: str, kind: JsonType, base: Mapping[str, bytes], mode: CallMode) -> None:
         """As for `Records`, which are made when the table is first used."""
         self._name = name
         self._kind = kind
         self._base = base
         self._mode = mode
-        self._records: Records | None = None
+        self._records: TableRecords | None = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -33,38 +33,38 @@ class Table(MutableMapping[str, Model]):
         return dict
 
     def __getitem__(self, key: str) -> Model:
-        records = self._records or opened(self)
-        found = records.out.get(key, _NOTHING)
-        return records.get(key) if found is _NOTHING else found  # type: ignore[no-any-return]
+        records = self._records or get_records(self)
+        value = records.out.get(key, _NOTHING)
+        return records.get(key) if value is _NOTHING else value  # type: ignore[no-any-return]
 
     def get(self, key: str, default: Any = None) -> Any:
-        records = self._records or opened(self)
-        found = records.out.get(key, _NOTHING)
-        if found is not _NOTHING:
-            return found
+        records = self._records or get_records(self)
+        value = records.out.get(key, _NOTHING)
+        if value is not _NOTHING:
+            return value
         return records.get(key) if records.has(key) else default
 
     def __setitem__(self, key: str, value: Model) -> None:
         if not isinstance(key, str):
             raise TypeError(f"keys of {self._name} are texts, not {type(key).__name__}")
-        opened(self).assign(key if type(key) is str else str.__str__(key), value)
+        get_records(self).assign(key if type(key) is str else str.__str__(key), value)
 
     def __delitem__(self, key: str) -> None:
-        if not opened(self).has(key):
+        if not get_records(self).has(key):
             raise KeyError(key)
-        opened(self).delete(key)
+        get_records(self).delete(key)
 
     def __contains__(self, key: object) -> bool:
-        return opened(self).has(key)
+        return get_records(self).has(key)
 
     def __len__(self) -> int:
-        return opened(self).size()
+        return get_records(self).size()
 
     def __iter__(self) -> Iterator[str]:
-        return opened(self).keys()
+        return get_records(self).keys()
 
     def __reversed__(self) -> Iterator[str]:
-        return opened(self).keys(backwards=True)
+        return get_records(self).keys(backwards=True)
 
     def keys(self) -> KeysView[str]:
         return _Keys(self)
@@ -86,7 +86,7 @@ class Table(MutableMapping[str, Model]):
 
     def copy(self) -> dict[str, Model]:
         """A plain dict with the same records."""
-        return dict(_pairs(opened(self)))
+        return dict(_pairs(get_records(self)))
 
     def __copy__(self) -> dict[str, Model]:
         return self.copy()
@@ -110,7 +110,7 @@ class Table(MutableMapping[str, Model]):
     def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:
         return dict(other) | self.copy() if isinstance(other, dict) else NotImplemented
 
-    def __ior__(self, other: Any) -> "Table[Model]":  # type: ignore[misc]
+    def __ior__(self, other: Any) -> "RecordTable[Model]":  # type: ignore[misc]
         self.update(other)
         return self
 
@@ -118,20 +118,20 @@ class Table(MutableMapping[str, Model]):
         return repr(self.copy())
 
 
-def opened(table: Table[Any]) -> Records:
-    """The records of a table, for the play's side."""
+def get_records(table: RecordTable[Any]) -> TableRecords:
+    """Return the records of a table."""
     if table._records is None:
-        table._records = Records(table._name, table._kind, table._base, table._mode)
+        table._records = TableRecords(table._name, table._kind, table._base, table._mode)
     return table._records
 
 
-def touched(table: Table[Any]) -> Records | None:
-    """The same, or None if nothing was ever done with the table."""
+def get_touched_records(table: RecordTable[Any]) -> TableRecords | None:
+    """Return the records of a table, or None if the table was never used."""
     return table._records
 
 
 class _Keys(KeysView[str]):
-    _mapping: Table[Any]
+    _mapping: RecordTable[Any]
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._mapping)
@@ -141,15 +141,15 @@ class _Keys(KeysView[str]):
 
 
 class _Values(ValuesView[Any]):
-    _mapping: Table[Any]
+    _mapping: RecordTable[Any]
 
     def __iter__(self) -> Iterator[Any]:
-        records = opened(self._mapping)
+        records = get_records(self._mapping)
         whole = records.whole()
         return (value for _, value in records.scan()) if whole is None else iter(whole.values())
 
     def __reversed__(self) -> Iterator[Any]:
-        records = opened(self._mapping)
+        records = get_records(self._mapping)
         whole = records.whole()
         return (value for _, value in records.scan(backwards=True)) if whole is None else reversed(whole.values())
 
@@ -158,13 +158,13 @@ class _Values(ValuesView[Any]):
 
 
 class _Items(ItemsView[str, Any]):
-    _mapping: Table[Any]
+    _mapping: RecordTable[Any]
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return _pairs(opened(self._mapping))
+        return _pairs(get_records(self._mapping))
 
     def __reversed__(self) -> Iterator[tuple[str, Any]]:
-        records = opened(self._mapping)
+        records = get_records(self._mapping)
         whole = records.whole()
         return records.scan(backwards=True) if whole is None else reversed(whole.items())
 
@@ -172,25 +172,25 @@ class _Items(ItemsView[str, Any]):
         return f"dict_items({list(self)!r})"
 
 
-def _pairs(records: Records) -> Iterator[tuple[str, Any]]:
+def _pairs(records: TableRecords) -> Iterator[tuple[str, Any]]:
     whole = records.whole()
     return records.scan() if whole is None else iter(whole.items())
 
 
-def plain(value: Any) -> Any:
-    """Plain containers with dicts in place of tables; the value itself where there are none."""
-    if type(value) is Table:
+def to_plain_containers(value: Any) -> Any:
+    """Convert to plain containers with dicts in place of tables; the value itself where there are none."""
+    if type(value) is RecordTable:
         return value.copy()
     if type(value) in (list, tuple):
-        children = [plain(child) for child in value]
+        children = [to_plain_containers(child) for child in value]
         return type(value)(children) if any(map(is_not, children, value)) else value
     if type(value) is dict:
-        made = {key: plain(child) for key, child in value.items()}
-        return made if any(map(is_not, made.values(), value.values())) else value
+        converted = {key: to_plain_containers(child) for key, child in value.items()}
+        return converted if any(map(is_not, converted.values(), value.values())) else value
     return value
 
 
-def replace(table: Table[Any], value: Any) -> None:
+def replace_content(table: RecordTable[Any], value: Any) -> None:
     """Give a table the content of a dict that was put in its place, with as few changes as its order allows.
 
     Raises:

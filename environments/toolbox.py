@@ -12,9 +12,9 @@ from jsonschema.validators import validator_for
 from pydantic import ValidationError
 from referencing import Registry
 
-from environments.plain import NotJson, plain
-from environments.session import ToolResult
-from trajectory import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue, first_fault
+from trajsmith.environments.json_data import NotJsonError, to_plain_json
+from trajsmith.environments.session import ToolResult
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue, format_first_error
 
 _LONGEST = 500
 """Characters of an exception that an agent sees."""
@@ -66,14 +66,14 @@ class Toolbox:
         return ToolResult.refusal("invalid_arguments", f"{where}: {message}" if where else message)
 
     def content(self, tool: str, value: object) -> JsonValue:
-        """What a tool returned, as plain JSON.
+        """Convert a tool's result to plain JSON.
 
         Raises:
             EnvironmentFault: It is no JSON.
         """
         try:
-            return plain(value)
-        except NotJson as error:
+            return to_plain_json(value)
+        except NotJsonError as error:
             raise EnvironmentFault("output_schema", self._name, str(error), tool) from error
 
     def result(self, tool: str, content: JsonValue) -> ToolResult:
@@ -101,30 +101,30 @@ class Toolbox:
             EnvironmentFault: It violates the tool's output schema.
         """
         whole = isinstance(content, dict) or (text and isinstance(content, str))
-        given = content if whole else {"result": content}
-        return ToolResult(given, "refused") if says_no(given) else self.result(tool, given)
+        wrapped = content if whole else {"result": content}
+        return ToolResult(wrapped, "refused") if is_refusal_content(wrapped) else self.result(tool, wrapped)
 
 
 def _with_nulls(schema: JsonValue) -> JsonValue:
     """The schema with null allowed wherever a value stands inside another."""
     if not isinstance(schema, dict):
         return schema
-    made = dict(schema)
+    nullable = dict(schema)
     for word in ("properties", "patternProperties"):
-        if isinstance(made.get(word), dict):
-            made[word] = {name: _or_null(child) for name, child in made[word].items()}
+        if isinstance(nullable.get(word), dict):
+            nullable[word] = {name: _or_null(child) for name, child in nullable[word].items()}
     for word in ("items", "additionalProperties"):
-        if isinstance(made.get(word), dict):
-            made[word] = _or_null(made[word])
-    return made
+        if isinstance(nullable.get(word), dict):
+            nullable[word] = _or_null(nullable[word])
+    return nullable
 
 
 def _or_null(schema: JsonValue) -> JsonValue:
     return {"anyOf": [{"type": "null"}, _with_nulls(schema)]}
 
 
-def finished(value: Any) -> Any:
-    """The result of a call; of a coroutine too, as long as it waits for nothing outside.
+def resolve_result(value: Any) -> Any:
+    """Return the result of a call; a coroutine is run, as long as it waits for nothing outside.
 
     Raises:
         RuntimeError: It waits for something that only an event loop gives.
@@ -140,15 +140,15 @@ def finished(value: Any) -> Any:
     raise RuntimeError("the tool waits for something outside; there is no event loop here")
 
 
-def says_no(content: object) -> bool:
-    """True for an object whose own words refuse the call: `"success": false`, or a text under `"error"`."""
+def is_refusal_content(content: object) -> bool:
+    """Return whether an object refuses the call: `"success": false`, or a text under `"error"`."""
     if not isinstance(content, dict):
         return False
     error = content.get("error")
     return content.get("success") is False or (isinstance(error, str) and bool(error))
 
 
-def words(error: BaseException) -> str:
-    """What an exception says, on one line."""
-    text = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+def format_error(error: BaseException) -> str:
+    """Return the message of an exception, on one line."""
+    text = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
     return text[:_LONGEST] or type(error).__name__

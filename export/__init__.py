@@ -1,34 +1,34 @@
 """From accepted trajectories to a dataset with its card, and the report that shows how it came about."""
 
-from export.browse import Browser
-from export.card import build_card
-from export.dataset import COLUMNS, DatasetWriter, features
-from export.formats import FormatSettings, all_formats, format_named
-from export.matrix import Matrix
-from export.plots import build_plots
-from export.report import Report, build_report
-from export.rows import to_row
-from export.splits import SPLITS, SplitSettings
-from export.statistics import Distribution, Statistics, funnel_steps, tool_coverage
+from trajsmith.export.card import build_card
+from trajsmith.export.conversation_pages import ConversationBrowser
+from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
+from trajsmith.export.formats import FormatSettings, find_format, load_formats
+from trajsmith.export.multi_format import MultiFormatWriter
+from trajsmith.export.plots import build_plots
+from trajsmith.export.report import ReportBuilder, build_report
+from trajsmith.export.rows import build_row
+from trajsmith.export.splits import SPLITS, SplitSettings
+from trajsmith.export.statistics import Distribution, Statistics, build_funnel_steps, compute_tool_coverage
 
 __all__ = [
     "COLUMNS",
     "SPLITS",
-    "Browser",
+    "ConversationBrowser",
     "DatasetWriter",
     "Distribution",
     "FormatSettings",
-    "Matrix",
-    "Report",
+    "MultiFormatWriter",
+    "ReportBuilder",
     "SplitSettings",
     "Statistics",
-    "all_formats",
     "build_card",
+    "build_dataset_features",
+    "build_funnel_steps",
     "build_plots",
     "build_report",
-    "features",
-    "format_named",
-    "funnel_steps",
-    "to_row",
-    "tool_coverage",
+    "build_row",
+    "compute_tool_coverage",
+    "find_format",
+    "load_formats",
 ]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chatmodel.sandboxed import template_environment
+from trajsmith.records.template_sandbox import template_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -11,31 +11,31 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "templates"
 
 
-def environment() -> "Environment":
+def create_template_environment() -> "Environment":
     """Templates of this package; HTML is escaped, an undefined name is an error."""
     from jinja2 import FileSystemLoader, select_autoescape
 
-    made = template_environment(
+    jinja_environment = template_environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=select_autoescape(enabled_extensions=("html.j2", "svg.j2"), default=False),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["percent"] = percent
-    made.filters["number"] = number
-    made.filters["words"] = lambda name: str(name).replace("_", " ")
-    made.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
-    return made
+    jinja_environment.filters["percent"] = format_percent
+    jinja_environment.filters["number"] = format_number
+    jinja_environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    jinja_environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
+    return jinja_environment
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share as a percentage; small ones keep a digit."""
     value = share * 100
     return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A count with thin thousands, or a mean with at most two digits."""
     if value == int(value):
         return f"{int(value):,}".replace(",", "\u202f")

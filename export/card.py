@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from export._templates import environment
-from export.dataset import COLUMNS
-from export.statistics import Distribution, Statistics, funnel_steps, tool_coverage
-from trajectory import EnvironmentSpec, JsonObject, Summary
+from trajsmith.export._templates import create_template_environment
+from trajsmith.export.dataset import COLUMNS
+from trajsmith.export.statistics import Distribution, Statistics, build_funnel_steps, compute_tool_coverage
+from trajsmith.records import EnvironmentSpec, JsonObject, Summary
 
 DEFAULT_LICENSE = "apache-2.0"
 
@@ -60,18 +60,18 @@ def build_card(
         repo: Name on the Hub or folder, for the lines that show how to load.
     """
     rows = summary.funnel.get("exported", sum(summary.environments.values()))
-    coverage = tool_coverage(summary, specs, statistics)
+    coverage = compute_tool_coverage(summary, specs, statistics)
     text: str = (
-        environment()
+        create_template_environment()
         .get_template("card.md.j2")
         .render(
             front_matter=_front_matter(summary, license, rows, splits or {"train": rows}, _models(statistics)),
             splits=splits or {"train": rows},
             summary=summary,
             rows=rows,
-            funnel=funnel_steps(summary),
+            funnel=build_funnel_steps(summary),
             columns=[(name, kind, COLUMN_MEANING[name]) for name, kind in COLUMNS.items()],
-            environments=[(spec, found) for spec, found in zip(specs, coverage, strict=True)],
+            environments=[(spec, covered) for spec, covered in zip(specs, coverage, strict=True)],
             unsafe=[name for name, words in summary.isolation.items() if words.startswith("unsafe")],
             lengths=_lengths(statistics),
             models=_models(statistics),
@@ -86,7 +86,7 @@ def build_card(
     return text
 
 
-def size_category(rows: int) -> str:
+def find_size_category(rows: int) -> str:
     """The Hub's size category."""
     return next((name for limit, name in SIZES if rows < limit), "n>10M")
 
@@ -108,7 +108,7 @@ def _front_matter(
         "task_categories": ["text-generation"],
         "annotations_creators": ["machine-generated"],
         "source_datasets": ["original"],
-        "size_categories": [size_category(rows)],
+        "size_categories": [find_size_category(rows)],
         "tags": ["tool-use", "function-calling", "agents", "multi-turn", "synthetic", "trajsmith", "trl"],
         "configs": [
             {

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
-from export.exact import ExactEncoder
-from trajectory import Dropped, InputError, JsonObject
+from trajsmith.export.lossless_json import LosslessEncoder
+from trajsmith.records import InputError, JsonObject, RecordDropped
 
 if TYPE_CHECKING:
     import pyarrow
@@ -17,7 +17,7 @@ Columns = Mapping[str, Kind]
 CHAT: Columns = {"role": "string", "content": "string"}
 
 
-def features_of(columns: Columns) -> "Features":
+def build_features(columns: Columns) -> "Features":
     """The explicit features. Left to infer them, `datasets` merges all schemas and all arguments into one struct
     and fills the holes with nulls; as `Json` every message and every tool stays what it is.
     """
@@ -44,8 +44,8 @@ class RowEncoder:
         from datasets import Json
 
         self.columns = columns
-        self.schema: pyarrow.Schema = features_of(columns).arrow_schema
-        exact = ExactEncoder(Json().decode_example)
+        self.schema: pyarrow.Schema = build_features(columns).arrow_schema
+        exact = LosslessEncoder(Json().decode_example)
         self._writers: dict[str, Callable[[Any], Any]] = {"json": exact.value, "list of json": exact.items}
 
     def cells(self, row: JsonObject) -> JsonObject:
@@ -72,8 +72,8 @@ class RowEncoder:
             return value
         try:
             return self._writers[kind](value)
-        except Dropped as dropped:
-            raise Dropped(dropped.reason, f"{name}: {dropped.detail}") from dropped
+        except RecordDropped as dropped:
+            raise RecordDropped(dropped.reason, f"{name}: {dropped.detail}") from dropped
 
     def _array(self, field: "pyarrow.Field", values: list[Any]) -> "pyarrow.Array":
         """Values of one column as Arrow; JSON text takes its plain storage type on the way."""

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from export.columns import Columns, RowEncoder, features_of
-from export.folder import DATA, WholeFolder
-from export.shards import JsonLines, ParquetShards
-from export.splits import SPLITS
-from trajectory import InputError, JsonObject, RunError
+from trajsmith.export.atomic_folder import DATA, AtomicFolder
+from trajsmith.export.columns import Columns, RowEncoder, build_features
+from trajsmith.export.shards import JsonLines, ParquetShards
+from trajsmith.export.splits import SPLITS
+from trajsmith.records import InputError, JsonObject, RunError
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -32,12 +32,12 @@ COLUMNS: dict[str, str] = {
 """Every column of the main dataset in the order of writing, with its kind."""
 
 
-def features() -> "Features":
+def build_dataset_features() -> "Features":
     """The explicit features of the main dataset."""
-    return features_of(COLUMNS)
+    return build_features(COLUMNS)
 
 
-class DatasetWriter(WholeFolder):
+class DatasetWriter(AtomicFolder):
     """Writes rows into the files of their splits; the folder is replaced at the end, whole or not at all.
 
     Args:

@@ -1,4 +1,4 @@
-"""Which trajectories the report shows, and what it shows of each."""
+"""Selection of the trajectories in the report, and their entries."""
 
 import heapq
 from collections import defaultdict
@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from trajectory import JsonObject, JsonValue, Message, Task, TaskHead, Trajectory, Verdict, content_hash
+from trajsmith.records import JsonObject, JsonValue, Message, Task, TaskHeader, Trajectory, Verdict, content_hash
 
 TEXT_LIMIT = 6_000
 """Characters of one message or value that the gallery shows; more would make the file too heavy to open."""
@@ -31,14 +31,14 @@ class Gallery:
         self._per_pool = max(4, 2 * -(-limit // max(1, environments)))
         self._pools: dict[tuple[str, bool], list[tuple[int, str, bytes]]] = defaultdict(list)
 
-    def offer(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
-        """Take the trajectory if it belongs to the chosen ones so far."""
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Add the trajectory if it belongs to the selection so far."""
         self.seen += 1
         pool = self._pools[trajectory.environment, verdict.accepted]
         rank = -int(content_hash(trajectory.id, 15), 16)
         if len(pool) >= self._per_pool and rank <= pool[0][0]:
             return
-        entry = (rank, trajectory.id, orjson.dumps(gallery_entry(task.whole(), trajectory, verdict)))
+        entry = (rank, trajectory.id, orjson.dumps(build_gallery_entry(task.whole(), trajectory, verdict)))
         if len(pool) < self._per_pool:
             heapq.heappush(pool, entry)
         else:
@@ -57,8 +57,8 @@ class Gallery:
         return [entry[2] for entry in chain.from_iterable(rounds) if entry is not None]
 
 
-def gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) -> JsonObject:
-    """What the page shows of one trajectory, the task's hidden side included."""
+def build_gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) -> JsonObject:
+    """Build the report entry of one trajectory, including the task's hidden fields."""
     return {
         "id": trajectory.id,
         "task": task.id,
@@ -90,12 +90,12 @@ def gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) -> JsonO
 
 
 def _message(message: Message) -> JsonObject:
-    shown: JsonObject = {"role": message.role, "content": _cut(message.content)}
+    shown: JsonObject = {"role": message.role, "content": _truncate_text(message.content)}
     if message.reasoning_content:
-        shown["reasoning"] = _cut(message.reasoning_content)
+        shown["reasoning"] = _truncate_text(message.reasoning_content)
     if message.tool_calls:
         shown["calls"] = [
-            {"id": call.id, "name": call.function.name, "arguments": _small(call.function.arguments)}
+            {"id": call.id, "name": call.function.name, "arguments": _truncate_value(call.function.arguments)}
             for call in message.tool_calls
         ]
     if message.role == "tool":
@@ -120,10 +120,15 @@ def _turns(task: Task, trajectory: Trajectory) -> list[JsonObject]:
                 for known in plan.known
             ]
             turn["gold"] = [
-                {"name": call.tool, "actor": call.actor, "arguments": _small(call.arguments), "effect": call.effect}
+                {
+                    "name": call.tool,
+                    "actor": call.actor,
+                    "arguments": _truncate_value(call.arguments),
+                    "effect": call.effect,
+                }
                 for call in plan.gold_calls
             ]
-            turn["facts"] = [_small(fact) for fact in plan.answer_facts]
+            turn["facts"] = [_truncate_value(fact) for fact in plan.answer_facts]
         turns.append(turn)
     return turns
 
@@ -140,16 +145,16 @@ def _effects(trajectory: Trajectory, start: int, stop: int) -> list[JsonObject]:
 
 
 def _change(operation: JsonObject) -> JsonObject:
-    return {**operation, "value": _small(operation["value"])} if "value" in operation else operation
+    return {**operation, "value": _truncate_value(operation["value"])} if "value" in operation else operation
 
 
-def _cut(text: str) -> str:
+def _truncate_text(text: str) -> str:
     if len(text) <= TEXT_LIMIT:
         return text
     return f"{text[:TEXT_LIMIT]}… ({len(text) - TEXT_LIMIT} more characters)"
 
 
-def _small(value: JsonValue) -> JsonValue:
+def _truncate_value(value: JsonValue) -> JsonValue:
     """The value, or the beginning of its JSON text if it is long."""
     text = orjson.dumps(value).decode()
-    return value if len(text) <= TEXT_LIMIT else _cut(text)
+    return value if len(text) <= TEXT_LIMIT else _truncate_text(text)

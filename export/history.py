@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trajectory import JsonObject
+from trajsmith.records import JsonObject
 
 Messages = list[JsonObject]
 
@@ -16,19 +16,19 @@ PROMPT_COMPLETION: dict[str, str] = {
 CUT: dict[str, str] = {**PROMPT_COMPLETION, "number": "int64", "of": "int64", "left_out": "int64"}
 
 
-def assistants(messages: Sequence[JsonObject]) -> list[int]:
+def find_assistant_messages(messages: Sequence[JsonObject]) -> list[int]:
     """Positions of the assistant's messages."""
     return [index for index, message in enumerate(messages) if message["role"] == "assistant"]
 
 
-def rounds(messages: Sequence[JsonObject]) -> list[tuple[int, int]]:
+def split_rounds(messages: Sequence[JsonObject]) -> list[tuple[int, int]]:
     """Start and stop of what the assistant does after each user message, up to the next one."""
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     spans = zip(users, [*users[1:], len(messages)], strict=True)
     return [(start + 1, stop) for start, stop in spans if start + 1 < stop]
 
 
-def windowed(messages: Messages, start: int, window: int | None) -> Messages:
+def apply_window(messages: Messages, start: int, window: int | None) -> Messages:
     """The history before message `start` through a sliding window (AWM, Appendix A, sample splitting).
 
     Kept: everything before the first assistant message (system prompt, first user message), the first exchange (that
@@ -41,7 +41,7 @@ def windowed(messages: Messages, start: int, window: int | None) -> Messages:
         start: Position of the first message that is learnt.
         window: Assistant turns to keep; None keeps everything.
     """
-    turns = [index for index in assistants(messages) if index < start]
+    turns = [index for index in find_assistant_messages(messages) if index < start]
     if window is None or len(turns) <= window + 1:
         return messages[:start]
     recent = turns[-window]
@@ -54,9 +54,9 @@ def windowed(messages: Messages, start: int, window: int | None) -> Messages:
 def cut_row(row: JsonObject, number: int, of: int, span: tuple[int, int], window: int | None) -> JsonObject:
     """The row that teaches the messages of `span`, with its history through the window."""
     start, stop = span
-    prompt = windowed(row["messages"], start, window)
+    prompt = apply_window(row["messages"], start, window)
     return {
-        **meta(row, f"{row['id']}-{number}"),
+        **build_row_metadata(row, f"{row['id']}-{number}"),
         "prompt": prompt,
         "completion": row["messages"][start:stop],
         "tools": row["tools"],
@@ -66,7 +66,7 @@ def cut_row(row: JsonObject, number: int, of: int, span: tuple[int, int], window
     }
 
 
-def meta(row: JsonObject, id: str) -> JsonObject:
+def build_row_metadata(row: JsonObject, id: str) -> JsonObject:
     """The columns that say where a row comes from."""
     return {
         "id": id, "task_id": row["task_id"], "trajectory_id": row["id"], "environment": row["environment"],

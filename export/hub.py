@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from trajectory import InputError, RunError
-from trajectory.secrets import find_secret, known_secrets
+from trajsmith.records import InputError, RunError
+from trajsmith.records.secrets import find_secret, known_secrets
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile
@@ -25,8 +25,8 @@ Kind = Literal["dataset", "model"]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a push would do."""
+class PushPlan:
+    """Uploads and deletions of a push to the Hub."""
 
     repo: str
     kind: Kind
@@ -44,8 +44,8 @@ class Plan:
         return sum((self.folder / name).stat().st_size for name in self.upload)
 
 
-def kind_of(folder: Path) -> Kind:
-    """Whether a folder is a dataset or a model.
+def detect_repo_kind(folder: Path) -> Kind:
+    """Return the kind of repository in a folder: dataset or model.
 
     Raises:
         InputError: It is neither.
@@ -57,7 +57,7 @@ def kind_of(folder: Path) -> Kind:
     raise InputError(f"{folder} holds neither a dataset (data/) nor a model (config.json and *.safetensors)")
 
 
-def plan_push(folder: Path, repo: str, api: "HfApi | None") -> Plan:
+def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
     """Compare a folder with the repository; nothing is changed. A repository that is not there yet is empty.
 
     Args:
@@ -71,21 +71,23 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> Plan:
     """
     from huggingface_hub.utils._validators import validate_repo_id
 
-    kind, names = kind_of(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
+    kind, names = detect_repo_kind(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
     _check_name(repo)
     for name in names:
         _refuse_secrets(folder / name, kind)
-    with hub_boundary(repo):
+    with translate_hub_errors(repo):
         validate_repo_id(repo)
         there = {} if api is None else _remote_files(repo, kind, api)
     same = tuple(name for name in names if name in there and _equal(folder / name, there[name]))
     old = tuple(sorted(name for name in there if name.startswith("data/") and name not in names))
     upload = tuple(name for name in names if name not in same)
-    return Plan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
+    return PushPlan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
 
 
-def push(plan: Plan, api: "HfApi", private: bool = True, done: Callable[[int], None] = lambda files: None) -> str:
-    """Carry a plan out and give the address. Killed at any moment, a new plan takes up what is missing.
+def execute_push(
+    plan: PushPlan, api: "HfApi", private: bool = True, done: Callable[[int], None] = lambda files: None
+) -> str:
+    """Execute a plan and return the URL. After a kill, a new plan uploads what is missing.
 
     Files go up in small commits; the last one brings the card and takes away data files of an older push.
 
@@ -101,14 +103,14 @@ def push(plan: Plan, api: "HfApi", private: bool = True, done: Callable[[int], N
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    with hub_boundary(plan.repo):
+    with translate_hub_errors(plan.repo):
         address = str(api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True))
         for names in _batches(plan.upload):
             last = names[-1] == plan.upload[-1]
             operations = [CommitOperationAdd(name, str(plan.folder / name)) for name in names]
             gone = [CommitOperationDelete(name) for name in plan.delete] if last else []
             api.create_commit(
-                plan.repo, [*operations, *gone], repo_type=plan.kind, commit_message=f"Add {_named(names)}"
+                plan.repo, [*operations, *gone], repo_type=plan.kind, commit_message=f"Add {_join_names(names)}"
             )
             done(len(names))
         if plan.delete and not plan.upload:
@@ -118,7 +120,7 @@ def push(plan: Plan, api: "HfApi", private: bool = True, done: Callable[[int], N
 
 
 @contextmanager
-def hub_boundary(repo: str) -> Iterator[None]:
+def translate_hub_errors(repo: str) -> Iterator[None]:
     """Turn the client's errors into one line that says what to do.
 
     Raises:
@@ -135,7 +137,7 @@ def hub_boundary(repo: str) -> Iterator[None]:
     except errors.LocalTokenNotFoundError as error:
         raise InputError("no token: set HF_TOKEN or run `hf auth login`") from error
     except errors.HfHubHTTPError as error:
-        raise _of_status(repo, error.response.status_code, _line(error)) from error
+        raise _error_for_status(repo, error.response.status_code, _line(error)) from error
     except unreachable as error:
         raise RunError(f"the Hub cannot be reached ({_line(error)}): run the same command again later") from error
     except OSError as error:
@@ -144,7 +146,7 @@ def hub_boundary(repo: str) -> Iterator[None]:
         raise RunError(f"push to {repo} stopped ({_line(error)}): run the same command again") from error
 
 
-def _of_status(repo: str, status: int, text: str) -> InputError | RunError:
+def _error_for_status(repo: str, status: int, text: str) -> InputError | RunError:
     if status == 401:
         return InputError(
             f"the Hub refuses the token ({status}): set HF_TOKEN to one that may write, or `hf auth login`"
@@ -239,7 +241,7 @@ def _batches(names: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from math import log2
 
-from export._templates import environment, number, percent
-from export.statistics import Statistics, ToolCoverage, funnel_steps
-from trajectory import Summary
+from trajsmith.export._templates import create_template_environment, format_number, format_percent
+from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps
+from trajsmith.records import Summary
 
 Bar = tuple[str, int, str]
 """Label, value, and what stands behind the value."""
 
-MOST_BARS = 40
+MAX_BARS = 40
 LEFT, RIGHT, TOP, BOTTOM = 60, 700, 66, 270
 
 
@@ -26,9 +26,10 @@ def build_plots(summary: Summary, statistics: Statistics, coverage: Sequence[Too
 
 
 def _funnel(summary: Summary) -> str:
-    steps = funnel_steps(summary)
+    steps = build_funnel_steps(summary)
     bars = [
-        (step.name, step.count, percent(step.of_previous) if step.of_previous is not None else "") for step in steps
+        (step.name, step.count, format_percent(step.of_previous) if step.of_previous is not None else "")
+        for step in steps
     ]
     return _render("The funnel", "records after each step, and the share of the step before", bars)
 
@@ -36,7 +37,7 @@ def _funnel(summary: Summary) -> str:
 def _coverage(coverage: Sequence[ToolCoverage]) -> str:
     """Tools called per environment; those with most tools never called first."""
     ordered = sorted(coverage, key=lambda one: (-len(one.never), one.environment))
-    bars = [(one.environment, one.covered, f"of {len(one.calls)} tools") for one in ordered[:MOST_BARS]]
+    bars = [(one.environment, one.covered, f"of {len(one.calls)} tools") for one in ordered[:MAX_BARS]]
     return _render("Tool coverage", f"tools called in kept conversations, {len(coverage)} environments", bars)
 
 
@@ -45,12 +46,12 @@ def _bars(title: str, note: str, bins: Sequence[tuple[str, int]]) -> str:
 
 
 def _render(title: str, note: str, bars: Sequence[Bar]) -> str:
-    text: str = environment().get_template("plot.svg.j2").render(title=title, note=note, bars=bars)
+    text: str = create_template_environment().get_template("plot.svg.j2").render(title=title, note=note, bars=bars)
     return text
 
 
 def _diversity(statistics: Statistics) -> str:
-    """How many different pairs of tools follow each other, as conversations come: a flat end means saturation."""
+    """Render the number of distinct consecutive tool pairs over conversations: a flat end means saturation."""
     growth = statistics.growth()
     most, highest = max((seen for seen, _ in growth), default=1), max((pairs for _, pairs in growth), default=1)
     across = max(1.0, log2(most))
@@ -59,14 +60,14 @@ def _diversity(statistics: Statistics) -> str:
         for seen, pairs in growth
     ]
     text: str = (
-        environment()
+        create_template_environment()
         .get_template("curve.svg.j2")
         .render(
             title="Diversity",
             note="different pairs of tools called one after the other, over all environments",
             points=points,
-            ticks=[(x, number(seen)) for (x, _), (seen, _) in zip(points, growth, strict=True)][-8:],
-            highest=number(highest),
+            ticks=[(x, format_number(seen)) for (x, _), (seen, _) in zip(points, growth, strict=True)][-8:],
+            highest=format_number(highest),
             axis="conversations (each tick twice the one before)",
         )
     )

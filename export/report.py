@@ -4,18 +4,18 @@ from collections.abc import Iterable, Sequence
 from math import ceil, log
 from pathlib import Path
 
-from export._templates import FOLDER, environment, number, percent
-from export.gallery import Gallery
-from export.statistics import Statistics, ToolCoverage, funnel_steps, tool_coverage
-from trajectory import EnvironmentSpec, Summary, Task, TaskHead, Trajectory, Verdict
+from trajsmith.export._templates import FOLDER, create_template_environment, format_number, format_percent
+from trajsmith.export.gallery import Gallery
+from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps, compute_tool_coverage
+from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
 
 GALLERY_LIMIT = 120
 HEAT_LEVELS = 5
 
-Item = tuple[Task, Trajectory, Verdict]
+JudgedItem = tuple[Task, Trajectory, Verdict]
 
 
-class Report:
+class ReportBuilder:
     """Gathers what the page shows while the records stream by; only those that the gallery may show are kept.
 
     Args:
@@ -28,10 +28,10 @@ class Report:
         self._specs = specs
         self._shown = Gallery(gallery, len(specs))
 
-    def add(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
         self.statistics.add(task, trajectory, verdict)
-        self._shown.offer(task, trajectory, verdict)
+        self._shown.add(task, trajectory, verdict)
 
     def write(self, summary: Summary, path: str | Path) -> None:
         """Write the page; an older one is replaced at the end, whole."""
@@ -44,13 +44,13 @@ class Report:
 def build_report(
     summary: Summary,
     specs: Sequence[EnvironmentSpec],
-    items: Iterable[Item],
+    items: Iterable[JudgedItem],
     path: str | Path,
     *,
     gallery: int = GALLERY_LIMIT,
 ) -> Statistics:
     """Write the report of some items and give back what was counted on the way. The items are read once."""
-    report = Report(specs, gallery)
+    report = ReportBuilder(specs, gallery)
     for item in items:
         report.add(*item)
     report.write(summary, path)
@@ -60,25 +60,25 @@ def build_report(
 def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics, shown: Gallery) -> str:
     from markupsafe import Markup
 
-    coverage = tool_coverage(summary, specs, statistics)
+    coverage = compute_tool_coverage(summary, specs, statistics)
     most = max((count for strip in coverage for _, count in strip.calls), default=0)
     entries = shown.chosen()
     text: str = (
-        environment()
+        create_template_environment()
         .get_template("report.html.j2")
         .render(
             summary=summary,
             statistics=statistics,
             wall=_duration(summary.wall_seconds),
             headline=_headline(summary, statistics, coverage),
-            funnel=funnel_steps(summary),
+            funnel=build_funnel_steps(summary),
             difficulty=_difficulty(statistics),
             per_environment=_per_environment(specs, statistics),
             rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
             coverage=coverage,
             heat=lambda count: _heat(count, most),
             note=_gallery_note(len(entries), shown.seen),
-            items=Markup(embedded_json(entries)),
+            items=Markup(escape_embedded_json(entries)),
             css=Markup((FOLDER / "report.css").read_text("utf-8")),
             js=Markup((FOLDER / "report.js").read_text("utf-8")),
         )
@@ -86,7 +86,7 @@ def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Stat
     return text
 
 
-def embedded_json(entries: Sequence[bytes]) -> str:
+def escape_embedded_json(entries: Sequence[bytes]) -> str:
     """A JSON array that is safe inside a script element: it holds no "<", so it can neither end nor open one."""
     return "[" + ",\n".join(entry.decode().replace("<", "\\u003c") for entry in entries) + "]"
 
@@ -99,15 +99,23 @@ def _headline(summary: Summary, statistics: Statistics, coverage: Sequence[ToolC
     turns = summary.mean_turns or statistics.turns.mean
     calls = summary.mean_calls_per_turn or statistics.calls_per_turn.mean
     numbers = [
-        ("accepted", number(accepted), f"{percent(accepted / played)} of {number(played)} played" if played else ""),
-        ("environments", number(len(coverage)), f"{sum(bool(strip.trajectories) for strip in coverage)} with data"),
-        ("tools covered", percent(covered / tools) if tools else "–", f"{covered} of {tools}"),
+        (
+            "accepted",
+            format_number(accepted),
+            f"{format_percent(accepted / played)} of {format_number(played)} played" if played else "",
+        ),
+        (
+            "environments",
+            format_number(len(coverage)),
+            f"{sum(bool(strip.trajectories) for strip in coverage)} with data",
+        ),
+        ("tools covered", format_percent(covered / tools) if tools else "–", f"{covered} of {tools}"),
         ("turns", f"{turns:.2f}", "mean per conversation"),
         ("calls per turn", f"{calls:.2f}", "mean"),
     ]
     if summary.tokens_per_accepted:
         cost = f"{summary.cost_per_accepted:.4f} USD each" if summary.cost_per_accepted else "prompt and completion"
-        numbers.append(("tokens per accepted", number(round(summary.tokens_per_accepted)), cost))
+        numbers.append(("tokens per accepted", format_number(round(summary.tokens_per_accepted)), cost))
     return numbers
 
 
@@ -117,8 +125,8 @@ def _per_environment(specs: Sequence[EnvironmentSpec], statistics: Statistics) -
 
 
 def _reasons(summary: Summary, statistics: Statistics) -> list[tuple[str, int]]:
-    found = summary.rejected or dict(statistics.reasons)
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    reasons = summary.rejected or dict(statistics.reasons)
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _difficulty(statistics: Statistics) -> list[tuple[str, int]]:

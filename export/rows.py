@@ -1,26 +1,30 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
-from trajectory import (
-    Dropped,
+from trajsmith.records import (
     EnvironmentSpec,
     InputError,
     JsonObject,
     Message,
+    RecordDropped,
     Task,
-    TaskHead,
+    TaskHeader,
     ToolCall,
     Trajectory,
     Verdict,
 )
-from usersim.calls import TWO_LEVEL
-from verify import pruned
+from trajsmith.usersim.call_resolution import TWO_LEVEL
+from trajsmith.verify import prune_trajectory
 
-Shown = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
+ToolSchemaCache = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
 """Environment and shown tools to their schemas; rows that show the same share one list, which nobody may change."""
 
 
-def to_row(
-    task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec, shown: Shown | None = None
+def build_row(
+    task: Task | TaskHeader,
+    trajectory: Trajectory,
+    verdict: Verdict,
+    spec: EnvironmentSpec,
+    shown: ToolSchemaCache | None = None,
 ) -> JsonObject:
     """The row of one trajectory, without the calls that the verdict takes out and without trailing user messages.
 
@@ -31,7 +35,7 @@ def to_row(
         InputError: The records do not belong together.
     """
     _check_parents(task, trajectory, verdict, spec)
-    messages = _messages(_answered(pruned(trajectory, verdict.pruned).messages))
+    messages = _messages(_answered(prune_trajectory(trajectory, verdict.pruned).messages))
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
         "id": trajectory.id,
@@ -52,29 +56,29 @@ def to_row(
     }
 
 
-def _shared_tools(trajectory: Trajectory, spec: EnvironmentSpec, shown: Shown) -> list[JsonObject]:
+def _shared_tools(trajectory: Trajectory, spec: EnvironmentSpec, shown: ToolSchemaCache) -> list[JsonObject]:
     key = spec.name, trajectory.tools
     if key not in shown:
         shown[key] = _tools(trajectory, spec)
     return shown[key]
 
 
-def _check_parents(task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+def _check_parents(task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
     pairs = (
         ("task", trajectory.task_id, task.id),
         ("trajectory", verdict.trajectory_id, trajectory.id),
         ("environment", trajectory.environment, spec.name),
     )
-    for what, wanted, given in pairs:
-        if wanted != given:
-            raise InputError(f"{trajectory.id}: belongs to {what} {wanted}, was given {given}")
+    for label, wanted, actual in pairs:
+        if wanted != actual:
+            raise InputError(f"{trajectory.id}: belongs to {label} {wanted}, was given {actual}")
 
 
 def _tools(trajectory: Trajectory, spec: EnvironmentSpec) -> list[JsonObject]:
     known = {tool.name: tool for tool in (*TWO_LEVEL, *spec.tools)}
     for name in trajectory.tools:
         if name not in known:
-            raise Dropped("tool_without_schema", f"{spec.name} has no tool {name}")
+            raise RecordDropped("tool_without_schema", f"{spec.name} has no tool {name}")
     return [known[name].as_function() for name in trajectory.tools]
 
 
@@ -88,17 +92,17 @@ def _answered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
     if not messages:
-        raise Dropped("no_messages")
+        raise RecordDropped("no_messages")
     if messages[-1].role != "assistant":
-        raise Dropped("last_message_not_assistant", messages[-1].role)
+        raise RecordDropped("last_message_not_assistant", messages[-1].role)
     rows: list[JsonObject] = []
     open_calls: dict[str, str] = {}
     for index, message in enumerate(messages):
         where = f"message {index}"
         if message.role == "system" and index > 0:
-            raise Dropped("system_message_not_first", where)
+            raise RecordDropped("system_message_not_first", where)
         if open_calls and message.role != "tool":
-            raise Dropped("call_without_result", f"{where}: {', '.join(open_calls)} not answered before it")
+            raise RecordDropped("call_without_result", f"{where}: {', '.join(open_calls)} not answered before it")
         if message.role == "tool":
             rows.append(_tool_row(message, open_calls, where))
         elif message.role == "assistant":
@@ -107,7 +111,7 @@ def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
         else:
             rows.append({"role": message.role, "content": message.content})
     if open_calls:
-        raise Dropped("call_without_result", f"the conversation ends before {', '.join(open_calls)} is answered")
+        raise RecordDropped("call_without_result", f"the conversation ends before {', '.join(open_calls)} is answered")
     return rows
 
 
@@ -115,10 +119,10 @@ def _tool_row(message: Message, open_calls: dict[str, str], where: str) -> JsonO
     """A tool message; takes its call out of `open_calls`, since a call has one result."""
     called = open_calls.pop(message.tool_call_id or "", None)
     if called is None:
-        raise Dropped("result_without_call", f"{where}: no open call has the id {message.tool_call_id!r}")
+        raise RecordDropped("result_without_call", f"{where}: no open call has the id {message.tool_call_id!r}")
     name = message.name or called
     if name != called:
-        raise Dropped("result_of_another_tool", f"{where}: {name} answers a call of {called}")
+        raise RecordDropped("result_of_another_tool", f"{where}: {name} answers a call of {called}")
     return {"role": "tool", "tool_call_id": message.tool_call_id, "name": name, "content": message.content}
 
 
@@ -129,7 +133,7 @@ def _assistant_row(message: Message, where: str) -> JsonObject:
     if message.tool_calls:
         ids = [call.id for call in message.tool_calls]
         if len(set(ids)) < len(ids):
-            raise Dropped("call_ids_not_unique", f"{where}: {', '.join(ids)}")
+            raise RecordDropped("call_ids_not_unique", f"{where}: {', '.join(ids)}")
         row["tool_calls"] = [_call_row(call, where) for call in message.tool_calls]
     return row
 
@@ -137,7 +141,7 @@ def _assistant_row(message: Message, where: str) -> JsonObject:
 def _call_row(call: ToolCall, where: str) -> JsonObject:
     arguments = call.function.arguments
     if not isinstance(arguments, dict):  # records that were built without validation
-        raise Dropped("arguments_not_an_object", f"{where}: {call.function.name} got {type(arguments).__name__}")
+        raise RecordDropped("arguments_not_an_object", f"{where}: {call.function.name} got {type(arguments).__name__}")
     return {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
-from export.columns import RowEncoder
-from trajectory import Dropped, JsonObject
+from trajsmith.export.columns import RowEncoder
+from trajsmith.records import JsonObject, RecordDropped
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -85,7 +85,7 @@ class JsonLines:
         try:
             line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         except (TypeError, orjson.JSONEncodeError) as error:
-            raise Dropped("not_json", str(error)) from error
+            raise RecordDropped("not_json", str(error)) from error
         for character, escape in LINE_BREAKS:
             line = line.replace(character, escape)
         self._file.write(line)

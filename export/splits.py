@@ -1,18 +1,18 @@
-"""Which split a task belongs to: by environment and by grounded chain, never by row."""
+"""Assignment of tasks to splits: by environment and by grounded chain, never by row."""
 
 from collections.abc import Collection
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from trajectory import Frozen, InputError, Task, TaskHead, derive_seed
+from trajsmith.records import FrozenModel, InputError, Task, TaskHeader, derive_seed
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
-class SplitSettings(Frozen):
-    """How rows are divided. All variants and candidates of one grounded chain go to the same split."""
+class SplitSettings(FrozenModel):
+    """Division of rows into splits. All variants and candidates of one grounded chain share a split."""
 
     held_out: tuple[str, ...] = ()
     """Environments whose tasks all go to `test`: what a model can do in a world that it never saw."""
@@ -40,7 +40,7 @@ class SplitSettings(Frozen):
         if environments and set(self.held_out) >= set(environments):
             raise InputError("export.split.held_out: every environment is held out, nothing is left to train on")
 
-    def of(self, task: Task | TaskHead) -> Split:
+    def of(self, task: Task | TaskHeader) -> Split:
         """The split of a task; it depends on its environments and its grounded chain only, in every run and process."""
         if set(task.environments) & set(self.held_out):
             return "test"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
-from trajectory import EnvironmentSpec, Summary, Task, TaskHead, Trajectory, Verdict
+from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
 
 STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
     "sampled": ("sample",),
@@ -21,7 +21,7 @@ STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
 
 
 class Distribution:
-    """How often each whole number came up; memory grows with the distinct numbers only."""
+    """Counts of whole numbers; memory grows with the number of distinct values only."""
 
     def __init__(self, values: Iterable[int] = ()) -> None:
         self.counts: Counter[int] = Counter(values)
@@ -95,7 +95,7 @@ class Statistics:
     """Environment and two tools that were called one after the other."""
     _growth: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, task: Task | TaskHead, trajectory: Trajectory, verdict: Verdict) -> None:
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
@@ -109,7 +109,7 @@ class Statistics:
         last = [(total, len(self.pairs))] if total and (not self._growth or self._growth[-1][0] != total) else []
         return [*self._growth, *last]
 
-    def _add_accepted(self, task: Task | TaskHead, trajectory: Trajectory) -> None:
+    def _add_accepted(self, task: Task | TaskHeader, trajectory: Trajectory) -> None:
         called = [(index, call.function.name) for index, message in enumerate(trajectory.messages)
                   for call in message.tool_calls or ()]  # fmt: skip
         self.accepted[trajectory.environment] += 1
@@ -147,7 +147,7 @@ class FunnelStep:
     """Reason to its first example, where a stage gives one."""
 
 
-def funnel_steps(summary: Summary) -> list[FunnelStep]:
+def build_funnel_steps(summary: Summary) -> list[FunnelStep]:
     """The funnel with every drop reason of the run; a stage outside it counts with the step before it."""
     largest = max(summary.funnel.values(), default=0)
     reasons = _reasons_by_step(summary)
@@ -174,20 +174,20 @@ def funnel_steps(summary: Summary) -> list[FunnelStep]:
 
 def _reasons_by_step(summary: Summary) -> dict[str, Counter[str]]:
     step_of = {stage: step for step, stages in STAGE_OF_STEP.items() for stage in stages}
-    found: dict[str, Counter[str]] = {step: Counter() for step in summary.funnel}
-    last = next(iter(found), "")
+    reasons: dict[str, Counter[str]] = {step: Counter() for step in summary.funnel}
+    last = next(iter(reasons), "")
     for stage in summary.stages:
         last = step_of.get(stage.name, last)
-        found.setdefault(last, Counter()).update(stage.dropped)
-    accepted = found.setdefault("accepted", Counter())
+        reasons.setdefault(last, Counter()).update(stage.dropped)
+    accepted = reasons.setdefault("accepted", Counter())
     if not accepted:
         accepted.update(summary.rejected)
-    return found
+    return reasons
 
 
 @dataclass(frozen=True)
 class ToolCoverage:
-    """Which tools of one environment accepted trajectories call."""
+    """Tool calls of the accepted trajectories of one environment."""
 
     environment: str
     trajectories: int
@@ -203,7 +203,9 @@ class ToolCoverage:
         return len(self.calls) - len(self.never)
 
 
-def tool_coverage(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics) -> list[ToolCoverage]:
+def compute_tool_coverage(
+    summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics
+) -> list[ToolCoverage]:
     """Coverage per environment, from the summary where it tells, else from what was counted."""
     covered = []
     for spec in specs:

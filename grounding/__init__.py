@@ -1,30 +1,30 @@
 """Finding arguments that make calls succeed, by execution; provenance of every argument."""
 
-from grounding.grounder import Grounder
-from grounding.known import leaves, needed, selector_key
-from grounding.lessons import Lessons
-from grounding.programming import ProgramSettings, make_programs
-from grounding.programs import Program, ProgramFailed, ProgramRun, run_program
-from grounding.references import Unresolved, resolve
-from grounding.repair import Givers
-from grounding.search import is_empty
-from grounding.settings import GroundSettings
+from trajsmith.grounding.grounder import Grounder
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.program_generation import ProgramSettings, make_programs
+from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
+from trajsmith.grounding.references import ReferenceNotResolved, resolve_reference
+from trajsmith.grounding.repair import Producers
+from trajsmith.grounding.search import is_empty
+from trajsmith.grounding.settings import GroundSettings
+from trajsmith.grounding.user_facts import build_selector_key, iterate_leaves, list_needed_keys
 
 __all__ = [
-    "Givers",
     "GroundSettings",
     "Grounder",
     "Lessons",
-    "Program",
+    "Producers",
     "ProgramFailed",
     "ProgramRun",
     "ProgramSettings",
-    "Unresolved",
+    "ReferenceNotResolved",
+    "SolutionProgram",
+    "build_selector_key",
     "is_empty",
-    "leaves",
+    "iterate_leaves",
+    "list_needed_keys",
     "make_programs",
-    "needed",
-    "resolve",
+    "resolve_reference",
     "run_program",
-    "selector_key",
 ]

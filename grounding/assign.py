@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatmodel import Phrasebook
-from grounding.fields import SchemaField, input_fields
-from grounding.lessons import Lessons
-from grounding.names import is_identifier, is_paging, takes_away
-from grounding.plan import Assignment, Option, Plan
-from grounding.references import ONLY, pick
-from grounding.values import ValuePool, array_item, candidate_values
-from grounding.widening import SecondLook, Sources
-from trajectory import Constant, FromOutput, FromUser, GoldCall, JsonObject, ToolSpec
+from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.names import is_identifier, is_paging, is_removal
+from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
+from trajsmith.grounding.references import ONLY, pick_values
+from trajsmith.grounding.values import ValuePool, get_array_item, list_candidate_values
+from trajsmith.grounding.widening import PlanWidener, Sources
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Constant, FromOutput, FromUser, GoldCall, JsonObject, ToolSpec
 
 FOCUS, NEW = 5.0, 1.0
 ROWS = 24
@@ -22,11 +22,11 @@ LOOKUP = 0.2
 
 
 @dataclass
-class Context:
-    """What is known when a step is filled: the calls made so far, and the ways in which things were referred to."""
+class AssignmentContext:
+    """Context in which a step is filled: the calls made so far, and the user values that they took."""
 
     calls: list[GoldCall] = field(default_factory=list)
-    said: dict[str, Any] = field(default_factory=dict)
+    user_values: dict[str, Any] = field(default_factory=dict)
     """Known key to value, of everything that the user has been given to say."""
 
 
@@ -48,18 +48,18 @@ class Assigner:
         self.pool = pool
         self.phrasebook = phrasebook
         self.optional = optional
-        self.fields = {name: input_fields(tool) for name, tool in tools.items()}
-        self.second = SecondLook(tools, self.fields, pool, state or {})
+        self.fields = {name: list_input_fields(tool) for name, tool in tools.items()}
+        self.second = PlanWidener(tools, self.fields, pool, state or {})
 
     def plan(
         self,
         tool: str,
         sources: Mapping[str, Sequence[tuple[int, str]]],
-        context: Context,
+        context: AssignmentContext,
         rng: random.Random,
         lookup: bool = False,
         lessons: Lessons | None = None,
-    ) -> Plan:
+    ) -> ArgumentPlan:
         """Everything that the call's leaves could be filled with.
 
         Args:
@@ -70,7 +70,7 @@ class Assigner:
         """
         required: dict[str, list[Option]] = {}
         optional: dict[str, list[Option]] = {}
-        gone = self._gone(context)
+        gone = self._find_removed(context)
         for leaf in self.fields[tool]:
             internal = leaf.path in sources
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
@@ -80,8 +80,8 @@ class Assigner:
             if internal:
                 options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng)
             else:
-                values = [value for value in self._said_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
-                options = [self._said(tool, leaf, value, context, len(values) == 1) for value in values]
+                values = [value for value in self._list_user_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
+                options = [self._build_user_option(tool, leaf, value, context, len(values) == 1) for value in values]
             if leaf.required:
                 required[leaf.path] = options
             else:
@@ -91,13 +91,15 @@ class Assigner:
         share = self.optional * LOOKUP if lookup else self.optional
         rows = self._joint_rows(tool, sources, context, rng)
         known = lessons or Lessons()
-        return Plan(tool, required, optional, rows, share, known, self._containers(tool), self.most_rows)
+        return ArgumentPlan(tool, required, optional, rows, share, known, self._containers(tool), self.most_rows)
 
-    def widen(self, plan: Plan, sources: Sources, context: Context, rng: random.Random, guess: bool) -> None:
-        """Give a plan its second look; see `grounding.widening`."""
+    def widen(
+        self, plan: ArgumentPlan, sources: Sources, context: AssignmentContext, rng: random.Random, guess: bool
+    ) -> None:
+        """Give a plan its second look; see `trajsmith.grounding.widening`."""
 
         def says(leaf: SchemaField, value: Any, weight: float) -> Option:
-            return self._said(plan.tool, leaf, value, context, weight=weight)
+            return self._build_user_option(plan.tool, leaf, value, context, weight=weight)
 
         self.second.widen(plan, sources, context.calls, says, rng, guess)
 
@@ -106,42 +108,53 @@ class Assigner:
         needed = {leaf.path.split(".")[0].removesuffix("[*]") for leaf in self.fields[tool] if leaf.required}
         return [name for name in self.tools[tool].required if name not in needed]
 
-    def _destroys(self, tool: str) -> bool:
-        """True if the tool declares, or its name says, that something is gone afterwards."""
-        return (takes_away(tool) and self.tools[tool].declares_write) or self.tools[
+    def _is_destructive(self, tool: str) -> bool:
+        """Return whether the tool declares, or its name says, that something is gone afterwards."""
+        return (is_removal(tool) and self.tools[tool].declares_write) or self.tools[
             tool
         ].annotations.destructive_hint is True
 
-    def _gone(self, context: Context) -> set[str]:
+    def _find_removed(self, context: AssignmentContext) -> set[str]:
         """Texts that named things which the conversation has taken away or moved."""
-        calls = [call for call in context.calls if takes_away(call.tool) and call.effect == "write"]
+        calls = [call for call in context.calls if is_removal(call.tool) and call.effect == "write"]
         return {value for call in calls for value in _texts(call.arguments)}
 
-    def _said_values(self, leaf: SchemaField, tool: str, rng: random.Random) -> list[Any]:
-        item = array_item(leaf, self.tools[tool].input_schema)
+    def _list_user_values(self, leaf: SchemaField, tool: str, rng: random.Random) -> list[Any]:
+        item = get_array_item(leaf, self.tools[tool].input_schema)
         if item is None:
-            return candidate_values(leaf, self.pool, rng)
-        values = candidate_values(item, self.pool, rng)
+            return list_candidate_values(leaf, self.pool, rng)
+        values = list_candidate_values(item, self.pool, rng)
         return [values[:size] for size in (1, 2) if len(values) >= size]
 
-    def _said(
-        self, tool: str, leaf: SchemaField, value: Any, context: Context, sole: bool = False, weight: float = 1.0
+    def _build_user_option(
+        self,
+        tool: str,
+        leaf: SchemaField,
+        value: Any,
+        context: AssignmentContext,
+        sole: bool = False,
+        weight: float = 1.0,
     ) -> Option:
         """The option that the user says a value; an identity, or the only value there is, is not said twice."""
         if "const" in leaf.schema:
             return Option(value, Constant())
-        for said, before in context.said.items():
-            same = said.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
+        for known, before in context.user_values.items():
+            same = known.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
             if same and (sole or self.pool.entries(leaf)):
-                return Option(value, FromUser(known=said), FOCUS * weight)
+                return Option(value, FromUser(known=known), FOCUS * weight)
         number, key = 1, f"{tool}.{leaf.path}"
-        while key in context.said and context.said[key] != value:
+        while key in context.user_values and context.user_values[key] != value:
             number += 1
             key = f"{tool}.{leaf.path}#{number}"
         return Option(value, FromUser(known=key), weight)
 
     def _from_outputs(
-        self, tool: str, leaf: SchemaField, sources: Sequence[tuple[int, str]], context: Context, rng: random.Random
+        self,
+        tool: str,
+        leaf: SchemaField,
+        sources: Sequence[tuple[int, str]],
+        context: AssignmentContext,
+        rng: random.Random,
     ) -> list[Option]:
         entity = self.phrasebook.entities.get(leaf.name)
         preferred = tuple(entity.by) if entity else ()
@@ -149,14 +162,14 @@ class Assigner:
         options: list[Option] = []
         seen: set[str] = set()
         for call, path in sources:
-            if self._destroys(context.calls[call].tool):
+            if self._is_destructive(context.calls[call].tool):
                 continue  # what was just taken away is not used any more
             asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
             only = 1.0 if asked else ONLY
-            for value, selectors in pick(context.calls[call].result, path, rng, preferred, only):
+            for value, selectors in pick_values(context.calls[call].result, path, rng, preferred, only):
                 if isinstance(value, list) or repr(value) in seen or not _types_fit(value, leaf):
                     continue
-                if self._destroys(tool) and not self.pool.holds(value):
+                if self._is_destructive(tool) and not self.pool.mentions(value):
                     continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
@@ -165,7 +178,7 @@ class Assigner:
         return options
 
     def _joint_rows(
-        self, tool: str, sources: Mapping[str, Any], context: Context, rng: random.Random
+        self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random
     ) -> list[dict[str, Option]]:
         """Values of several leaves that stand in one row of the state, so that a name goes with its own postcode."""
         tables: dict[str, dict[tuple[str, Any], Any]] = {}
@@ -182,7 +195,8 @@ class Assigner:
         shared = sorted(set.intersection(*(set(rows) for rows in tables.values())), key=repr)
         chosen = rng.sample(shared, min(len(shared), ROWS))
         return [
-            {path: self._said(tool, named[path], rows[row], context) for path, rows in tables.items()} for row in chosen
+            {path: self._build_user_option(tool, named[path], rows[row], context) for path, rows in tables.items()}
+            for row in chosen
         ]
 
 
@@ -209,4 +223,4 @@ def _references_used(parameter: str, calls: Sequence[GoldCall]) -> list[tuple[An
     ]
 
 
-__all__ = ["Assigner", "Assignment", "Context", "Plan"]
+__all__ = ["ArgumentPlan", "Assigner", "Assignment", "AssignmentContext"]

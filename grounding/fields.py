@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grounding.names import tool_noun, words
-from trajectory import JsonObject, ToolSpec
+from trajsmith.grounding.names import get_tool_noun, split_name
+from trajsmith.records import JsonObject, ToolSpec
 
 MAX_DEPTH = 6
 
@@ -40,17 +40,17 @@ class SchemaField:
         return "enum" in self.schema or "const" in self.schema or self.types == frozenset({"boolean"})
 
 
-def output_fields(tool: ToolSpec) -> list[SchemaField]:
+def list_output_fields(tool: ToolSpec) -> list[SchemaField]:
     """Leaves of the structured result."""
     if not isinstance(tool.output_schema, dict):
         return []
-    walk = _walk(tool.output_schema, "$", "", tool_noun(tool.name), True, tool.output_schema, 0)
+    walk = _walk(tool.output_schema, "$", "", get_tool_noun(tool.name), True, tool.output_schema, 0)
     return [field for field in walk if field.name]
 
 
-def input_fields(tool: ToolSpec) -> list[SchemaField]:
+def list_input_fields(tool: ToolSpec) -> list[SchemaField]:
     """Leaves of the arguments; `required` only if all objects around the leaf are required too."""
-    walk = _walk(tool.input_schema, "", "", tool_noun(tool.name), True, tool.input_schema, 0)
+    walk = _walk(tool.input_schema, "", "", get_tool_noun(tool.name), True, tool.input_schema, 0)
     return [field for field in walk if field.name]
 
 
@@ -61,7 +61,7 @@ def unwrap(schema: Any, root: JsonObject) -> JsonObject:
             return {}
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):
-            target = resolve(root, reference)
+            target = resolve_pointer(root, reference)
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             schema = {**(target if isinstance(target, dict) else {}), **beside}
             continue
@@ -74,8 +74,8 @@ def unwrap(schema: Any, root: JsonObject) -> JsonObject:
     return schema if isinstance(schema, dict) else {}
 
 
-def resolve(root: JsonObject, reference: str) -> Any:
-    """What a local reference ("#/$defs/Order", "#/anyOf/0") names in a schema; None if nothing is there."""
+def resolve_pointer(root: JsonObject, reference: str) -> Any:
+    """Return the target of a local reference ("#/$defs/Order", "#/anyOf/0") in a schema, or None."""
     node: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
         if isinstance(node, list):
@@ -85,7 +85,7 @@ def resolve(root: JsonObject, reference: str) -> Any:
     return node
 
 
-def types_of(schema: JsonObject) -> frozenset[str]:
+def get_types(schema: JsonObject) -> frozenset[str]:
     kind = schema.get("type")
     names = kind if isinstance(kind, list) else [kind]
     return frozenset(str(name) for name in names if name and name != "null")
@@ -107,18 +107,18 @@ def _walk(
     if depth > MAX_DEPTH or id(properties) in inside:
         return
     if isinstance(properties, dict) and properties:
-        inner = words(name) if name and name not in ("result", "results", "data") else context
+        inner = split_name(name) if name and name not in ("result", "results", "data") else context
         needed = schema["required"] if isinstance(schema.get("required"), list) else ()
         inside |= {id(properties)}
         for key, child in properties.items():
             below = f"{path}.{key}" if path else key
             yield from _walk(child, below, key, inner, required and key in needed, root, depth + 1, inside)
     elif (isinstance(schema.get("items"), dict) and _is_structured(schema["items"], root)) or (
-        "array" in types_of(schema) and isinstance(schema.get("items"), dict) and path.startswith("$")
+        "array" in get_types(schema) and isinstance(schema.get("items"), dict) and path.startswith("$")
     ):
         yield from _walk(schema["items"], f"{path}[*]", name, context, required, root, depth + 1, inside)
     else:
-        yield SchemaField(path, name, context, types_of(schema), required, schema)
+        yield SchemaField(path, name, context, get_types(schema), required, schema)
 
 
 def _is_structured(schema: Any, root: JsonObject) -> bool:

@@ -4,17 +4,17 @@ import heapq
 import random
 from collections.abc import Sequence
 
-from chatmodel import Phrasebook
-from environments import Session
-from grounding.assign import Assigner
-from grounding.known import collect_known
-from grounding.lessons import Lessons
-from grounding.repair import Givers, helpers, repaired
-from grounding.rewind import Rewindable, rewindable
-from grounding.search import Draft, Search
-from grounding.settings import GroundSettings
-from grounding.values import ValuePool
-from trajectory import Chain, Dropped, EnvironmentSpec, GroundedChain, JsonObject, derive_seed
+from trajsmith.environments import Session
+from trajsmith.grounding.assign import Assigner
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.repair import Producers, insert_helper, rank_helpers
+from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding.search import ChainDraft, GroundingSearch
+from trajsmith.grounding.settings import GroundSettings
+from trajsmith.grounding.user_facts import collect_user_facts
+from trajsmith.grounding.values import ValuePool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Chain, EnvironmentSpec, GroundedChain, JsonObject, RecordDropped, derive_seed
 
 DEEPEST = 4
 """Tools that are put before the steps of one chain at most."""
@@ -31,7 +31,7 @@ class Grounder:
         state: JsonObject,
         phrasebook: Phrasebook,
         settings: GroundSettings,
-        givers: Givers | None = None,
+        givers: Producers | None = None,
     ) -> None:
         """`givers` is what the graph knows of who gives which parameter; repairs need it to find producers."""
         self.spec = spec
@@ -41,7 +41,7 @@ class Grounder:
         pool = ValuePool(state)
         self.assigner = Assigner(self.tools, pool, phrasebook, settings.optional, state, settings.rows)
         self.phrasebook = phrasebook
-        self.givers: Givers = givers or {}
+        self.givers: Producers = givers or {}
 
     async def ground(self, chain: Chain, session: Session, lessons: Lessons | None = None) -> GroundedChain:
         """Run a chain; the session is reset first.
@@ -55,9 +55,9 @@ class Grounder:
             EnvironmentFault: The environment broke.
         """
         lessons = lessons if lessons is not None else Lessons()
-        place, spent = rewindable(session), 0
-        best, spent = await self._search(Draft(chain), place, lessons, spent, 0)
-        waiting: list[tuple[float, int, Draft]] = []
+        place, spent = make_rewindable(session), 0
+        best, spent = await self._search(ChainDraft(chain), place, lessons, spent, 0)
+        waiting: list[tuple[float, int, ChainDraft]] = []
         number = tried = 0
         latest = best
         while len(best.calls()) < self._wanted(chain) and tried < self.settings.repairs:
@@ -76,15 +76,15 @@ class Grounder:
         return min(self.settings.min_calls, len(chain.tools))
 
     async def _search(
-        self, draft: Draft, session: Rewindable, lessons: Lessons, spent: int, number: int
-    ) -> tuple[Search, int]:
+        self, draft: ChainDraft, session: Rewindable, lessons: Lessons, spent: int, number: int
+    ) -> tuple[GroundingSearch, int]:
         seed = draft.chain.seed
         seed = derive_seed(seed, "ground") if not number else derive_seed(seed, "ground", number)
-        search = Search(self, draft, session, lessons, self.settings.budget - spent, random.Random(seed))
+        search = GroundingSearch(self, draft, session, lessons, self.settings.budget - spent, random.Random(seed))
         await search.run()
         return search, spent + search.attempts
 
-    def _repairs(self, asked: Chain, search: Search) -> Sequence[tuple[float, Draft]]:
+    def _repairs(self, asked: Chain, search: GroundingSearch) -> Sequence[tuple[float, ChainDraft]]:
         """Chains with one more tool before the first step that failed, with how promising each is."""
         added = len(search.chain.tools) - len(asked.tools)
         if not search.skipped or added >= DEEPEST:
@@ -94,30 +94,32 @@ class Grounder:
             return ()
         empty = failure.fruitless > 0 or bool(failure.unmet)
         return [
-            (score * FEWER**added, repaired(search.draft, failure.step, tool, self.givers))
-            for score, tool in helpers(search.chain, failure, self.tools, self.givers, empty)
+            (score * FEWER**added, insert_helper(search.draft, failure.step, tool, self.givers))
+            for score, tool in rank_helpers(search.chain, failure, self.tools, self.givers, empty)
         ]
 
-    def _result(self, chain: Chain, search: Search, attempts: int) -> GroundedChain:
+    def _result(self, chain: Chain, search: GroundingSearch, attempts: int) -> GroundedChain:
         calls = tuple(search.calls())
         left_out = [search.chain.tools[step] for step in search.skipped]
         if len(calls) < self.settings.min_calls or not _worth(search, chain)[0]:
             missing = ", ".join(left_out[:4])
-            raise Dropped("too_few_calls", f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}")
+            raise RecordDropped(
+                "too_few_calls", f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}"
+            )
         return GroundedChain(
             chain_id=chain.id,
             environment=chain.environment,
             initial_state=chain.state,
             calls=calls,
             states=tuple(frame.state for frame in search.frames),
-            known=collect_known(calls, self.tools, self.phrasebook),
+            known=collect_user_facts(calls, self.tools, self.phrasebook),
             skipped=tuple(tool for tool in left_out if tool in chain.tools),
             attempts=attempts,
             seed=chain.seed,
         )
 
 
-def _worth(search: Search, asked: Chain) -> tuple[int, int]:
+def _worth(search: GroundingSearch, asked: Chain) -> tuple[int, int]:
     """Steps of the chain that were made, and how few were added for their sake."""
-    made = [call.tool for call in search.calls()]
-    return sum(tool in made for tool in dict.fromkeys(asked.tools)), -len(made)
+    called = [call.tool for call in search.calls()]
+    return sum(tool in called for tool in dict.fromkeys(asked.tools)), -len(called)

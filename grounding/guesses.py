@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from chatmodel.surface import as_moment
-from grounding.fields import SchemaField
-from grounding.hints import Hints, read_hints
-from grounding.names import is_identifier, words
-from grounding.rows import RowIndex, texts_in
-from grounding.values import GENERIC_TEXTS, ValuePool, array_item
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.hints import Hints, read_hints
+from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding.rows import RowIndex, sample_texts
+from trajsmith.grounding.values import GENERIC_TEXTS, ValuePool, get_array_item
+from trajsmith.phrasing.value_formatting import parse_datetime
 
 MOST, DEEPEST = 32, 3
 KEY = 0.35
@@ -60,7 +60,7 @@ _SAMPLES: dict[str, tuple[str, ...]] = {
 }
 
 
-def guessed(
+def guess_values(
     field: SchemaField,
     index: RowIndex,
     pool: ValuePool,
@@ -69,7 +69,7 @@ def guessed(
     root: Any,
     depth: int = 0,
 ) -> list[Weighted]:
-    """(weight, value) of everything that a scalar, list or object parameter might take, each value once.
+    """Return (weight, value) of everything that a scalar, list or object parameter might take, each value once.
 
     Args:
         learnt: What refusals said about the parameter.
@@ -81,14 +81,14 @@ def guessed(
     if learnt is not None and learnt.kind and "array" not in field.types:
         field = replace(field, types=frozenset({learnt.kind}))
     if "array" in field.types:
-        return _once(_lists(field, index, pool, learnt, rng, root, depth))
+        return _drop_duplicates(_lists(field, index, pool, learnt, rng, root, depth))
     if "object" in field.types and not field.types & {"string", "integer", "number"}:
-        return _once(_objects(field, index, learnt))
-    return _once(_scalars(field, index, pool, learnt, rng))
+        return _drop_duplicates(_objects(field, index, learnt))
+    return _drop_duplicates(_scalars(field, index, pool, learnt, rng))
 
 
-def fitted(value: Any, field: SchemaField, template: str | None = None) -> Any:
-    """The value as the parameter wants it: a number for its text, a day for a moment; None if it does not fit."""
+def fit_value(value: Any, field: SchemaField, template: str | None = None) -> Any:
+    """Convert the value to what the parameter accepts: a number for its text, a day for a time; None if none fits."""
     schema, types = field.schema, field.types
     choices = schema.get("enum")
     if isinstance(choices, list):
@@ -105,12 +105,12 @@ def fitted(value: Any, field: SchemaField, template: str | None = None) -> Any:
         return value if (not types or types & {"integer", "number"}) and _within(value, schema) else None
     if not isinstance(value, str) or (types and "string" not in types):
         return None
-    return _fitted_text(value, field, template)
+    return _fit_text(value, field, template)
 
 
-def _fitted_text(value: str, field: SchemaField, template: str | None) -> str | None:
+def _fit_text(value: str, field: SchemaField, template: str | None) -> str | None:
     form = template or {"date": "%Y-%m-%d", "date-time": "%Y-%m-%dT%H:%M:%S"}.get(str(field.schema.get("format")))
-    moment = as_moment(value) if form else None
+    moment = parse_datetime(value) if form else None
     if form and moment is not None:
         whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day, 10)
         value = whole.strftime(form)
@@ -151,8 +151,8 @@ def _as_number(value: str) -> int | float | None:
 def _scalars(
     field: SchemaField, index: RowIndex, pool: ValuePool, learnt: Hints | None, rng: random.Random
 ) -> Iterator[Weighted]:
-    told = read_hints(field.description)
-    template = (learnt and learnt.template) or told.template
+    described = read_hints(field.description)
+    template = (learnt and learnt.template) or described.template
     offered: list[tuple[float, Iterable[Any]]] = []
     if learnt is not None:
         offered += [(6.0, learnt.choices), (3.0, learnt.examples), (5.0, _in_limits(field, learnt, rng))]
@@ -160,23 +160,23 @@ def _scalars(
         offered.append((2.0, field.schema["enum"]))
     if "boolean" in field.types:
         offered.append((1.0, (True, False)))
-    offered += [(2.5, told.choices), (1.5, told.examples)]
+    offered += [(2.5, described.choices), (1.5, described.examples)]
     for weight, values in offered:
         for value in values:
-            yield weight, fitted(value, field, template)
-    for score, value in _sampled(index.values(words(field.name), field.context), rng):
-        yield score**2 * 1.5, fitted(value, field, template)
+            yield weight, fit_value(value, field, template)
+    for score, value in _sample_values(index.values(split_name(field.name), field.context), rng):
+        yield score**2 * 1.5, fit_value(value, field, template)
     if is_identifier(field.name):
         for value in dict.fromkeys(row.identity[1] for row in index.rows[: 2 * MOST] if row.identity is not None):
-            yield KEY, fitted(value, field, template)
-    for value in _made(field, index, pool, told, template, rng):
-        yield 0.3, fitted(value, field, template)
+            yield KEY, fit_value(value, field, template)
+    for value in _generate_values(field, index, pool, described, template, rng):
+        yield 0.3, fit_value(value, field, template)
 
 
-def _sampled(found: Iterator[Weighted], rng: random.Random) -> list[Weighted]:
+def _sample_values(weighted: Iterator[Weighted], rng: random.Random) -> list[Weighted]:
     """Some of many, the likest first; equals in random order."""
     once: dict[str, Weighted] = {}
-    for number, (score, value) in enumerate(found):
+    for number, (score, value) in enumerate(weighted):
         once.setdefault(repr(value), (score, value))
         if number > 2000:
             break
@@ -184,10 +184,10 @@ def _sampled(found: Iterator[Weighted], rng: random.Random) -> list[Weighted]:
     return ordered[:MOST]
 
 
-def _made(
+def _generate_values(
     field: SchemaField, index: RowIndex, pool: ValuePool, told: Hints, template: str | None, rng: random.Random
 ) -> Iterator[Any]:
-    parts = words(field.name)
+    parts = split_name(field.name)
     if field.types & {"integer", "number"}:
         yield from _in_limits(field, told, rng)
         yield from (1, 2, 5, 10, 3, 20, 50, 100) if not set(parts) & _LATITUDES else (51.5, 40.7)
@@ -196,17 +196,17 @@ def _made(
     timely = template or field.schema.get("format") in ("date", "date-time") or set(parts) & {"date", "day", "datetime"}
     if timely:
         form = template or ("%Y-%m-%dT%H:%M:%S" if field.schema.get("format") == "date-time" else "%Y-%m-%d")
-        yield from _moments(pool.now, form, parts)
+        yield from _format_datetimes(pool.now, form, parts)
     if set(parts) & _QUERY:
-        yield from texts_in(index, rng, MOST // 2)
+        yield from sample_texts(index, rng, MOST // 2)
     for word in reversed(parts):
         yield from _SAMPLES.get(word, ())
         yield from GENERIC_TEXTS.get(word, ())
     yield from GENERIC_TEXTS["text"][:1]
-    yield from texts_in(index, rng, 4)
+    yield from sample_texts(index, rng, 4)
 
 
-def _moments(now: datetime, form: str, parts: tuple[str, ...]) -> Iterator[str]:
+def _format_datetimes(now: datetime, form: str, parts: tuple[str, ...]) -> Iterator[str]:
     late = 20 if set(parts) & {"end", "until", "to", "checkout", "out", "return", "due"} else 0
     for days in (1, 3, 7, -1, -7, 0, 30, -30):
         moment = datetime.combine(now.date() + timedelta(days=days + late), datetime.min.time()).replace(hour=10)
@@ -222,8 +222,8 @@ def _in_limits(field: SchemaField, hints: Hints, rng: random.Random) -> list[Any
         return []
     low = hints.low if hints.low is not None else min(1.0, hints.high or 1.0)
     high = hints.high if hints.high is not None else low + 10
-    found = [low, high, (low + high) / 2, low + rng.random() * (high - low)]
-    return [int(value) for value in found] if "integer" in field.types else [round(value, 2) for value in found]
+    numbers = [low, high, (low + high) / 2, low + rng.random() * (high - low)]
+    return [int(value) for value in numbers] if "integer" in field.types else [round(value, 2) for value in numbers]
 
 
 def _lists(
@@ -235,15 +235,15 @@ def _lists(
     root: Any,
     depth: int,
 ) -> Iterator[Weighted]:
-    item = array_item(field, root) or (replace(field, types=frozenset()) if learnt is not None else None)
-    for score, value in _sampled(index.values(words(field.name), field.context, lists=True), rng):
+    item = get_array_item(field, root) or (replace(field, types=frozenset()) if learnt is not None else None)
+    for score, value in _sample_values(index.values(split_name(field.name), field.context, lists=True), rng):
         if isinstance(value, list) and (item is None or all(_item_fits(one, item) for one in value)):
             yield score, value[:3]
     if item is None:
         yield 0.2, ["a"]
         return
     of_item = replace(learnt, kind=None) if learnt is not None and learnt.kind == "array" else learnt
-    values = [value for _, value in guessed(item, index, pool, of_item, rng, root, depth + 1)]
+    values = [value for _, value in guess_values(item, index, pool, of_item, rng, root, depth + 1)]
     for value in values[:12]:
         yield 0.5, [value]
     if len(values) > 1:
@@ -257,13 +257,13 @@ def _lists(
 def _item_fits(value: Any, item: SchemaField) -> bool:
     if isinstance(value, dict | list):
         return not item.types or ("object" if isinstance(value, dict) else "array") in item.types
-    return bool(fitted(value, item) == value)
+    return bool(fit_value(value, item) == value)
 
 
 def _objects(field: SchemaField, index: RowIndex, learnt: Hints | None) -> Iterator[Weighted]:
     if learnt is not None and learnt.keys:
         yield 8.0, dict.fromkeys(learnt.keys, GENERIC_TEXTS["text"][0])
-    for score, value in index.values(words(field.name), field.context, lists=True):
+    for score, value in index.values(split_name(field.name), field.context, lists=True):
         if isinstance(value, dict):
             yield score, value
     for row in index.rows[:40]:
@@ -274,13 +274,13 @@ def _objects(field: SchemaField, index: RowIndex, learnt: Hints | None) -> Itera
     yield 0.1, {}
 
 
-def _once(found: Iterable[Weighted]) -> list[Weighted]:
+def _drop_duplicates(weighted: Iterable[Weighted]) -> list[Weighted]:
     """Each value once, with its best weight; most likely first."""
     best: dict[str, Weighted] = {}
-    for weight, value in found:
+    for weight, value in weighted:
         if value is not None and (repr(value) not in best or best[repr(value)][0] < weight):
             best[repr(value)] = (weight, value)
     return sorted(best.values(), key=lambda pair: -pair[0])[: 2 * MOST]
 
 
-__all__ = ["fitted", "guessed"]
+__all__ = ["fit_value", "guess_values"]

@@ -47,7 +47,7 @@ WEAK, SURE = 0.5, 1.0
 
 @dataclass(frozen=True)
 class Hints:
-    """What a text says about values."""
+    """Choices, examples, limits and formats that a text states about values."""
 
     choices: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
@@ -78,42 +78,42 @@ def read_hints(text: str) -> Hints:
         _choices(text), _examples(text), low, high, _template(text),
         pattern.group(1) if pattern else None,
         _KINDS[kind.group(1).lower()] if kind else None,
-        tuple(dict.fromkeys(name for found in _KEY.findall(text) for name in found if name)),
+        tuple(dict.fromkeys(name for groups in _KEY.findall(text) for name in groups if name)),
     )  # fmt: skip
 
 
 def _choices(text: str) -> tuple[str, ...]:
     for match in _CHOICES.finditer(text):
-        found = _listed(match.group(1))
-        if len(found) > 1 or (found and _QUOTED.search(match.group(1))):
-            return found
+        choices = _listed(match.group(1))
+        if len(choices) > 1 or (choices and _QUOTED.search(match.group(1))):
+            return choices
     for match in _IN_BRACKETS.finditer(text):
         inner = match.group(1)
         if not _EXAMPLE.match(inner) and ("," in inner or "|" in inner or "/" in inner or _QUOTED.search(inner)):
-            found = _listed(inner)
-            if len(found) > 1:
-                return found
+            choices = _listed(inner)
+            if len(choices) > 1:
+                return choices
     quoted = tuple(dict.fromkeys(_QUOTED.findall(text)))
     return quoted if len(quoted) > 2 and not _EXAMPLE.search(text) else ()
 
 
 def _listed(segment: str) -> tuple[str, ...]:
     """The items of a list in words: the quoted ones if any are, else short plain ones."""
-    found = [item.strip() for item in _QUOTED.findall(segment)]
-    if not found:
+    items = [item.strip() for item in _QUOTED.findall(segment)]
+    if not items:
         parts = [part.strip(" .:()[]{}") for part in _SPLIT.split(segment)]
         if not all(len(part) <= 40 and (not part or _BARE.fullmatch(part)) for part in parts):
             return ()
-        found = [part for part in parts if part and part.lower() not in _FILLER]
-    return tuple(dict.fromkeys(item for item in found if item))
+        items = [part for part in parts if part and part.lower() not in _FILLER]
+    return tuple(dict.fromkeys(item for item in items if item))
 
 
 def _examples(text: str) -> tuple[str, ...]:
-    found: list[str] = []
+    examples: list[str] = []
     for match in _EXAMPLE.finditer(text):
         quoted = _QUOTED.findall(match.group(1))
-        found += quoted or [part.strip(" .") for part in match.group(1).split(",")]
-    return tuple(dict.fromkeys(item for item in found if item and item.lower() not in _FILLER))
+        examples += quoted or [part.strip(" .") for part in match.group(1).split(",")]
+    return tuple(dict.fromkeys(item for item in examples if item and item.lower() not in _FILLER))
 
 
 def _limits(text: str) -> tuple[float | None, float | None]:
@@ -160,17 +160,17 @@ def _strftime(form: str) -> str:
     """A form such as YYYY-MM-DDTHH:MM:SS for `strftime`; MM after an hour is minutes."""
     if "%" in form:
         return form
-    made = form.replace("YYYY", "%Y").replace("yyyy", "%Y").replace("DD", "%d").replace("dd", "%d")
-    made = re.sub(r"HH|hh", "%H", made)
-    head, hour, tail = made.partition("%H")
+    result = form.replace("YYYY", "%Y").replace("yyyy", "%Y").replace("DD", "%d").replace("dd", "%d")
+    result = re.sub(r"HH|hh", "%H", result)
+    head, hour, tail = result.partition("%H")
     tail = re.sub(r"MM|mm", "%M", tail)
     head = re.sub(r"MM|mm", "%m", head)
-    made = re.sub(r"SS|ss", "%S", head + hour + tail)
-    return re.sub(r"YY|yy", "%y", made)
+    result = re.sub(r"SS|ss", "%S", head + hour + tail)
+    return re.sub(r"YY|yy", "%y", result)
 
 
-def merged(before: Hints, now: Hints) -> Hints:
-    """What both say; the later where they differ, and all keys."""
+def merge_hints(before: Hints, now: Hints) -> Hints:
+    """Merge hints; the later wins where they differ, and all keys are kept."""
     keys = tuple(dict.fromkeys((*before.keys, *now.keys)))
     return Hints(
         now.choices or before.choices,

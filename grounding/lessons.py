@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grounding.fields import SchemaField
-from grounding.hints import Hints, merged, read_hints
-from grounding.names import words
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.hints import Hints, merge_hints, read_hints
+from trajsmith.grounding.names import split_name
 
 WORKED = 4.0
 """Factor on the weight of a value that a call of this tool succeeded with."""
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[A-Za-z_]+")
 
 
 class Lessons:
-    """Preferences per parameter, from successes and refusals."""
+    """Preferences per parameter, learned from successes and refusals."""
 
     def __init__(self) -> None:
         self._weights: dict[tuple[str, str, str], float] = {}
@@ -40,27 +40,27 @@ class Lessons:
         return self._weights.get((tool, leaf, repr(value)), 1.0)
 
     def hints(self, tool: str, leaf: str) -> Hints | None:
-        """What refusals said about a parameter."""
+        """Return the hints that refusals gave about a parameter."""
         return self._hints.get((tool, leaf))
 
-    def taught(self, tool: str) -> bool:
-        """True if a refusal of this tool said something about a parameter."""
+    def has_hints(self, tool: str) -> bool:
+        """Return whether a refusal of this tool gave a hint about a parameter."""
         return bool(self.wanted.get(tool)) or any(name == tool for name, _ in self._hints)
 
-    def worked(self, tool: str, leaves: Mapping[str, Any]) -> None:
-        """A call succeeded with these values."""
+    def record_success(self, tool: str, leaves: Mapping[str, Any]) -> None:
+        """Record that a call succeeded with these values."""
         self.weighed.add(tool)
         for leaf, value in leaves.items():
             self._weights[tool, leaf, repr(value)] = WORKED
 
-    def failed(self, tool: str, leaves: Mapping[str, Any]) -> None:
-        """A call came to nothing with these values."""
+    def record_failure(self, tool: str, leaves: Mapping[str, Any]) -> None:
+        """Record that a call had no effect or was refused with these values."""
         self.weighed.add(tool)
         for leaf, value in leaves.items():
             key = (tool, leaf, repr(value))
             self._weights[key] = self._weights.get(key, 1.0) * FAILED
 
-    def refused(self, tool: str, text: str, fields: Sequence[SchemaField], leaves: Mapping[str, Any]) -> bool:
+    def record_refusal(self, tool: str, text: str, fields: Sequence[SchemaField], leaves: Mapping[str, Any]) -> bool:
         """Learn from a refusal; true if it said something new about a parameter."""
         if text in self.refusals[tool]:
             return False
@@ -78,16 +78,16 @@ class Lessons:
         if not hints or target is None:
             return bool(asked)
         before = self._hints.get((tool, target.path))
-        self._hints[tool, target.path] = merged(before, hints) if before else hints
+        self._hints[tool, target.path] = merge_hints(before, hints) if before else hints
         return True
 
 
 def _about(text: str, fields: Sequence[SchemaField], leaves: Mapping[str, Any]) -> list[SchemaField]:
     """The parameters that a text speaks of, surest first: by name, else by the value that was given."""
-    spoken = {word for found in _WORD.findall(text) for word in words(found)}
+    spoken = {word for token in _WORD.findall(text) for word in split_name(token)}
     scored: list[tuple[float, SchemaField]] = []
     for leaf in fields:
-        parts = set(words(leaf.name))
+        parts = set(split_name(leaf.name))
         score = 2.0 * (leaf.name in text) + len(parts & spoken) / max(len(parts), 1)
         value = leaves.get(leaf.path)
         if isinstance(value, str) and len(value) > 1 and value in text:

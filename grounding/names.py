@@ -29,7 +29,7 @@ _VERBS = frozenset({
 })  # fmt: skip
 
 
-def singular(word: str) -> str:
+def singularize(word: str) -> str:
     """A simple singular: cities -> city, boxes -> box, orders -> order."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -41,32 +41,32 @@ def singular(word: str) -> str:
 
 
 @functools.lru_cache(maxsize=200_000)
-def words(name: str) -> tuple[str, ...]:
+def split_name(name: str) -> tuple[str, ...]:
     """Lower-case singular words of a snake_case, kebab-case or camelCase name."""
-    return tuple(singular(part.lower()) for chunk in _SPLIT.split(name) for part in _CAMEL.split(chunk) if part)
+    return tuple(singularize(part.lower()) for chunk in _SPLIT.split(name) for part in _CAMEL.split(chunk) if part)
 
 
 @functools.lru_cache(maxsize=200_000)
-def tool_noun(tool: str) -> tuple[str, ...]:
+def get_tool_noun(tool: str) -> tuple[str, ...]:
     """The words of a tool's name that name its object: get_order_details -> (order, detail)."""
-    return tuple(word for word in words(tool) if word not in _VERBS)
+    return tuple(word for word in split_name(tool) if word not in _VERBS)
 
 
-def takes_away(tool: str) -> bool:
-    """True if a tool's name says that what it is given is not there any more afterwards."""
-    parts = words(tool)
+def is_removal(tool: str) -> bool:
+    """Return whether a tool's name says that its object is gone afterwards."""
+    parts = split_name(tool)
     return bool(parts) and parts[0] in _AWAY
 
 
 def is_paging(name: str) -> bool:
     """True for names such as limit, per_page, maxResults: how much of a list is shown, and from where on."""
-    parts = words(name)
+    parts = split_name(name)
     return bool(parts) and (parts[-1] in {"limit", "offset", "page"} or parts in _PAGING)
 
 
 def is_identifier(name: str) -> bool:
     """True for names such as order_id, sku, tracking_number: values that systems give out and people forget."""
-    parts = words(name)
+    parts = split_name(name)
     if not parts:
         return False
     last = parts[-1]

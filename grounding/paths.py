@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ListLevel:
     """One list on the way to a value: its path, its rows, and which row was taken."""
 
     path: str
@@ -20,47 +20,47 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PathMatch:
     """A value found at a path, and the lists it was found through, outermost first."""
 
     value: Any
-    levels: tuple[Level, ...]
+    levels: tuple[ListLevel, ...]
 
 
 @functools.lru_cache(maxsize=4096)
-def split(path: str) -> tuple[str, ...]:
+def split_path(path: str) -> tuple[str, ...]:
     """`$.a[*].b` as ("a", "*", "b"); the leading `$` may be missing."""
     body = path.removeprefix("$").replace("[*]", ".*").lstrip(".")
     return tuple(part for part in body.split(".") if part)
 
 
-def find(document: Any, path: str) -> Iterator[Match]:
+def find_values(document: Any, path: str) -> Iterator[PathMatch]:
     """All values at a path, in document order; parts that do not exist give nothing."""
-    return _find(document, split(path), 0, ())
+    return _find(document, split_path(path), 0, ())
 
 
-def _find(node: Any, parts: tuple[str, ...], depth: int, levels: tuple[Level, ...]) -> Iterator[Match]:
+def _find(node: Any, parts: tuple[str, ...], depth: int, levels: tuple[ListLevel, ...]) -> Iterator[PathMatch]:
     if depth == len(parts):
-        yield Match(node, levels)
+        yield PathMatch(node, levels)
         return
     part = parts[depth]
     if part == "*":
         if isinstance(node, list):
-            where = join(parts[:depth])
+            where = join_path(parts[:depth])
             for index, row in enumerate(node):
-                yield from _find(row, parts, depth + 1, (*levels, Level(where, node, index)))
+                yield from _find(row, parts, depth + 1, (*levels, ListLevel(where, node, index)))
     elif isinstance(node, dict) and part in node:
         yield from _find(node[part], parts, depth + 1, levels)
 
 
-def join(parts: tuple[str, ...]) -> str:
+def join_path(parts: tuple[str, ...]) -> str:
     """Inverse of `split`."""
     return "$" + "".join("[*]" if part == "*" else f".{part}" for part in parts)
 
 
-def get(row: Any, path: str) -> Any:
+def get_value(row: Any, path: str) -> Any:
     """A value inside a row by a dotted path; None if there is none."""
-    for part in split(path):
+    for part in split_path(path):
         if not isinstance(row, dict) or part not in row:
             return None
         row = row[part]

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grounding.lessons import Lessons
-from trajectory import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.records import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
 
 EVERY = "[*]"
 BLAME = 0.15
 """Factor on the weight of a value after a refusal."""
-TOGETHER = 0.75
+SAME_ROW_SHARE = 0.75
 """Share of wide draws that take the values of one row of the state."""
 WIDE_SHARE = 0.3
 """Probability of an optional argument in wide draws."""
@@ -37,14 +37,14 @@ class Assignment:
 
 
 @dataclass
-class Wide:
-    """The second look: everything that leaves might take, and rows of the state that fit several of them."""
+class WideOptions:
+    """Wider options for leaves, and rows of the state that fit several of them."""
 
     options: dict[str, list[Option]] = field(default_factory=dict)
     rows: list[tuple[float, dict[str, Option]]] = field(default_factory=list)
 
 
-class Plan:
+class ArgumentPlan:
     """All ways to fill the leaves of one call at one point of the search; `draw` combines them at random."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Plan:
         self.lessons = lessons
         self.containers = containers
         self.most_rows = most_rows
-        self.wide: Wide | None = None
+        self.wide: WideOptions | None = None
         self.refused: dict[tuple[str, str], float] = {}
         """(leaf, value) to the factor that its weight has lost by refusals."""
 
@@ -81,8 +81,8 @@ class Plan:
         """False if a required leaf has no value at all."""
         return not self.unmet
 
-    def near(self, path: str) -> list[Option]:
-        """The likely ways to fill a leaf."""
+    def list_likely(self, path: str) -> list[Option]:
+        """Return the likely options for a leaf."""
         return self.required.get(path) or self.optional.get(path) or []
 
     def _wide(self, path: str) -> list[Option]:
@@ -100,16 +100,16 @@ class Plan:
         leaves = {**self.required, **{path: self.optional[path] for path in extra}}
         row = rng.choice(self.rows) if self.rows else {}
         chosen = {path: row.get(path) or self._choose(path, options, rng) for path, options in leaves.items()}
-        return assemble(self._more_rows(chosen, rng))
+        return assemble_arguments(self._more_rows(chosen, rng))
 
     def _inside(self, extra: list[str], optional: Mapping[str, list[Option]], rng: random.Random) -> list[str]:
         """Leaves for required objects and lists that would have none; all of them half of the time."""
-        found: list[str] = []
+        included: list[str] = []
         for name in self.containers:
             inner = [path for path in optional if _top(path) == name and path != name]
             if inner and not any(_top(path) == name for path in (*self.required, *extra)):
-                found += inner if rng.random() < 0.5 else rng.sample(inner, rng.randint(1, len(inner)))
-        return found
+                included += inner if rng.random() < 0.5 else rng.sample(inner, rng.randint(1, len(inner)))
+        return included
 
     def _draw_wide(self, rng: random.Random) -> Assignment:
         assert self.wide is not None
@@ -118,11 +118,11 @@ class Plan:
         share = WIDE_SHARE if rng.random() < 0.5 else 0.0
         extra = [path for path in optional if path in wanted or rng.random() < share]
         extra += [path for path in self._inside(extra, optional, rng) if path not in extra]
-        together = self.wide.rows and rng.random() < TOGETHER
+        together = self.wide.rows and rng.random() < SAME_ROW_SHARE
         row = rng.choices([row for _, row in self.wide.rows], [w for w, _ in self.wide.rows])[0] if together else {}
         chosen: dict[str, Option] = {}
         for path in (*self.required, *extra):
-            near, wide = self.near(path), self._wide(path)
+            near, wide = self.list_likely(path), self._wide(path)
             learnt = self.lessons.hints(self.tool, path) is not None
             if near and (not wide or (not learnt and rng.random() < 0.4)):
                 chosen[path] = self._choose(path, near, rng)
@@ -130,23 +130,23 @@ class Plan:
                 chosen[path] = row[path]
             elif wide:
                 chosen[path] = self._choose(path, wide, rng)
-        return assemble(self._more_rows(chosen, rng))
+        return assemble_arguments(self._more_rows(chosen, rng))
 
     def _more_rows(self, chosen: dict[str, Option], rng: random.Random) -> dict[str, Option]:
         """The leaves of the first rows of lists of objects, and of further rows that differ from those before."""
-        found = dict(chosen)
+        widened = dict(chosen)
         for prefix in dict.fromkeys(path.split(EVERY)[0] for path in chosen if f"{EVERY}." in path):
             inside = [path for path in chosen if path.startswith(prefix + EVERY)]
             seen = {repr([chosen[path].value for path in inside])}
             for number in range(1, self.most_rows):
-                row = {path: self._choose(path, self.near(path) or self._wide(path), rng) for path in inside}
+                row = {path: self._choose(path, self.list_likely(path) or self._wide(path), rng) for path in inside}
                 signature = repr([option.value for option in row.values()])
                 if signature in seen or rng.random() < 0.5:
                     break
                 seen.add(signature)
                 for path, option in row.items():
-                    found[path.replace(EVERY, f"[{number}]", 1)] = _said_of_row(option, number)
-        return found
+                    widened[path.replace(EVERY, f"[{number}]", 1)] = _move_to_row(option, number)
+        return widened
 
     def _choose(self, path: str, options: list[Option], rng: random.Random) -> Option:
         if not self.refused and self.tool not in self.lessons.weighed:
@@ -163,7 +163,7 @@ class Plan:
             self.refused[key] = self.refused.get(key, 1.0) * BLAME
 
 
-def _said_of_row(option: Option, number: int) -> Option:
+def _move_to_row(option: Option, number: int) -> Option:
     """The option with a key of its own, if the user says it: two rows are two things to know."""
     if not isinstance(option.source, FromUser):
         return option
@@ -174,7 +174,7 @@ def _top(path: str) -> str:
     return path.split(".")[0].split("[")[0]
 
 
-def assemble(chosen: Mapping[str, Option]) -> Assignment:
+def assemble_arguments(chosen: Mapping[str, Option]) -> Assignment:
     """Build nested arguments from leaf paths; a nested argument gets a composite provenance."""
     arguments: JsonObject = {}
     provenance: dict[str, Provenance] = {}
@@ -187,8 +187,8 @@ def assemble(chosen: Mapping[str, Option]) -> Assignment:
         else:
             _place(arguments, path, option.value)
             leaves.setdefault(top, {})[path.replace("[*]", "[0]")] = option.source
-    for top, found in leaves.items():
-        provenance[top] = Composite(leaves=found)
+    for top, provenances in leaves.items():
+        provenance[top] = Composite(leaves=provenances)
     return Assignment(arguments, provenance, {path: option.value for path, option in chosen.items()})
 
 

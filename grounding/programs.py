@@ -12,17 +12,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from environments import Session
-from grounding.paths import find, get
-from trajectory import Frozen, JsonObject, JsonValue, Record
+from trajsmith.environments import Session
+from trajsmith.grounding.paths import find_values, get_value
+from trajsmith.records import FrozenModel, JsonObject, JsonValue, Record
 
 Number = int | float
 ROUND = 6
 """Decimals of sums, so that the order of the rows never shows."""
 
 
-class Keep(Frozen):
-    """Only rows whose field compares so."""
+class RowFilter(FrozenModel):
+    """Filter of rows by a comparison of one field."""
 
     kind: Literal["keep"] = "keep"
     field: str
@@ -30,8 +30,8 @@ class Keep(Frozen):
     value: JsonValue
 
 
-class Each(Frozen):
-    """Call a tool for every row, and put a value of its result into the row."""
+class RowStep(FrozenModel):
+    """Tool call for every row, whose result is added to the row."""
 
     kind: Literal["each"] = "each"
     tool: str
@@ -44,8 +44,8 @@ class Each(Frozen):
     """Field of the row that the value becomes."""
 
 
-class Answer(Frozen):
-    """What is told in the end."""
+class ProgramAnswer(FrozenModel):
+    """Aggregate that a program answers with."""
 
     how: Literal["count", "sum", "largest", "smallest", "most_common"]
     field: str = ""
@@ -54,8 +54,8 @@ class Answer(Frozen):
     """For an extreme: the field of its row that is the answer."""
 
 
-class Program(Record):
-    """A solution: rows of one call, steps over them, and an answer."""
+class SolutionProgram(Record):
+    """Solution program: rows of one call, steps over them, and an answer."""
 
     PREFIX: ClassVar[str] = "program"
 
@@ -65,11 +65,11 @@ class Program(Record):
     arguments: JsonObject
     rows: str
     """Path of the list in its result, for example "$.orders"."""
-    steps: tuple[Annotated[Keep | Each, Field(discriminator="kind")], ...]
-    answer: Answer
+    steps: tuple[Annotated[RowFilter | RowStep, Field(discriminator="kind")], ...]
+    answer: ProgramAnswer
 
 
-class ProgramCall(Frozen):
+class ProgramCall(FrozenModel):
     """A call that a program made."""
 
     tool: str
@@ -79,8 +79,8 @@ class ProgramCall(Frozen):
     """Number of the row that it was made for, among those that were left."""
 
 
-class ProgramRun(Frozen):
-    """What came of a program on one state."""
+class ProgramRun(FrozenModel):
+    """Calls and answer of a program on one state."""
 
     answer: JsonValue
     calls: tuple[ProgramCall, ...]
@@ -94,7 +94,7 @@ class ProgramFailed(Exception):
     """A call of a program was refused, or its rows do not have what the program needs."""
 
 
-async def run_program(program: Program, session: Session, state: JsonObject) -> ProgramRun:
+async def run_program(program: SolutionProgram, session: Session, state: JsonObject) -> ProgramRun:
     """Run a program from a state on.
 
     Raises:
@@ -112,38 +112,40 @@ async def run_program(program: Program, session: Session, state: JsonObject) -> 
         calls.append(ProgramCall(tool=tool, arguments=arguments, result=result.content, row=row))
         return result.content
 
-    rows = rows_at(await call(program.tool, program.arguments), program.rows)
+    rows = copy_rows_at(await call(program.tool, program.arguments), program.rows)
     listed = len(rows)
     for step in program.steps:
-        if isinstance(step, Keep):
-            rows = [row for row in rows if kept(row, step)]
+        if isinstance(step, RowFilter):
+            rows = [row for row in rows if passes_filter(row, step)]
             continue
         for number, row in enumerate(rows):
-            value = get(row, step.field)
+            value = get_value(row, step.field)
             if value is None:
                 raise ProgramFailed(f"a row has no {step.field}")
-            found = [match.value for match in find(await call(step.tool, {step.parameter: value}, number), step.path)]
-            if len(found) != 1:
-                raise ProgramFailed(f"{len(found)} values at {step.path} of {step.tool}")
-            row[step.name] = found[0]
-    return ProgramRun(answer=answered(rows, program.answer), calls=tuple(calls), listed=listed, left=len(rows))
+            values = [
+                match.value for match in find_values(await call(step.tool, {step.parameter: value}, number), step.path)
+            ]
+            if len(values) != 1:
+                raise ProgramFailed(f"{len(values)} values at {step.path} of {step.tool}")
+            row[step.name] = values[0]
+    return ProgramRun(answer=compute_answer(rows, program.answer), calls=tuple(calls), listed=listed, left=len(rows))
 
 
-def rows_at(content: Any, path: str) -> list[dict[str, Any]]:
+def copy_rows_at(content: Any, path: str) -> list[dict[str, Any]]:
     """Copies of the rows of a list in a result.
 
     Raises:
         ProgramFailed: There is no such list of objects.
     """
-    lists = [match.value for match in find(content, path)]
+    lists = [match.value for match in find_values(content, path)]
     if len(lists) != 1 or not isinstance(lists[0], list) or not all(isinstance(row, dict) for row in lists[0]):
         raise ProgramFailed(f"there is no list of objects at {path}")
     return [dict(row) for row in lists[0]]
 
 
-def kept(row: dict[str, Any], step: Keep) -> bool:
-    """Whether a row passes a filter; values that cannot be compared do not."""
-    own = get(row, step.field)
+def passes_filter(row: dict[str, Any], step: RowFilter) -> bool:
+    """Return whether a row passes a filter; values that cannot be compared do not."""
+    own = get_value(row, step.field)
     if step.how == "equals":
         return bool(own == step.value)
     if not is_number(own) or not is_number(step.value):
@@ -151,15 +153,15 @@ def kept(row: dict[str, Any], step: Keep) -> bool:
     return bool(own >= step.value if step.how == "at_least" else own <= step.value)
 
 
-def answered(rows: Sequence[dict[str, Any]], answer: Answer) -> JsonValue:
-    """The aggregate of rows.
+def compute_answer(rows: Sequence[dict[str, Any]], answer: ProgramAnswer) -> JsonValue:
+    """Compute the aggregate of rows.
 
     Raises:
         ProgramFailed: There are no rows to take it from, a field is no number, or two rows would be the answer.
     """
     if answer.how == "count":
         return len(rows)
-    values = [get(row, answer.field) for row in rows]
+    values = [get_value(row, answer.field) for row in rows]
     if not values:
         raise ProgramFailed("no rows are left")
     if answer.how == "most_common":
@@ -174,8 +176,8 @@ def answered(rows: Sequence[dict[str, Any]], answer: Answer) -> JsonValue:
     extreme = max(values) if answer.how == "largest" else min(values)
     if values.count(extreme) > 1:
         raise ProgramFailed(f"two rows have the {answer.how} {answer.field}")
-    told: JsonValue = get(rows[values.index(extreme)], answer.tells)
-    return told
+    label: JsonValue = get_value(rows[values.index(extreme)], answer.tells)
+    return label
 
 
 def is_number(value: Any) -> bool:

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from chatmodel.surface import as_moment
-from grounding.names import is_identifier, words
-from grounding.paths import Level, find, get
-from trajectory import FromOutput, Selector
+from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding.paths import ListLevel, find_values, get_value
+from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.records import FromOutput, Selector
 
-LONGEST_SAID = 60
+LONGEST_SAYABLE = 60
 ONLY = 0.4
 """How often the only row of a list is left undescribed."""
 _NAMES = frozenset({"name", "title", "subject", "label", "item", "headline", "nickname", "summary"})
@@ -24,11 +24,13 @@ _PAST = frozenset(
 )
 
 
-class Unresolved(Exception):
+class ReferenceNotResolved(Exception):
     """A reference does not lead to exactly one value in this result."""
 
 
-def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY) -> Selector | None:
+def choose_row(
+    level: ListLevel, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY
+) -> Selector | None:
     """A selector that picks the row of a level out, or None if nothing that a person could say does.
 
     Args:
@@ -40,46 +42,46 @@ def choose_row(level: Level, rng: random.Random, preferred: Sequence[str] = (), 
     if not isinstance(level.row, dict):
         return None
     options: list[tuple[float, Selector]] = []
-    for field in sayable_fields(level.row):
+    for field in list_sayable_fields(level.row):
         weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
-        options += [(weight * likely, selector) for likely, selector in _ways(level, field)]
+        options += [(weight * likely, selector) for likely, selector in _list_selectors(level, field)]
     if not options:
         return Selector(rows=level.path, how="only") if len(level.rows) == 1 else None
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
 
 
-def sayable_fields(row: dict[str, Any]) -> list[str]:
+def list_sayable_fields(row: dict[str, Any]) -> list[str]:
     """Fields of a row, and of the objects in it, that hold something sayable."""
-    found = []
+    fields = []
     for key, value in row.items():
         if isinstance(value, dict):
-            found += [f"{key}.{inner}" for inner, deep in value.items() if _sayable(inner, deep)]
-        elif _sayable(key, value):
-            found.append(key)
-    return found
+            fields += [f"{key}.{inner}" for inner, deep in value.items() if _is_sayable(inner, deep)]
+        elif _is_sayable(key, value):
+            fields.append(key)
+    return fields
 
 
-def _sayable(name: str, value: Any) -> bool:
+def _is_sayable(name: str, value: Any) -> bool:
     if isinstance(value, bool) or value is None or is_identifier(name):
         return False
     if isinstance(value, int | float):
         return True
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_SAID and "\n" not in value
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_SAYABLE and "\n" not in value
 
 
-def _ways(level: Level, field: str) -> list[tuple[float, Selector]]:
-    values = [get(row, field) for row in level.rows]
+def _list_selectors(level: ListLevel, field: str) -> list[tuple[float, Selector]]:
+    values = [get_value(row, field) for row in level.rows]
     own = values[level.index]
-    found = []
+    options = []
     if values.count(own) == 1:
-        found.append((_likely(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
-    comparable = (as_moment(own) is not None and set(words(field)) & _PAST) or (
-        set(words(field)) & _PRICES and isinstance(own, int | float)
+        options.append((_score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
+    comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
+        set(split_name(field)) & _PRICES and isinstance(own, int | float)
     )
     if len(values) > 1 and comparable and all(type(value) is type(own) for value in values) and values.count(own) == 1:
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):
             if own == extreme:
-                found.append(
+                options.append(
                     (
                         1.5,
                         Selector(
@@ -87,36 +89,36 @@ def _ways(level: Level, field: str) -> list[tuple[float, Selector]]:
                         ),
                     )
                 )
-    return found
+    return options
 
 
-def _likely(field: str, value: Any) -> float:
-    """How likely a person picks a row out by this field."""
-    if set(words(field)) & _NAMES:
+def _score_field(field: str, value: Any) -> float:
+    """Return how likely a person identifies a row by this field."""
+    if set(split_name(field)) & _NAMES:
         return 5.0
-    if as_moment(value) is not None:
+    if parse_datetime(value) is not None:
         return 2.0
     if isinstance(value, str):
         return 1.5 if len(value) <= 30 else 0.3
     return 0.6
 
 
-def pick(
+def pick_values(
     result: Any, path: str, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY
 ) -> list[tuple[Any, tuple[Selector, ...]]]:
-    """All values at a path that can be told apart, each with its selectors, in document order."""
-    found = []
-    for match in find(result, path):
+    """Pick all values at a path that can be told apart, each with its selectors, in document order."""
+    candidates = []
+    for match in find_values(result, path):
         if match.value is None or match.value == "" or isinstance(match.value, dict):
             continue
         chosen = [choose_row(level, rng, preferred, only) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)
         if len(selectors) == len(chosen):
-            found.append((match.value, selectors))
-    return found
+            candidates.append((match.value, selectors))
+    return candidates
 
 
-def resolve(provenance: FromOutput, result: Any) -> Any:
+def resolve_reference(provenance: FromOutput, result: Any) -> Any:
     """Find the value in a result, following the selectors again.
 
     Raises:
@@ -124,26 +126,26 @@ def resolve(provenance: FromOutput, result: Any) -> Any:
     """
     if provenance.pattern is not None:
         found_text = re.search(
-            provenance.pattern, result if isinstance(result, str) else str(get(result, provenance.path) or "")
+            provenance.pattern, result if isinstance(result, str) else str(get_value(result, provenance.path) or "")
         )
         if not found_text:
-            raise Unresolved(f"nothing in the text matches {provenance.pattern}")
+            raise ReferenceNotResolved(f"nothing in the text matches {provenance.pattern}")
         return found_text.group(1)
     by_rows = {selector.rows: selector for selector in provenance.selectors}
     matches = [
         match.value
-        for match in find(result, provenance.path)
+        for match in find_values(result, provenance.path)
         if all(_selected(level, by_rows.get(level.path)) for level in match.levels)
     ]
     if len(matches) != 1:
-        raise Unresolved(f"{len(matches)} values at {provenance.path}")
+        raise ReferenceNotResolved(f"{len(matches)} values at {provenance.path}")
     return matches[0]
 
 
-def _selected(level: Level, selector: Selector | None) -> bool:
+def _selected(level: ListLevel, selector: Selector | None) -> bool:
     if selector is None or selector.how == "only":
         return len(level.rows) == 1
-    values = [get(row, selector.field) for row in level.rows]
+    values = [get_value(row, selector.field) for row in level.rows]
     own = values[level.index]
     if selector.how == "equals":
         return bool(own == selector.value)

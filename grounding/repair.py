@@ -1,4 +1,4 @@
-"""Chains that cannot be made on a state as they are: which tool to call before the step that failed.
+"""Repair of chains that cannot be executed on a state: the tool to call before the step that failed.
 
 Initial states may be empty, and tools may want what no schema says: a log-in, a running engine, something to list.
 Three things tell which call would help: the graph (who gives the value that is missing), the refusal (it names what
@@ -8,11 +8,11 @@ must be done first), and the names (who makes what this tool reads, or does what
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from grounding.names import tool_noun, words
-from grounding.search import Draft, Failure
-from trajectory import Chain, Dependency, ToolSpec
+from trajsmith.grounding.names import get_tool_noun, split_name
+from trajsmith.grounding.search import ChainDraft, StepFailure
+from trajsmith.records import Chain, Dependency, ToolSpec
 
-Givers = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+Producers = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 """(tool, leaf path) to (tool that gives the value, path in its result), best first."""
 LEAST = 0.5
 """Score from which a tool is tried."""
@@ -40,62 +40,68 @@ _LITTLE = frozenset(
 )  # fmt: skip
 
 
-def helpers(
-    chain: Chain, failure: Failure, tools: Mapping[str, ToolSpec], givers: Givers, empty: bool
+def rank_helpers(
+    chain: Chain, failure: StepFailure, tools: Mapping[str, ToolSpec], givers: Producers, empty: bool
 ) -> Iterator[tuple[float, str]]:
-    """(how likely it helps, tool) of what could be called before the step that failed, each tool once.
+    """Rank tools that could be called before the step that failed, as (score, tool), each tool once.
 
     Args:
         empty: True if the step, or what should have fed it, came to nothing for lack of things.
     """
     before = set(chain.tools[: failure.step + 1])
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
 
     def offer(tool: str, score: float) -> None:
         if tool not in before and tool in tools:
-            found[tool] = max(found.get(tool, 0.0), score)
+            scores[tool] = max(scores.get(tool, 0.0), score)
 
     for leaf in failure.unmet:
         for rank, (giver, _) in enumerate(givers.get((failure.tool, leaf), ())):
             offer(giver, 4.0 - 0.2 * rank)
     for text in failure.refusals[-4:]:
         for tool in tools:
-            offer(tool, 3.0 * _speaks_of(text, tool, tools[tool].description))
+            offer(tool, 3.0 * _score_mention(text, tool, tools[tool].description))
     for tool in tools:
-        offer(tool, 2.5 * _undone_by(tool, failure.tool))
+        offer(tool, 2.5 * _score_undoing(tool, failure.tool))
         if empty or failure.refusals:
-            offer(tool, 2.0 * _makes_what_it_reads(tool, failure.tool))
+            offer(tool, 2.0 * _score_producer(tool, failure.tool))
     if failure.refusals and not failure.unmet:
         for (tool, _), sources in givers.items():
             if tool == failure.tool:
                 for rank, (giver, _) in enumerate(sources):
                     offer(giver, 1.5 - 0.1 * rank)
     yield from sorted(
-        ((score, tool) for tool, score in found.items() if score >= LEAST), key=lambda pair: (-pair[0], pair[1])
+        ((score, tool) for tool, score in scores.items() if score >= LEAST), key=lambda pair: (-pair[0], pair[1])
     )
 
 
-def repaired(draft: Draft, step: int, helper: str, givers: Givers) -> Draft:
-    """The chain with another tool before a step, and with all that the graph knows of who feeds whom."""
+def insert_helper(draft: ChainDraft, step: int, helper: str, givers: Producers) -> ChainDraft:
+    """Insert a tool before a step, with all dependencies that the graph knows."""
     chain = draft.chain
     tools = (*chain.tools[:step], helper, *chain.tools[step:])
 
     def moved(number: int) -> int:
         return number + 1 if number >= step else number
 
-    kept = [
+    remaining = [
         dependency.model_copy(update={"consumer": moved(dependency.consumer), "producer": moved(dependency.producer)})
         for dependency in chain.dependencies
     ]
-    known = {(dependency.consumer, dependency.parameter, dependency.producer, dependency.output) for dependency in kept}
-    added = [one for one in fed(tools, givers) if (one.consumer, one.parameter, one.producer, one.output) not in known]
+    known = {
+        (dependency.consumer, dependency.parameter, dependency.producer, dependency.output) for dependency in remaining
+    }
+    added = [
+        one
+        for one in find_dependencies(tools, givers)
+        if (one.consumer, one.parameter, one.producer, one.output) not in known
+    ]
     fresh = [one for one in added if step in (one.consumer, one.producer)]
     helps = (*((moved(late), moved(early)) for late, early in draft.helps), (step + 1, step))
-    return Draft(chain.model_copy(update={"tools": tools, "dependencies": (*kept, *fresh)}), helps)
+    return ChainDraft(chain.model_copy(update={"tools": tools, "dependencies": (*remaining, *fresh)}), helps)
 
 
-def fed(tools: Sequence[str], givers: Givers) -> list[Dependency]:
-    """Every way to fill a parameter from an earlier step, the nearest producer first."""
+def find_dependencies(tools: Sequence[str], givers: Producers) -> list[Dependency]:
+    """Find every way to fill a parameter from an earlier step, the nearest producer first."""
     by_tool: dict[str, list[tuple[str, str, str]]] = {}
     for (tool, leaf), sources in givers.items():
         if tool in tools:
@@ -109,20 +115,20 @@ def fed(tools: Sequence[str], givers: Givers) -> list[Dependency]:
     ]
 
 
-def _speaks_of(text: str, tool: str, description: str) -> float:
+def _score_mention(text: str, tool: str, description: str) -> float:
     """Share of a tool's name that a refusal speaks of, from 0 to 1."""
-    said = _stems(text)
-    name = {_stem(_SAME.get(word, word)) for word in words(tool)} - _LITTLE
-    if not name or not said:
+    stems = _stems(text)
+    name = {_stem(_SAME.get(word, word)) for word in split_name(tool)} - _LITTLE
+    if not name or not stems:
         return 0.0
-    share = len(name & said) / len(name)
-    about = len(_stems(description.split(".")[0]) & said) / len(said)
+    share = len(name & stems) / len(name)
+    about = len(_stems(description.split(".")[0]) & stems) / len(stems)
     return share * 0.8 + about * 0.2 if share else 0.0
 
 
 def _stems(text: str) -> set[str]:
-    found = {word for part in _WORD.findall(text) for word in words(part)}
-    return {_stem(_SAME.get(word, word)) for word in found} - _LITTLE
+    tokens = {word for part in _WORD.findall(text) for word in split_name(part)}
+    return {_stem(_SAME.get(word, word)) for word in tokens} - _LITTLE
 
 
 def _stem(word: str) -> str:
@@ -132,20 +138,20 @@ def _stem(word: str) -> str:
     return word
 
 
-def _makes_what_it_reads(maker: str, reader: str) -> float:
-    """How much the name of one tool says that it makes what the other is about, from 0 to 1."""
-    verbs, nouns = set(words(maker)) & _MAKES, set(tool_noun(maker))
-    about = set(tool_noun(reader))
+def _score_producer(maker: str, reader: str) -> float:
+    """Score from 0 to 1 how clearly one tool's name says that it creates the object of the other."""
+    verbs, nouns = set(split_name(maker)) & _MAKES, set(get_tool_noun(maker))
+    about = set(get_tool_noun(reader))
     if not verbs:
         return 0.0
     shared = len(nouns & about)
     return 0.3 + 0.7 * shared / len(nouns | about) if shared else 0.0
 
 
-def _undone_by(maker: str, failed: str) -> float:
+def _score_undoing(maker: str, failed: str) -> float:
     """1 if the failed tool takes back what the other does, by their names; else 0."""
-    taken, made = words(failed), words(maker)
-    if tuple(_WAYS_BACK.get(word, word) for word in taken) == made != taken:
+    taken, maker_words = split_name(failed), split_name(maker)
+    if tuple(_WAYS_BACK.get(word, word) for word in taken) == maker_words != taken:
         return 1.0
-    same = len(taken) == 1 or bool(set(taken[1:]) & set(made[1:]))
-    return float(bool(taken) and same and made[:1] == (_UNDOES.get(taken[0]),))
+    same = len(taken) == 1 or bool(set(taken[1:]) & set(maker_words[1:]))
+    return float(bool(taken) and same and maker_words[:1] == (_UNDOES.get(taken[0]),))

@@ -1,26 +1,26 @@
-"""Going back in a session, whatever it is."""
+"""Checkpoints for any session."""
 
 from typing import Protocol
 
-from environments import Session
-from environments.replaying import Replaying
-from environments.session import Checkpointed
-from environments.together import JoinedSession
+from trajsmith.environments import Session
+from trajsmith.environments.composite import CompositeSession
+from trajsmith.environments.replaying import ReplayingSession
+from trajsmith.environments.session import Checkpointed
 
-__all__ = ["Checkpointed", "Rewindable", "replays", "rewindable"]
+__all__ = ["Checkpointed", "Rewindable", "make_rewindable", "replays"]
 
 
 class Rewindable(Session, Checkpointed, Protocol):
     """A session that can go back."""
 
 
-def rewindable(session: Session) -> Rewindable:
+def make_rewindable(session: Session) -> Rewindable:
     """The session itself if it has checkpoints; else one that goes back by a fresh start and the same calls."""
-    return session if isinstance(session, Checkpointed) else Replaying(session)
+    return session if isinstance(session, Checkpointed) else ReplayingSession(session)
 
 
 def replays(session: Session) -> bool:
     """Return True if going back is a fresh start and the same calls, in the session or in one of its parts."""
-    if isinstance(session, JoinedSession):
+    if isinstance(session, CompositeSession):
         return any(replays(part) for part in session.parts)
-    return isinstance(session, Replaying) or not isinstance(session, Checkpointed)
+    return isinstance(session, ReplayingSession) or not isinstance(session, Checkpointed)

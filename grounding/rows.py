@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grounding.names import GENERIC, words
-from trajectory import JsonObject
+from trajsmith.grounding.names import GENERIC, split_name
+from trajsmith.records import JsonObject
 
 Alias = tuple[str, ...]
 """Words of a name."""
@@ -39,7 +39,7 @@ class StateRow:
 
     @property
     def identity(self) -> tuple[float, Any] | None:
-        """What identifies the row in its map; for parameters that nothing in it is named like."""
+        """Key that identifies the row in its map; for parameters that no field is named like."""
         return (FAINT, self.values[("key",)]) if ("key",) in self.values else None
 
 
@@ -51,13 +51,13 @@ class RowIndex:
         self.rows: list[StateRow] = []
         self._owners: dict[Any, set[Alias]] = defaultdict(set, before._owners if before else {})
         for name, content in state.items():
-            self._own(words(name), content)
-        top = {words(name): value for name, value in state.items() if _scalar(value)}
-        lists = {words(name): value for name, value in state.items() if isinstance(value, dict | list) and value}
+            self._own(split_name(name), content)
+        top = {split_name(name): value for name, value in state.items() if _scalar(value)}
+        lists = {split_name(name): value for name, value in state.items() if isinstance(value, dict | list) and value}
         if top or lists:
             self.rows.append(StateRow(top, lists))
         for name, content in state.items():
-            self._walk(content, words(name), {}, 0)
+            self._walk(content, split_name(name), {}, 0)
         self.rows += before.rows if before else []
         self.aliases = sorted({alias for row in self.rows for alias in row.values})
         self.list_aliases = sorted({alias for row in self.rows for alias in row.lists})
@@ -68,7 +68,7 @@ class RowIndex:
         key = (name, context, lists)
         if key not in self._ranked:
             aliases = self.list_aliases if lists else self.aliases
-            scored = [(likeness(name, context, alias), alias) for alias in aliases]
+            scored = [(score_likeness(name, context, alias), alias) for alias in aliases]
             self._ranked[key] = sorted(
                 (pair for pair in scored if pair[0] >= NEAR), key=lambda pair: (-pair[0], pair[1])
             )
@@ -78,9 +78,9 @@ class RowIndex:
         """(likeness, value), likest first; a value may come several times."""
         for score, alias in self.ranked(name, context, lists):
             for row in self.rows:
-                found = (row.lists if lists else row.values).get(alias)
-                if found is not None:
-                    yield score, found
+                value = (row.lists if lists else row.values).get(alias)
+                if value is not None:
+                    yield score, value
 
     def of_row(self, row: StateRow, name: Alias, context: Alias) -> tuple[float, Any] | None:
         """The value of a row that fits a parameter's name best."""
@@ -101,12 +101,12 @@ class RowIndex:
                     self._own((), child, depth + 1)
                 return
             for key, child in content.items():
-                self._own(words(key), child, depth + 1)
+                self._own(split_name(key), child, depth + 1)
         elif isinstance(content, list):
             for item in content[:200]:
                 if isinstance(item, dict):
                     for key, value in item.items():
-                        if words(key) in (("id",), (*name, "id")) and _scalar(value):
+                        if split_name(key) in (("id",), (*name, "id")) and _scalar(value):
                             self._owners[value].add(name)
 
     def _walk(self, node: Any, name: Alias, around: dict[Alias, Any], depth: int) -> None:
@@ -151,19 +151,19 @@ class RowIndex:
                 own.update(self._owned(value))
         for key, value in node.items():
             if _scalar(value):
-                own[(*name, *words(key))] = value
-                own[words(key)] = value
+                own[(*name, *split_name(key))] = value
+                own[split_name(key)] = value
             elif isinstance(value, dict) and not _is_map(value):
-                inner = {(*words(key), *words(sub)): deep for sub, deep in value.items() if _scalar(deep)}
+                inner = {(*split_name(key), *split_name(sub)): deep for sub, deep in value.items() if _scalar(deep)}
                 own = {**inner, **own}
-        lists = {words(key): value for key, value in node.items() if isinstance(value, dict | list) and value}
+        lists = {split_name(key): value for key, value in node.items() if isinstance(value, dict | list) and value}
         self.rows.append(StateRow({**around, **own}, lists))
         passed = {
             alias: value for alias, value in own.items() if len(alias) > 1 or (alias[:1] and alias[0] not in GENERIC)
         }
         for key, value in node.items():
             if isinstance(value, dict | list):
-                self._walk(value, words(key), {**around, **passed}, depth + 1)
+                self._walk(value, split_name(key), {**around, **passed}, depth + 1)
 
     def _owned(self, value: Any) -> dict[Alias, Any]:
         return {alias: value for name in self._owners.get(value, ()) for alias in (name, (*name, "id"))}
@@ -189,8 +189,8 @@ def _is_map(node: dict[str, Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=100_000)
-def likeness(name: Alias, context: Alias, alias: Alias) -> float:
-    """How well a name of the state may stand for a parameter's, from 0 to 1.
+def score_likeness(name: Alias, context: Alias, alias: Alias) -> float:
+    """Score from 0 to 1 how well a name of the state may stand for a parameter's.
 
     Args:
         name: Words of the parameter's name.
@@ -205,35 +205,35 @@ def likeness(name: Alias, context: Alias, alias: Alias) -> float:
         return 0.95
     if sorted(name) == sorted(alias):
         return 0.8
-    same = [_same(one, other) for one, other in zip(reversed(name), reversed(alias), strict=False)]
+    same = [_is_same_word(one, other) for one, other in zip(reversed(name), reversed(alias), strict=False)]
     run = next((number for number, score in enumerate(same) if not score), len(same))
     if run == len(name) == len(alias):
         return 0.85
-    if len(name) == 1 and _initials(name[0], alias):
+    if len(name) == 1 and _is_abbreviation(name[0], alias):
         return 0.6
     if run:
         about = 0.1 if set(context) & set(alias[: len(alias) - run]) else 0.0
         generic = 0.15 if run == 1 and alias[-1] in GENERIC else 0.0
         return 0.3 + 0.4 * run / max(len(name), len(alias)) + about - generic
-    if len(name) < len(alias) and all(_same(one, other) for one, other in zip(name, alias, strict=False)):
+    if len(name) < len(alias) and all(_is_same_word(one, other) for one, other in zip(name, alias, strict=False)):
         return 0.4
-    if len(name) > len(alias) and all(_same(one, other) for one, other in zip(name, alias, strict=False)):
+    if len(name) > len(alias) and all(_is_same_word(one, other) for one, other in zip(name, alias, strict=False)):
         return 0.6 if GENERIC.issuperset(name[len(alias) :]) else 0.35
     return 0.0
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_word(one: str, other: str) -> bool:
     """The same word, or one is short for the other: repo, repository."""
     short, long = sorted((one, other), key=len)
     return one == other or (len(short) >= 3 and long.startswith(short))
 
 
-def _initials(word: str, alias: Alias) -> bool:
-    """True if a word is short for a name: pid, product id."""
+def _is_abbreviation(word: str, alias: Alias) -> bool:
+    """Return whether a word abbreviates a name: pid, product id."""
     return len(alias) > 1 and word == "".join(part[0] for part in alias[:-1]) + alias[-1]
 
 
-def weighted_rows(
+def rank_rows(
     index: RowIndex, leaves: Sequence[tuple[Any, Alias, Alias]], rng: random.Random, most: int, spoken: set[str]
 ) -> list[tuple[float, dict[Any, Any]]]:
     """Rows that say something of several leaves: (weight, leaf to value), best first.
@@ -244,7 +244,7 @@ def weighted_rows(
         spoken: Words of the tool's name and of its refusals; rows with one of them as a value come first, such as a
             row whose status is pending.
     """
-    found: list[tuple[float, float, dict[Any, Any]]] = []
+    weighted: list[tuple[float, float, dict[Any, Any]]] = []
     for row in index.rows:
         values, total = {}, 0.0
         for leaf, name, context in leaves:
@@ -253,17 +253,17 @@ def weighted_rows(
                 values[leaf], total = match[1], total + match[0]
         if values:
             total += SPOKEN * len(spoken.intersection(_states_of(row))) if spoken else 0.0
-            found.append((total, rng.random(), values))
-    found.sort(key=lambda entry: (-entry[0], entry[1]))
-    return [(total**3, values) for total, _, values in found[:most]]
+            weighted.append((total, rng.random(), values))
+    weighted.sort(key=lambda entry: (-entry[0], entry[1]))
+    return [(total**3, values) for total, _, values in weighted[:most]]
 
 
-def joined_keys(index: RowIndex, parts: int, rng: random.Random, most: int) -> list[tuple[str, ...]]:
-    """Keys of maps that several values were joined to, such as "2026-03-02_LON_PAR", taken apart in so many parts."""
+def split_joined_keys(index: RowIndex, parts: int, rng: random.Random, most: int) -> list[tuple[str, ...]]:
+    """Split keys of maps that several values were joined to, such as "2026-03-02_LON_PAR", into so many parts."""
     keys = dict.fromkeys(row.identity[1] for row in index.rows if row.identity is not None)
     split = (tuple(_JOINT.split(key)) for key in keys if isinstance(key, str))
-    found = [tuple(part for part in made if part) for made in split]
-    fitting = [made for made in found if len(made) == parts > 1]
+    parts_of_keys = [tuple(part for part in key_parts if part) for key_parts in split]
+    fitting = [key_parts for key_parts in parts_of_keys if len(key_parts) == parts > 1]
     return rng.sample(fitting, min(len(fitting), most))
 
 
@@ -272,14 +272,14 @@ def _states_of(row: StateRow) -> set[str]:
     return {value.lower() for value in row.values.values() if isinstance(value, str) and value.isalpha()}
 
 
-def texts_in(index: RowIndex, rng: random.Random, most: int) -> list[str]:
-    """Words that a person might search for: short texts of the state, and single words of them."""
+def sample_texts(index: RowIndex, rng: random.Random, most: int) -> list[str]:
+    """Sample texts that a person might search for: short texts of the state, and single words of them."""
     texts = _short(
         value for row in index.rows for alias, value in row.values.items() if alias[-1:] and alias[-1] in _TELLING
     )
     chosen = rng.sample(texts, min(len(texts), most))
-    found = [part for text in chosen for part in (text, max(text.split(), key=len))]
-    return list(dict.fromkeys(found))
+    phrases = [part for text in chosen for part in (text, max(text.split(), key=len))]
+    return list(dict.fromkeys(phrases))
 
 
 _TELLING = frozenset(

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from environments import ToolResult
-from grounding.assign import Assigner, Assignment, Context, Plan
-from grounding.known import said_in
-from grounding.lessons import Lessons
-from grounding.rewind import Rewindable
-from grounding.settings import GroundSettings
-from trajectory import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
+from trajsmith.environments import ToolResult
+from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.settings import GroundSettings
+from trajsmith.grounding.user_facts import collect_user_values
+from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
 
 
-class Ground(Protocol):
-    """What a search needs of the place where it happens."""
+class SearchContext(Protocol):
+    """Interface that a search needs from its grounder."""
 
     @property
     def state(self) -> JsonObject: ...
@@ -35,7 +35,7 @@ class Ground(Protocol):
 
 
 @dataclass
-class Frame:
+class SearchFrame:
     """One step that has been called, or is being tried."""
 
     step: int
@@ -53,7 +53,7 @@ class Frame:
 
 
 @dataclass
-class Failure:
+class StepFailure:
     """Why a step was left out."""
 
     step: int
@@ -67,7 +67,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Draft:
+class ChainDraft:
     """A chain as it is searched: as asked for, or with tools that were put before steps that failed."""
 
     chain: Chain
@@ -75,11 +75,17 @@ class Draft:
     """(step, step that was put before it for its sake)."""
 
 
-class Search:
+class GroundingSearch:
     """One search: the steps of one chain on one session."""
 
     def __init__(
-        self, ground: Ground, draft: Draft, session: Rewindable, lessons: Lessons, budget: int, rng: random.Random
+        self,
+        ground: SearchContext,
+        draft: ChainDraft,
+        session: Rewindable,
+        lessons: Lessons,
+        budget: int,
+        rng: random.Random,
     ) -> None:
         self.ground = ground
         self.settings = ground.settings
@@ -88,9 +94,9 @@ class Search:
         self.lessons = lessons
         self.budget = budget
         self.rng = rng
-        self.frames: list[Frame] = []
+        self.frames: list[SearchFrame] = []
         self.skipped: list[int] = []
-        self.failures: dict[int, Failure] = {}
+        self.failures: dict[int, StepFailure] = {}
         self.hopeless: set[int] = set()
         self.attempts = self.faults = 0
         self.initial = ""
@@ -109,9 +115,9 @@ class Search:
         await self.session.reset(self.ground.state)
         self.initial = before = await self.session.state_hash()
         step = 0
-        frame: Frame | None = None
+        frame: SearchFrame | None = None
         while step < len(self.chain.tools) and self.attempts < self.budget:
-            frame = frame or Frame(step, await self.session.checkpoint())
+            frame = frame or SearchFrame(step, await self.session.checkpoint())
             before = self.frames[-1].state if self.frames else self.initial
             if step not in self.hopeless and await self._advance(frame, before):
                 self.frames.append(frame)
@@ -126,11 +132,11 @@ class Search:
             else:
                 self.skipped.append(step)
                 step, frame = step + 1, None
-        made = {frame.step for frame in self.frames}
-        self.skipped = [step for step in range(len(self.chain.tools)) if step not in made]
-        self._learn()
+        grounded = {frame.step for frame in self.frames}
+        self.skipped = [step for step in range(len(self.chain.tools)) if step not in grounded]
+        self._record_successes()
 
-    def _may_jump(self, frame: Frame) -> bool:
+    def _may_jump(self, frame: SearchFrame) -> bool:
         """A jump must be able to help, and leave enough of the budget to make the calls again."""
         return (
             bool(frame.conflict)
@@ -140,7 +146,7 @@ class Search:
             and self.attempts < self.budget * 0.6
         )
 
-    async def _jump(self, failed: Frame) -> Frame:
+    async def _jump(self, failed: SearchFrame) -> SearchFrame:
         """Undo everything back to the latest step that the failed one depends on, and return that step's frame."""
         self.jumps[failed.step] += 1
         target = max(failed.conflict)
@@ -153,21 +159,23 @@ class Search:
         await self.session.rollback(frame.mark)
         return frame
 
-    async def _advance(self, frame: Frame, before: str) -> bool:
+    async def _advance(self, frame: SearchFrame, before: str) -> bool:
         """Try argument sets until one call is good."""
         tool = self.chain.tools[frame.step]
-        index = {made.step: number for number, made in enumerate(self.frames)}
+        index = {done.step: number for number, done in enumerate(self.frames)}
         sources = {
-            leaf: [(index[producer], path) for producer, path in found if producer in index]
-            for leaf, found in self.sources[frame.step].items()
+            leaf: [(index[producer], path) for producer, path in sources_of_leaf if producer in index]
+            for leaf, sources_of_leaf in self.sources[frame.step].items()
         }
-        frame.conflict |= {self.frames[number].step for found in sources.values() for number, _ in found}
+        frame.conflict |= {
+            self.frames[number].step for sources_of_leaf in sources.values() for number, _ in sources_of_leaf
+        }
         frame.conflict |= {helper for step, helper in self.draft.helps if step == frame.step and helper in index}
         calls = self.calls()
-        context = Context(calls, said_in(calls))
+        context = AssignmentContext(calls, collect_user_values(calls))
         looks_up = frame.step in self.producers
         plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons)
-        failure = self.failures.setdefault(frame.step, Failure(frame.step, tool))
+        failure = self.failures.setdefault(frame.step, StepFailure(frame.step, tool))
         tries, wide = (
             number // 2 if self.draft.helps else number for number in (self.settings.tries, self.settings.wide)
         )
@@ -181,10 +189,12 @@ class Search:
         failure.unmet = plan.unmet
         return False
 
-    def _worth_a_second_look(self, plan: Plan, failure: Failure) -> bool:
-        return self.settings.guess or not plan.possible or self.lessons.taught(plan.tool)
+    def _worth_a_second_look(self, plan: ArgumentPlan, failure: StepFailure) -> bool:
+        return self.settings.guess or not plan.possible or self.lessons.has_hints(plan.tool)
 
-    async def _draws(self, frame: Frame, plan: Plan, before: str, failure: Failure, tries: int) -> bool:
+    async def _draws(
+        self, frame: SearchFrame, plan: ArgumentPlan, before: str, failure: StepFailure, tries: int
+    ) -> bool:
         """Draw argument sets until a call is good, or as often as allowed; the same set is called once."""
         while plan.possible and frame.tries < tries and self.attempts < self.budget:
             frame.tries += 1
@@ -198,7 +208,9 @@ class Search:
             plan.blame(assignment)
         return False
 
-    async def _try(self, frame: Frame, tool: str, assignment: Assignment, before: str, failure: Failure) -> bool:
+    async def _try(
+        self, frame: SearchFrame, tool: str, assignment: Assignment, before: str, failure: StepFailure
+    ) -> bool:
         spec = self.ground.tools[tool]
         self.attempts += 1
         try:
@@ -218,7 +230,7 @@ class Search:
         changed = after != before
         if not _is_good(spec.annotations.read_only_hint, changed, result):
             failure.fruitless += 1
-            self.lessons.failed(tool, assignment.leaves)
+            self.lessons.record_failure(tool, assignment.leaves)
             if changed:
                 await self.session.rollback(frame.mark)
             return False
@@ -233,23 +245,23 @@ class Search:
         )
         return True
 
-    def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: Failure) -> None:
-        text = refusal_text(result)
+    def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:
+        text = get_refusal_text(result)
         if text not in failure.refusals:
             if failure.refusals and self.draft.helps:
-                self._learn()  # it was refused for another reason: what was done before it has helped
+                self._record_successes()  # it was refused for another reason: what was done before it has helped
             failure.refusals.append(text)
-        self.lessons.refused(tool, text, self.ground.assigner.fields[tool], assignment.leaves)
-        self.lessons.failed(tool, assignment.leaves)
+        self.lessons.record_refusal(tool, text, self.ground.assigner.fields[tool], assignment.leaves)
+        self.lessons.record_failure(tool, assignment.leaves)
 
     def calls(self) -> list[GoldCall]:
         """The calls that were made, in order."""
         return [frame.call for frame in self.frames if frame.call is not None]
 
-    def _learn(self) -> None:
-        """What worked in the end is worth trying first in a later search."""
+    def _record_successes(self) -> None:
+        """Record the values that worked, to be tried first in later searches."""
         for frame in self.frames:
-            self.lessons.worked(self.chain.tools[frame.step], frame.leaves)
+            self.lessons.record_success(self.chain.tools[frame.step], frame.leaves)
 
 
 def _is_good(reads: bool | None, changed: bool, result: ToolResult) -> bool:
@@ -260,17 +272,17 @@ def _is_good(reads: bool | None, changed: bool, result: ToolResult) -> bool:
 
 
 def is_empty(result: ToolResult) -> bool:
-    """True if a result holds nothing: an empty text or list, null, or an object of only such."""
+    """Return whether a result holds nothing: an empty text or list, null, or an object of only such."""
     return _holds_nothing(result.content)
 
 
-def refusal_text(result: ToolResult) -> str:
-    """What a refusal says, without what wraps it."""
+def get_refusal_text(result: ToolResult) -> str:
+    """Return the message of a refusal, without its wrapper."""
     content = result.content
-    said = (
+    texts = (
         [content.get(key) for key in ("error", "message", "reason", "detail")] if isinstance(content, Mapping) else ()
     )
-    return next((text for text in said if isinstance(text, str) and text), result.text)
+    return next((text for text in texts if isinstance(text, str) and text), result.text)
 
 
 def _holds_nothing(content: Any) -> bool:

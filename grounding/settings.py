@@ -2,11 +2,11 @@
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from trajectory import Frozen
+from trajsmith.records import FrozenModel
 
 
-class GroundSettings(Frozen):
-    """How hard the search tries."""
+class GroundSettings(FrozenModel):
+    """Limits of the search for arguments."""
 
     tries: PositiveInt = 10
     """Argument sets per step before it counts as hopeless."""

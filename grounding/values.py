@@ -6,10 +6,10 @@ from collections import defaultdict
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from chatmodel.surface import as_moment
-from grounding.fields import SchemaField, types_of, unwrap
-from grounding.names import singular, words
-from trajectory import JsonObject, canonical_json
+from trajsmith.grounding.fields import SchemaField, get_types, unwrap
+from trajsmith.grounding.names import singularize, split_name
+from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.records import JsonObject, canonical_json
 
 _QUOTED = re.compile(r"(?:example|e\.g\.|such as|like)[^\"'`]{0,20}[\"'`]([^\"'`]{1,60})[\"'`]", re.IGNORECASE)
 _SPAN_ENDS = frozenset({"end", "until", "to", "checkout", "out", "return", "due", "finish", "latest"})
@@ -44,10 +44,10 @@ class ValuePool:
         self.by_name: dict[str, list[tuple[str, Any, Any]]] = defaultdict(list)
         """Field name to (entity, row key, value); rows of no table have the key None and come first."""
         self._text = canonical_json(state).decode()
-        moment = as_moment(state.get("now"))
+        moment = parse_datetime(state.get("now"))
         self.now = moment if isinstance(moment, datetime) else DEFAULT_CLOCK
         for table, content in state.items():
-            self._collect(singular(table), content)
+            self._collect(singularize(table), content)
 
     def _collect(self, entity: str, content: Any) -> None:
         if isinstance(content, dict) and content and all(isinstance(row, dict) for row in content.values()):
@@ -71,15 +71,15 @@ class ValuePool:
             elif value not in (None, "") and not isinstance(value, dict | list):
                 self.by_name[name].append((entity, key, value))
 
-    def holds(self, value: Any) -> bool:
-        """True if the initial state mentions a text at all; what it does not mention was made later."""
+    def mentions(self, value: Any) -> bool:
+        """Return whether the initial state mentions a text at all; a text that it does not mention was made later."""
         return not isinstance(value, str) or value in self._text
 
     def entries(self, field: SchemaField) -> list[tuple[str, Any, Any]]:
         """Rows that have a field of the parameter's name and type, those that belong to nobody's table first."""
-        found = [entry for entry in self.by_name.get(field.name, []) if _fits(entry[2], field)]
-        single = [entry for entry in found if entry[1] is None]
-        return single or found
+        fitting = [entry for entry in self.by_name.get(field.name, []) if _fits(entry[2], field)]
+        single = [entry for entry in fitting if entry[1] is None]
+        return single or fitting
 
 
 def _fits(value: Any, field: SchemaField) -> bool:
@@ -88,7 +88,7 @@ def _fits(value: Any, field: SchemaField) -> bool:
     return not field.types or kind in field.types or (kind == "integer" and "number" in field.types)
 
 
-def candidate_values(field: SchemaField, pool: ValuePool, rng: random.Random, limit: int = 24) -> list[Any]:
+def list_candidate_values(field: SchemaField, pool: ValuePool, rng: random.Random, limit: int = 24) -> list[Any]:
     """Values that a user might say for a parameter, likeliest first; empty if nothing is known.
 
     Order: choices of the schema, its examples, the state's own values of that name, the clock, bounds, and for
@@ -104,7 +104,7 @@ def candidate_values(field: SchemaField, pool: ValuePool, rng: random.Random, li
     if entries:
         values = list(dict.fromkeys(value for _, _, value in rng.sample(entries, min(len(entries), limit * 2))))
         return values[:limit]
-    return _made(field, pool, rng)[:limit]
+    return _generate_values(field, pool, rng)[:limit]
 
 
 def _choices(field: SchemaField) -> list[Any]:
@@ -119,7 +119,7 @@ def _choices(field: SchemaField) -> list[Any]:
     return []
 
 
-def _made(field: SchemaField, pool: ValuePool, rng: random.Random) -> list[Any]:
+def _generate_values(field: SchemaField, pool: ValuePool, rng: random.Random) -> list[Any]:
     form = field.schema.get("format")
     if form == "date":
         return [day.isoformat() for day in _days(field, pool.now.date(), rng)]
@@ -136,7 +136,7 @@ def _made(field: SchemaField, pool: ValuePool, rng: random.Random) -> list[Any]:
     if quoted:
         return quoted
     if not field.types or "string" in field.types:
-        for word in reversed(words(field.name)):
+        for word in reversed(split_name(field.name)):
             if word in GENERIC_TEXTS:
                 return _shuffled(list(GENERIC_TEXTS[word]), rng)
     return []
@@ -144,7 +144,7 @@ def _made(field: SchemaField, pool: ValuePool, rng: random.Random) -> list[Any]:
 
 def _days(field: SchemaField, today: date, rng: random.Random) -> list[date]:
     """Days ahead of the clock; parameters that end a span lie after those that start one."""
-    low, high = (12, 25) if set(words(field.name)) & _SPAN_ENDS else (1, 11)
+    low, high = (12, 25) if set(split_name(field.name)) & _SPAN_ENDS else (1, 11)
     return [today + timedelta(days=days) for days in rng.sample(range(low, high), 6)]
 
 
@@ -162,10 +162,10 @@ def _shuffled(values: list[Any], rng: random.Random) -> list[Any]:
     return rng.sample(values, len(values))
 
 
-def array_item(field: SchemaField, root: JsonObject) -> SchemaField | None:
+def get_array_item(field: SchemaField, root: JsonObject) -> SchemaField | None:
     """The field of one item of a flat array parameter, or None if the parameter is no array."""
     if "array" not in field.types or not isinstance(field.schema.get("items"), dict):
         return None
     items = unwrap(field.schema["items"], root)
     merged = {**items, **({"examples": field.schema["examples"]} if "examples" in field.schema else {})}
-    return SchemaField(field.path, singular(field.name), field.context, types_of(items), field.required, merged)
+    return SchemaField(field.path, singularize(field.name), field.context, get_types(items), field.required, merged)

@@ -1,4 +1,4 @@
-"""The second look at the arguments of a call, once the likely values have failed or where there are none."""
+"""Wider options for the arguments of a call, once the likely values have failed or where there are none."""
 
 import random
 import re
@@ -7,16 +7,16 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from grounding.fields import SchemaField
-from grounding.guesses import fitted, guessed
-from grounding.known import leaves
-from grounding.names import is_identifier, tool_noun, words
-from grounding.observed import ALIKE, observed
-from grounding.paths import find
-from grounding.plan import Option, Plan, Wide
-from grounding.rows import RowIndex, joined_keys, likeness, weighted_rows
-from grounding.values import ValuePool
-from trajectory import FromOutput, GoldCall, JsonObject, ToolSpec
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.guesses import fit_value, guess_values
+from trajsmith.grounding.names import get_tool_noun, is_identifier, split_name
+from trajsmith.grounding.observed_values import ALIKE, find_observed_values
+from trajsmith.grounding.paths import find_values
+from trajsmith.grounding.plan import ArgumentPlan, Option, WideOptions
+from trajsmith.grounding.rows import RowIndex, rank_rows, score_likeness, split_joined_keys
+from trajsmith.grounding.user_facts import iterate_leaves
+from trajsmith.grounding.values import ValuePool
+from trajsmith.records import FromOutput, GoldCall, JsonObject, ToolSpec
 
 SEEN = 4.0
 """Weight of a value that an earlier result holds under a like name, beside those of the state."""
@@ -25,13 +25,13 @@ MOST = 24
 JOINED = 1.0
 """Weight of a key that was taken apart, beside the cubed likenesses of other rows."""
 _WORD = re.compile(r"[A-Za-z]+")
-Says = Callable[[SchemaField, Any, float], Option]
+OptionBuilder = Callable[[SchemaField, Any, float], Option]
 """Makes the option that the user says a value for a parameter, with a weight."""
 Sources = Mapping[str, Sequence[tuple[int, str]]]
 """Leaf path to (index of an earlier call, path in its result)."""
 
 
-class SecondLook:
+class PlanWidener:
     """Widens plans of the tools of one environment on one initial state."""
 
     def __init__(
@@ -52,7 +52,13 @@ class SecondLook:
         return RowIndex(self.state)
 
     def widen(
-        self, plan: Plan, sources: Sources, calls: Sequence[GoldCall], says: Says, rng: random.Random, guess: bool
+        self,
+        plan: ArgumentPlan,
+        sources: Sources,
+        calls: Sequence[GoldCall],
+        says: OptionBuilder,
+        rng: random.Random,
+        guess: bool,
     ) -> None:
         """Give a plan everything that its leaves might take.
 
@@ -64,40 +70,42 @@ class SecondLook:
             rng: Source of randomness.
             guess: Whether the user may say ids, and what earlier calls should have given.
         """
-        wide = Wide()
+        wide = WideOptions()
         index = self._with_results(calls) if guess else self.index
         asked = (leaf for leaf in self.fields[plan.tool] if guess or leaf.path not in sources)
         open_leaves = {leaf.path: leaf for leaf in asked if guess or not is_identifier(leaf.name)}
         for path, leaf in open_leaves.items():
             learnt, root = plan.lessons.hints(plan.tool, path), self.tools[plan.tool].input_schema
             options = [
-                says(leaf, value, weight) for weight, value in guessed(leaf, index, self.pool, learnt, rng, root)
+                says(leaf, value, weight) for weight, value in guess_values(leaf, index, self.pool, learnt, rng, root)
             ]
             if guess:
-                options = [*self._of_calls(leaf, sources.get(path, ()), calls, says, rng), *options]
-            wide.options[path] = _referred(options, plan.near(path))
-        named = [(path, words(leaf.name), leaf.context) for path, leaf in open_leaves.items() if not leaf.is_choice]
+                options = [*self._list_from_calls(leaf, sources.get(path, ()), calls, says, rng), *options]
+            wide.options[path] = _prefer_references(options, plan.list_likely(path))
+        named = [
+            (path, split_name(leaf.name), leaf.context) for path, leaf in open_leaves.items() if not leaf.is_choice
+        ]
         if len(named) > 1 or guess:
-            for weight, values in weighted_rows(index, named, rng, MOST, _spoken(plan)):
+            for weight, values in rank_rows(index, named, rng, MOST, _list_user_leaves(plan)):
                 row = {path: says(open_leaves[path], value, 1.0) for path, value in self._fitting(open_leaves, values)}
-                chosen = {path: _referred([option], wide.options[path])[0] for path, option in row.items()}
+                chosen = {path: _prefer_references([option], wide.options[path])[0] for path, option in row.items()}
                 wide.rows.append((weight, chosen))
-            wide.rows += self._of_joined_keys(index, open_leaves, says, rng)
+            wide.rows += self._list_from_joined_keys(index, open_leaves, says, rng)
         plan.wide = wide
 
-    def _of_joined_keys(
-        self, index: RowIndex, open_leaves: Mapping[str, SchemaField], says: Says, rng: random.Random
+    def _list_from_joined_keys(
+        self, index: RowIndex, open_leaves: Mapping[str, SchemaField], says: OptionBuilder, rng: random.Random
     ) -> Iterator[tuple[float, dict[str, Option]]]:
         """Rows of which the key names all that the call must be given, in the order of the parameters."""
         asked = [path for path, leaf in open_leaves.items() if leaf.required and not leaf.is_choice]
-        for parts in joined_keys(index, len(asked), rng, MOST // 2):
+        for parts in split_joined_keys(index, len(asked), rng, MOST // 2):
             values = dict(self._fitting(open_leaves, dict(zip(asked, parts, strict=True))))
             if len(values) == len(asked):
                 yield JOINED, {path: says(open_leaves[path], value, 1.0) for path, value in values.items()}
 
     def _fitting(self, open_leaves: Mapping[str, SchemaField], values: JsonObject) -> Iterator[tuple[str, Any]]:
-        for path, given in values.items():
-            value = fitted(given, open_leaves[path])
+        for path, raw in values.items():
+            value = fit_value(raw, open_leaves[path])
             if value is not None:
                 yield path, value
 
@@ -105,41 +113,45 @@ class SecondLook:
         """The rows of the state and of what was returned so far."""
         index = self.index
         for call in calls:
-            content = call.result if isinstance(call.result, dict) else {"_".join(tool_noun(call.tool)): call.result}
+            content = (
+                call.result if isinstance(call.result, dict) else {"_".join(get_tool_noun(call.tool)): call.result}
+            )
             index = RowIndex(content, index)
         return index
 
-    def _of_calls(
+    def _list_from_calls(
         self,
         leaf: SchemaField,
         sources: Sequence[tuple[int, str]],
         calls: Sequence[GoldCall],
-        says: Says,
+        says: OptionBuilder,
         rng: random.Random,
     ) -> Iterator[Option]:
-        """What earlier calls gave, as references where that can be said; what they were given; and what nothing tells
+        """Yield options from earlier calls: outputs as references, inputs, and outputs that no field tells
         apart from its neighbours, which the user has to name."""
-        for score, value, source in observed(leaf, calls, rng):
-            if fitted(value, leaf) == value:
+        for score, value, source in find_observed_values(leaf, calls, rng):
+            if fit_value(value, leaf) == value:
                 yield Option(value, source, SEEN * score)
         for call, path in sources:
-            for match in islice(find(calls[call].result, path), MOST):
-                if match.value not in (None, "") and (value := fitted(match.value, leaf)) is not None:
+            for match in islice(find_values(calls[call].result, path), MOST):
+                if match.value not in (None, "") and (value := fit_value(match.value, leaf)) is not None:
                     yield says(leaf, value, SEEN)
         for earlier in reversed(calls):
-            for path, _, given in leaves(earlier):
-                score = likeness(words(leaf.name), leaf.context, words(path.split(".")[-1].split("[")[0]))
-                if score >= ALIKE and (value := fitted(given, leaf)) is not None:
+            for path, _, raw in iterate_leaves(earlier):
+                score = score_likeness(
+                    split_name(leaf.name), leaf.context, split_name(path.split(".")[-1].split("[")[0])
+                )
+                if score >= ALIKE and (value := fit_value(raw, leaf)) is not None:
                     yield says(leaf, value, SEEN * score)
 
 
-def _spoken(plan: Plan) -> set[str]:
+def _list_user_leaves(plan: ArgumentPlan) -> set[str]:
     """Words of a tool's name and of what it refused with."""
     texts = [plan.tool, *plan.lessons.refusals.get(plan.tool, ())]
     return {part.lower() for text in texts for part in _WORD.findall(text.replace("_", " "))}
 
 
-def _referred(options: Sequence[Option], known: Sequence[Option]) -> list[Option]:
+def _prefer_references(options: Sequence[Option], known: Sequence[Option]) -> list[Option]:
     """The options, with a reference to an earlier result instead of the user's words wherever there is one."""
     references = {repr(option.value): option for option in (*options, *known) if isinstance(option.source, FromOutput)}
     return [references.get(repr(option.value), option) for option in options]

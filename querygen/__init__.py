@@ -1,18 +1,18 @@
 """From grounded chains to tasks: persona, turns, queries, what the user knows, checks."""
 
-from querygen.author import PERSONA, REFINE, WRITE, Author, AuthorSettings
-from querygen.duplicates import Earlier
-from querygen.gates import Gates
-from querygen.write import TaskWriter, WriteSettings
+from trajsmith.querygen.author import PERSONA, REFINE, WRITE, AuthorSettings, ModelTaskAuthor
+from trajsmith.querygen.duplicates import EarlierRequests
+from trajsmith.querygen.query_gates import QueryGates
+from trajsmith.querygen.write import TaskWriter, WriteSettings
 
 __all__ = [
     "PERSONA",
     "REFINE",
     "WRITE",
-    "Author",
     "AuthorSettings",
-    "Earlier",
-    "Gates",
+    "EarlierRequests",
+    "ModelTaskAuthor",
+    "QueryGates",
     "TaskWriter",
     "WriteSettings",
 ]

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from chatmodel.model import ChatModel, ChatRequest
-from chatmodel.prompts import Prompt, Prompts, PromptSpec
-from chatmodel.structured import ask
-from chatmodel.wording import as_request
-from querygen.duplicates import Earlier
-from querygen.gates import Fault, Gates
-from querygen.plan import RefineSettings, TaskPlan, TurnPlan, refined
-from trajectory import Dropped, EnvironmentSpec, Frozen, JsonObject, JsonValue, Message, Persona
+from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
+from trajsmith.models.structured import complete_structured
+from trajsmith.phrasing.wording import derive_request_phrase
+from trajsmith.querygen.duplicates import EarlierRequests
+from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
+from trajsmith.querygen.query_gates import DraftFault, QueryGates
+from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, JsonValue, Message, Persona, RecordDropped
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -65,7 +65,7 @@ REFINE = PromptSpec(
 
 
 class PersonaReply(BaseModel):
-    """What the persona prompt asks for."""
+    """Reply schema of the persona prompt."""
 
     role: str = Field(min_length=1, max_length=120)
     style: str = Field(min_length=1, max_length=120)
@@ -79,8 +79,8 @@ class DraftTurn(BaseModel):
     query: str
 
 
-class Draft(BaseModel):
-    """What the write prompt asks for."""
+class DraftReply(BaseModel):
+    """Reply schema of the write prompt."""
 
     turns: list[DraftTurn]
 
@@ -91,15 +91,15 @@ class RefinedTurn(BaseModel):
     query: str
 
 
-class Refined(BaseModel):
-    """What the refine prompt asks for."""
+class RefineReply(BaseModel):
+    """Reply schema of the refine prompt."""
 
     turns: list[RefinedTurn]
 
 
 @dataclass(frozen=True)
-class Words:
-    """The words of a task, and the plan that they belong to: refinements change who says what when."""
+class TaskWording:
+    """Queries of a task and the plan that they belong to: refinements change the plan."""
 
     plan: TaskPlan
     queries: tuple[str, ...]
@@ -107,12 +107,12 @@ class Words:
     prompts: dict[str, str] = field(default_factory=dict)
 
 
-class AuthorSettings(Frozen):
-    """How a model writes; the scripted language takes no notice of it."""
+class AuthorSettings(FrozenModel):
+    """Settings of a model author; the scripted language ignores them."""
 
     persona: bool = True
     """Invent persona and scenario, too; else they are the scripted ones."""
-    refine: RefineSettings = RefineSettings()
+    refine: QueryRefineSettings = QueryRefineSettings()
     """Refinements of what was written."""
     rounds: int = Field(3, ge=1, le=10)
     """Drafts that may fail before the task is dropped."""
@@ -121,7 +121,7 @@ class AuthorSettings(Frozen):
 
 
 @dataclass
-class Author:
+class ModelTaskAuthor:
     """Writes one task.
 
     Attributes:
@@ -131,15 +131,15 @@ class Author:
     model: ChatModel
 
     spec: EnvironmentSpec
-    gates: Gates
+    gates: QueryGates
     prompts: Prompts
     settings: AuthorSettings
-    earlier: Earlier
+    earlier: EarlierRequests
     ticket: int
     used: dict[str, str] = field(default_factory=dict)
     """Prompts sent so far."""
 
-    async def write(self, plan: TaskPlan, shown: Mapping[int, tuple[JsonValue, ...]]) -> Words:
+    async def write(self, plan: TaskPlan, shown: Mapping[int, tuple[JsonValue, ...]]) -> TaskWording:
         """Words for a plan.
 
         Args:
@@ -151,15 +151,15 @@ class Author:
         """
         if self.settings.persona:
             plan = await self._persona(plan)
-        final = refined(plan, self.settings.refine, shown)
+        final = refine_plan(plan, self.settings.refine, shown)
         last = all(not turn.edits for turn in final.turns)
         queries = await self._draft(plan, last)
         if not last:
             queries = await self._refine(final, queries)
-        return Words(final, queries, self.model.name, dict(self.used))
+        return TaskWording(final, queries, self.model.name, dict(self.used))
 
     def keep(self, name: str, queries: Sequence[str]) -> None:
-        """The task is made: later ones must differ from it."""
+        """Record the queries of a finished task: later ones must differ from it."""
         self.earlier.add(name, " ".join(queries))
 
     async def _persona(self, plan: TaskPlan) -> TaskPlan:
@@ -172,7 +172,7 @@ class Author:
             rounds=len(plan.turns),
         )
 
-        async def check(reply: PersonaReply) -> list[Fault]:
+        async def check(reply: PersonaReply) -> list[DraftFault]:
             return self.gates.scenario(f"{reply.role}. {reply.style}. {reply.scenario}", plan)
 
         reply = await self._ask("persona", plan, messages, PersonaReply, check)
@@ -193,10 +193,10 @@ class Author:
             turns=[self._case(plan, turn) for turn in plan.turns],
         )
 
-        async def check(draft: Draft) -> list[Fault]:
+        async def check(draft: DraftReply) -> list[DraftFault]:
             return await self._faults(plan, [turn.query for turn in draft.turns], (), last)
 
-        draft = await self._ask("write", plan, messages, Draft, check)
+        draft = await self._ask("write", plan, messages, DraftReply, check)
         return tuple(_one_paragraph(turn.query) for turn in draft.turns)
 
     async def _refine(self, plan: TaskPlan, drafts: Sequence[str]) -> tuple[str, ...]:
@@ -209,17 +209,17 @@ class Author:
             turns=turns,
         )
 
-        async def check(reply: Refined) -> list[Fault]:
+        async def check(reply: RefineReply) -> list[DraftFault]:
             return await self._faults(plan, [turn.query for turn in reply.turns], drafts, True)
 
-        reply = await self._ask("refine", plan, messages, Refined, check)
+        reply = await self._ask("refine", plan, messages, RefineReply, check)
         return tuple(_one_paragraph(turn.query) for turn in reply.turns)
 
     def _case(self, plan: TaskPlan, turn: TurnPlan) -> JsonObject:
         calls = plan.grounded.calls[turn.start : turn.stop]
         return {
             "meaning": turn.meaning,
-            "steps": [as_request(self.gates.wording.tools[call.tool]) for call in calls],
+            "steps": [derive_request_phrase(self.gates.wording.tools[call.tool]) for call in calls],
             "say": [self._fact(plan, key) for key in turn.fresh],
             "hold": [self.gates.wording.name_of(plan.known[key]) for key in turn.held],
         }
@@ -238,40 +238,44 @@ class Author:
         return {"label": self.gates.wording.name_of(plan.known[key]), "said": plan.known[key].said}
 
     def _wish(self, plan: TaskPlan, call: int) -> str:
-        return as_request(self.gates.wording.tools[plan.grounded.calls[call].tool])
+        return derive_request_phrase(self.gates.wording.tools[plan.grounded.calls[call].tool])
 
-    async def _faults(self, plan: TaskPlan, queries: Sequence[str], drafts: Sequence[str], last: bool) -> list[Fault]:
+    async def _faults(
+        self, plan: TaskPlan, queries: Sequence[str], drafts: Sequence[str], last: bool
+    ) -> list[DraftFault]:
         """Faults of all turns; of the last version also whether it is new, which has to wait for its turn."""
         if len(queries) != len(plan.turns):
             says = f"it has {len(queries)} turns and must have {len(plan.turns)}"
-            return [Fault("query_wrong_number_of_turns", str(len(queries)), says)]
-        found = []
+            return [DraftFault("query_wrong_number_of_turns", str(len(queries)), says)]
+        all_faults = []
         for number, query in enumerate(queries):
             faults = self.gates.query(query, plan, number)
             faults += self._edit_faults(plan, number, query, drafts[number]) if drafts else []
-            found += [replace(fault, says=f"turn {number + 1}: {fault.says}") for fault in faults]
-        if not found and last:
+            all_faults += [replace(fault, says=f"turn {number + 1}: {fault.says}") for fault in faults]
+        if not all_faults and last:
             await self.earlier.turn(self.ticket)
             twin = self.earlier.find(" ".join(queries))
             if twin is not None:
                 says = "it is almost word for word what was written before: choose other words and another order"
-                found.append(Fault("query_near_duplicate", twin, says))
-        return found
+                all_faults.append(DraftFault("query_near_duplicate", twin, says))
+        return all_faults
 
-    def _edit_faults(self, plan: TaskPlan, number: int, query: str, draft: str) -> list[Fault]:
-        """Whether the edits were made, as far as that can be seen."""
+    def _edit_faults(self, plan: TaskPlan, number: int, query: str, draft: str) -> list[DraftFault]:
+        """Return the faults of the edits that can be detected."""
         turn = plan.turns[number]
-        found = []
+        faults = []
         if "action_compression" in turn.edits and turn.expansion is None and len(query) > len(draft) + 20:
             says = "action compression made it longer"
-            found.append(Fault("query_not_compressed", query[:120], says))
+            faults.append(DraftFault("query_not_compressed", query[:120], says))
         if turn.expansion is not None:
             wish = self._wish(plan, turn.expansion)
             if not {word for word in wish.lower().split() if len(word) > 3} & set(
                 query.lower().replace("?", " ").split()
             ):
-                found.append(Fault("query_skips_the_added_wish", wish, f'it does not ask for this as well: "{wish}"'))
-        return found
+                faults.append(
+                    DraftFault("query_skips_the_added_wish", wish, f'it does not ask for this as well: "{wish}"')
+                )
+        return faults
 
     def _messages(self, spec: PromptSpec, **values: JsonValue) -> tuple[Message, ...]:
         prompt: Prompt = self.prompts.get(spec)
@@ -284,12 +288,12 @@ class Author:
         plan: TaskPlan,
         messages: tuple[Message, ...],
         schema: type[Answer],
-        check: Callable[[Answer], Awaitable[list[Fault]]],
+        check: Callable[[Answer], Awaitable[list[DraftFault]]],
     ) -> Answer:
         """Ask until the gates pass; every round shows the model its draft and what is wrong with it."""
         for _ in range(self.settings.rounds):
             request = ChatRequest(messages=messages, purpose=purpose, record=plan.grounded.id)
-            answer = await ask(self.model, request, schema)
+            answer = await complete_structured(self.model, request, schema)
             faults = await check(answer)
             if not faults:
                 return answer
@@ -297,7 +301,7 @@ class Author:
             draft = answer.model_dump_json()
             again = f"This cannot be used yet:\n{wrong}\nGive the whole answer again, corrected."
             messages = (*messages, Message(role="assistant", content=draft), Message(role="user", content=again))
-        raise Dropped(faults[0].reason, f"{purpose}: {faults[0].detail}; last draft: {draft}")
+        raise RecordDropped(faults[0].reason, f"{purpose}: {faults[0].detail}; last draft: {draft}")
 
 
 def _one_paragraph(text: str) -> str:

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from chatmodel.near import PERMUTATIONS, minhash
+from trajsmith.phrasing.near_duplicates import PERMUTATIONS, compute_minhash
 
 if TYPE_CHECKING:
     from datasketch import MinHash
 
 
-class Earlier:
-    """The requests of a run so far.
+class EarlierRequests:
+    """Earlier requests of a run.
 
     Args:
         threshold: Jaccard similarity of the shingles from which two requests count as the same.
@@ -49,18 +49,18 @@ class Earlier:
                 self._moved.notify_all()
 
     async def turn(self, number: int) -> None:
-        """Wait until everything before this ticket is written or dropped. Hold nothing that others wait for."""
+        """Wait until all earlier tickets are written or dropped. Hold no resource that others wait for."""
         async with self._moved:
             await self._moved.wait_for(lambda: not self._open or min(self._open) >= number)
 
     def find(self, text: str) -> str | None:
         """The id of an earlier request that says the same, or None; ask only in `turn`."""
-        made = minhash(text)
-        near = sorted(str(name) for name in self._index.query(made))
-        return next((name for name in near if made.jaccard(self._hashes[name]) >= self.threshold), None)
+        sketch = compute_minhash(text)
+        near = sorted(str(name) for name in self._index.query(sketch))
+        return next((name for name in near if sketch.jaccard(self._hashes[name]) >= self.threshold), None)
 
     def add(self, name: str, text: str) -> None:
         """Remember a request."""
         if name not in self._hashes:
-            self._hashes[name] = minhash(text)
+            self._hashes[name] = compute_minhash(text)
             self._index.insert(name, self._hashes[name])

@@ -3,42 +3,42 @@
 import random
 from collections.abc import Sequence
 
-from grounding import leaves
-from trajectory import FromOutput, GoldCall
+from trajsmith.grounding import iterate_leaves
+from trajsmith.records import FromOutput, GoldCall
 
 LONGEST_TURN = 5
 
 
-def producers_of(call: GoldCall) -> set[int]:
+def find_producers(call: GoldCall) -> set[int]:
     """Indices of the calls whose results this one uses."""
-    return {source.call for _, source, _ in leaves(call) if isinstance(source, FromOutput)}
+    return {source.call for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)}
 
 
-def goals_of(calls: Sequence[GoldCall], start: int, stop: int, uses: Sequence[set[int]] | None = None) -> list[int]:
-    """What the user actually asks for in a turn: every write, and the reads that nothing else in the turn uses.
+def find_goals(calls: Sequence[GoldCall], start: int, stop: int, uses: Sequence[set[int]] | None = None) -> list[int]:
+    """Return the calls that the user asks for in a turn: all writes, and reads that nothing else in the turn uses.
 
     Args:
         uses: `producers_of` every call, from a caller that has them.
     """
-    found = [producers_of(call) for call in calls] if uses is None else uses
-    used = set().union(*found[start:stop])
+    producers = [find_producers(call) for call in calls] if uses is None else uses
+    used = set().union(*producers[start:stop])
     return [index for index in range(start, stop) if calls[index].effect == "write" or index not in used]
 
 
-def partition(calls: Sequence[GoldCall], rng: random.Random, mean_calls: float) -> list[tuple[int, int]]:
+def partition_calls(calls: Sequence[GoldCall], rng: random.Random, mean_calls: float) -> list[tuple[int, int]]:
     """Cheapest cut by dynamic programming; a little noise makes equal chains cut differently.
 
     Returns:
         (start, stop) of every turn, stop exclusive; each 1 to 5 calls (design section 5).
     """
-    uses = [producers_of(call) for call in calls]
+    uses = [find_producers(call) for call in calls]
     best: list[tuple[float, list[tuple[int, int]]]] = [(0.0, [])]
     for stop in range(1, len(calls) + 1):
         later = set().union(*uses[stop:])
         options = []
         for start in range(max(0, stop - LONGEST_TURN), stop):
             cost, cuts = best[start]
-            goals = goals_of(calls, start, stop, uses)
+            goals = find_goals(calls, start, stop, uses)
             cost += _cost(calls, stop - start, goals, later, mean_calls) + rng.random() * 0.8
             options.append((cost, [*cuts, (start, stop)]))
         best.append(min(options, key=lambda option: option[0]))

@@ -1,11 +1,11 @@
-"""Who the simulated user is, and how they open a conversation."""
+"""Personas of the simulated user, and openings of conversations."""
 
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chatmodel import Phrasebook, pick_text
-from trajectory import JsonObject, Persona
+from trajsmith.phrasing import Phrasebook, pick_text
+from trajsmith.records import JsonObject, Persona
 
 STYLES = ("brisk", "polite", "chatty", "plain")
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
@@ -40,15 +40,15 @@ def make_persona(
     phrasebook: Phrasebook, state: JsonObject, results: Sequence[Any], rng: random.Random
 ) -> tuple[Persona, str]:
     """A persona and the scenario in one sentence; the name is the one that the calls are about, where there is one."""
-    names = _names(phrasebook.name_from, state)
-    mentioned = next(filter(set(names).__contains__, _texts(results)), None) if len(names) > 1 else None
+    names = _find_names(phrasebook.name_from, state)
+    mentioned = next(filter(set(names).__contains__, _iter_texts(results)), None) if len(names) > 1 else None
     name = mentioned or rng.choice(names or NAMES)
     persona = Persona(name=name, role=rng.choice(phrasebook.roles), style=rng.choice(STYLES))
     scenario = pick_text(phrasebook.scenarios, {"name": name, "role": persona.role}, rng)
     return persona, scenario or f"{name}, {persona.role}, has a few things to get done."
 
 
-def open_conversation(persona: Persona, rng: random.Random) -> str:
+def draw_greeting(persona: Persona, rng: random.Random) -> str:
     """A greeting, with or without a name."""
     greeting = rng.choice(GREETINGS[persona.style])
     if persona.style == "brisk" or rng.random() < 0.5:
@@ -57,29 +57,29 @@ def open_conversation(persona: Persona, rng: random.Random) -> str:
     return f"{greeting} {introduction if greeting.endswith(',') else introduction[:1].upper() + introduction[1:]}"
 
 
-def later_turn(persona: Persona, rng: random.Random) -> str:
+def draw_turn_opening(persona: Persona, rng: random.Random) -> str:
     """A short reaction before the next request; often none."""
     return rng.choice(LATER[persona.style]) if rng.random() < 0.7 else ""
 
 
-def _names(paths: Sequence[str], state: JsonObject) -> list[str]:
-    found: list[str] = []
+def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:
+    names: list[str] = []
     for path in paths:
         nodes: list[Any] = [state]
         for part in path.split("."):
             nodes = [child for node in nodes if isinstance(node, dict) for child in _children(node, part)]
-        found += [node for node in nodes if isinstance(node, str)]
-    return found
+        names += [node for node in nodes if isinstance(node, str)]
+    return names
 
 
 def _children(node: JsonObject, part: str) -> list[Any]:
     return list(node.values()) if part == "*" else [node[part]] if part in node else []
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iter_texts(value: Any) -> Iterator[str]:
     """All texts of a result in their order: the first name in it is whom it is about."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _iter_texts(inner)

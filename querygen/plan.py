@@ -1,4 +1,4 @@
-"""What a task will be before anybody finds words for it: turns, goals, who says what when. Words come on top."""
+"""Plan of a task before its wording: turns, goals, and which facts are stated when."""
 
 import random
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from grounding import leaves, needed, selector_key
-from grounding.paths import find
-from querygen.partition import goals_of
-from trajectory import FromOutput, Frozen, GroundedChain, JsonValue, Known, Persona, derive_seed
+from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding.paths import find_values
+from trajsmith.querygen.partition import find_goals
+from trajsmith.records import FromOutput, FrozenModel, GroundedChain, JsonValue, Persona, UserFact, derive_seed
 
 Edit = Literal["implicit_reference", "action_compression", "ambiguity", "goal_expansion"]
 
 
-class RefineSettings(Frozen):
-    """How often a model's draft is made more like speech (EnvFactory 3.4); 0 switches a refinement off."""
+class QueryRefineSettings(FrozenModel):
+    """Probabilities of the refinements of a model's draft (EnvFactory 3.4); 0 switches a refinement off."""
 
     implicit_reference: float = Field(0.5, ge=0, le=1)
     """Share of later turns that refer to what was talked about instead of naming it again."""
@@ -31,7 +31,7 @@ class RefineSettings(Frozen):
 
 @dataclass(frozen=True)
 class TurnPlan:
-    """One turn: its calls, and what the user says of what they know."""
+    """One turn: its calls, and the facts that the user states."""
 
     start: int
     stop: int
@@ -62,7 +62,7 @@ class TaskPlan:
     mode: Literal["conversation", "direct"]
     persona: Persona
     scenario: str
-    known: Mapping[str, Known]
+    known: Mapping[str, UserFact]
     """Everything that the user knows, with the words in which this user says it."""
     turns: tuple[TurnPlan, ...]
     now: date
@@ -75,11 +75,13 @@ class TaskPlan:
 
     def needed(self, turn: TurnPlan) -> list[str]:
         """Keys that the calls of a turn need."""
-        return list(dict.fromkeys(key for call in self.grounded.calls[turn.start : turn.stop] for key in needed(call)))
+        return list(
+            dict.fromkeys(key for call in self.grounded.calls[turn.start : turn.stop] for key in list_needed_keys(call))
+        )
 
 
-def refined(plan: TaskPlan, settings: RefineSettings, extra: Mapping[int, tuple[JsonValue, ...]]) -> TaskPlan:
-    """The plan with its refinements drawn. The gold stays as it is: what is left out is said when asked.
+def refine_plan(plan: TaskPlan, settings: QueryRefineSettings, extra: Mapping[int, tuple[JsonValue, ...]]) -> TaskPlan:
+    """Draw the refinements of a plan. The gold stays unchanged: omitted facts are stated on request.
 
     Args:
         extra: Of calls between, what they show at the end of their turn; only these can be asked for as well.
@@ -107,14 +109,14 @@ def refined(plan: TaskPlan, settings: RefineSettings, extra: Mapping[int, tuple[
     return replace(plan, turns=tuple(turns))
 
 
-def steps_between(plan: TaskPlan) -> list[int]:
-    """Reads of the agent that lead to something else and that nobody asks for."""
+def find_unrequested_reads(plan: TaskPlan) -> list[int]:
+    """Return the agent's reads that lead to another call and that nobody asks for."""
     calls = plan.grounded.calls
     return [
         index
         for turn in plan.turns
         for index in range(turn.start, turn.stop)
-        if index not in goals_of(calls, turn.start, turn.stop)
+        if index not in find_goals(calls, turn.start, turn.stop)
         and calls[index].effect == "read"
         and calls[index].actor == "assistant"
     ]
@@ -124,12 +126,12 @@ def _choices(plan: TaskPlan, turn: TurnPlan) -> list[str]:
     """Keys of this turn that tell which of several things is meant, where there is a choice."""
     calls = plan.grounded.calls
     picks = {
-        selector_key(source.call, selector)
+        build_selector_key(source.call, selector)
         for call in calls[turn.start : turn.stop]
-        for _, source, _ in leaves(call)
+        for _, source, _ in iterate_leaves(call)
         if isinstance(source, FromOutput)
         for selector in source.selectors
         if selector.how != "only"
-        and any(len(rows.value) > 1 for rows in find(calls[source.call].result, selector.rows))
+        and any(len(rows.value) > 1 for rows in find_values(calls[source.call].result, selector.rows))
     }
     return [key for key in turn.fresh if key in picks]

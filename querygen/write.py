@@ -7,42 +7,42 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 
-from chatmodel import Wording
-from chatmodel.recognise import tells
-from chatmodel.surface import clock_of, drop_near_years, say
-from environments import Session
-from grounding import leaves, needed, selector_key
-from grounding.names import is_identifier
-from grounding.paths import find
-from querygen.author import Author, AuthorSettings, Words
-from querygen.gates import leaks, names_a_tool, tool_patterns
-from querygen.partition import goals_of, partition
-from querygen.persona import later_turn, make_persona, open_conversation
-from querygen.plan import TaskPlan, TurnPlan, steps_between
-from querygen.proving import Proof, run_gold
-from querygen.request import RequestWriter
-from trajectory import (
-    Dropped,
+from trajsmith.environments import Session
+from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding.paths import find_values
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.fact_detection import is_fact_stated
+from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date, format_value
+from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
+from trajsmith.querygen.gold_proof import GoldProof, run_gold
+from trajsmith.querygen.partition import find_goals, partition_calls
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona
+from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
+from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
-    Frozen,
+    FrozenModel,
     GoldCall,
     GroundedChain,
     JsonObject,
     JsonValue,
-    Known,
+    RecordDropped,
     Task,
     Turn,
+    UserFact,
     canonical_json,
     derive_seed,
 )
-from verify.auditing import AuditSettings
+from trajsmith.verify.check_audit import AuditSettings
 
-MOST_FACTS = 8
+MAX_FACTS = 8
 
 
-class WriteSettings(Frozen):
-    """How tasks are written."""
+class WriteSettings(FrozenModel):
+    """Settings of task writing."""
 
     mean_calls: float = Field(2.6, ge=1, le=5)
     """Tool calls per turn that the cut aims at."""
@@ -67,10 +67,10 @@ class TaskWriter:
         self.spec = spec
         self.wording = wording
         self.settings = settings
-        self.tool_names = tool_patterns(spec)
+        self.tool_names = build_tool_patterns(spec)
 
     async def write(
-        self, grounded: GroundedChain, state: JsonObject, session: Session, author: Author | None = None
+        self, grounded: GroundedChain, state: JsonObject, session: Session, author: ModelTaskAuthor | None = None
     ) -> Task:
         """One task. The gold calls are made again on a fresh state, so that nothing rests on the search's own word.
 
@@ -82,7 +82,7 @@ class TaskWriter:
             ModelFault: A model could not answer.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
-        cuts = partition(grounded.calls, rng, self.settings.mean_calls)
+        cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
         plan = self._plan(grounded, state, cuts, rng)
         shown = await self._shown(plan, state, session) if author else {}
         proof = await self._proof(grounded, state, session, cuts)
@@ -93,7 +93,7 @@ class TaskWriter:
         tested = await proof.test(facts, self.spec, self.settings.audit, derive_seed(grounded.seed, "audit"))
         weakness = tested.fault(None)
         if weakness:
-            raise Dropped("weak_checks", weakness)
+            raise RecordDropped("weak_checks", weakness)
         task = Task(
             grounded_id=grounded.id,
             environments=(grounded.environment,),
@@ -104,10 +104,10 @@ class TaskWriter:
             exposed_tools=self._exposed(grounded),
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
             mode=plan.mode,
-            difficulty=difficulty(grounded, turns),
+            difficulty=estimate_difficulty(grounded, turns),
             language=words.language,
             prompts=words.prompts,
-            turns=tested.put_into(turns),
+            turns=tested.apply_to_turns(turns),
             masks=proof.masks,
             audit=tested.audit,
             seed=grounded.seed,
@@ -138,11 +138,13 @@ class TaskWriter:
         turns = []
         for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
-            goals = goals_of(grounded.calls, start, stop)
+            goals = find_goals(grounded.calls, start, stop)
             request = writer.write(start, stop, goals, withhold)
-            opening = open_conversation(persona, rng) if number == 0 else later_turn(persona, rng)
-            keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in needed(call))
-            told = {key: tells(request.text, known[key], self.wording) for key in known if key in request.said}
+            opening = draw_greeting(persona, rng) if number == 0 else draw_turn_opening(persona, rng)
+            keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))
+            stated = {
+                key: is_fact_stated(request.text, known[key], self.wording) for key in known if key in request.stated
+            }
             turns.append(
                 TurnPlan(
                     start=start,
@@ -151,16 +153,16 @@ class TaskWriter:
                     meaning=request.text,
                     opening=opening,
                     intent=request.intent,
-                    fresh=tuple(key for key in told if told[key]),
-                    implied=tuple(key for key in told if not told[key]),
-                    held=tuple(key for key in keys if key not in writer.said),
+                    fresh=tuple(key for key in stated if stated[key]),
+                    implied=tuple(key for key in stated if not stated[key]),
+                    held=tuple(key for key in keys if key not in writer.stated),
                 )
             )
-        now = clock_of(state)
+        now = find_clock_date(state)
         clock = str(state.get("now", "")).replace("T", " ")[:16]
         return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock)
 
-    def _scripted(self, plan: TaskPlan) -> Words:
+    def _scripted(self, plan: TaskPlan) -> TaskWording:
         """The plan's own words.
 
         Raises:
@@ -169,15 +171,17 @@ class TaskWriter:
         queries = []
         for turn in plan.turns:
             query = drop_near_years(join_opening(turn.opening, turn.meaning), plan.now)
-            fault = names_a_tool(query, self.tool_names) or leaks(query, plan.grounded.calls, plan.known.values())
+            fault = find_tool_mention(query, self.tool_names) or find_leaked_value(
+                query, plan.grounded.calls, plan.known.values()
+            )
             if fault:
-                raise Dropped(fault.reason, fault.detail)
+                raise RecordDropped(fault.reason, fault.detail)
             queries.append(query)
-        return Words(plan, tuple(queries))
+        return TaskWording(plan, tuple(queries))
 
     async def _shown(self, plan: TaskPlan, state: JsonObject, session: Session) -> dict[int, tuple[JsonValue, ...]]:
-        """What the steps in between still show at the end of their turn: what a wider goal could ask for."""
-        between, calls = steps_between(plan), plan.grounded.calls
+        """Return what the intermediate steps still show at the end of their turn: candidates of a wider goal."""
+        between, calls = find_unrequested_reads(plan), plan.grounded.calls
         shown: dict[int, tuple[JsonValue, ...]] = {}
         if not between:
             return shown
@@ -196,19 +200,19 @@ class TaskWriter:
     def _facts(
         self, turn: TurnPlan, shown: Mapping[int, tuple[JsonValue, ...]], grounded: GroundedChain
     ) -> tuple[JsonValue, ...]:
-        """What the answer of a turn must tell."""
+        """Return the facts that the answer of a turn must report."""
         facts = [fact for goal in turn.goals for fact in self.facts(grounded.calls[goal])]
         facts += [] if turn.expansion is None else shown[turn.expansion]
-        return tuple(dict.fromkeys(facts))[:MOST_FACTS]
+        return tuple(dict.fromkeys(facts))[:MAX_FACTS]
 
-    def _turn(self, words: Words, number: int, facts: tuple[JsonValue, ...], form_hash: str) -> Turn:
+    def _turn(self, words: TaskWording, number: int, facts: tuple[JsonValue, ...], form_hash: str) -> Turn:
         plan = words.plan
         turn = plan.turns[number]
-        said = plan.stated(number)
+        stated = plan.stated(number)
         return Turn(
             intent=turn.intent,
             query=words.queries[number],
-            known=tuple(plan.known[key].model_copy(update={"stated": key in said}) for key in plan.needed(turn)),
+            known=tuple(plan.known[key].model_copy(update={"stated": key in stated}) for key in plan.needed(turn)),
             gold_calls=plan.grounded.calls[turn.start : turn.stop],
             state_hash=plan.grounded.states[turn.stop - 1],
             form_hash=form_hash,
@@ -219,29 +223,31 @@ class TaskWriter:
 
     async def _proof(
         self, grounded: GroundedChain, state: JsonObject, session: Session, cuts: Sequence[tuple[int, int]]
-    ) -> Proof:
+    ) -> GoldProof:
         """The gold run, made again: it must lead to where grounding said that it leads."""
         turns = [grounded.calls[start:stop] for start, stop in cuts]
         gold = await run_gold(turns, state, session, self.settings.audit.live)
         if await session.state_hash() != grounded.states[-1]:
-            raise Dropped("gold_not_repeatable", "the same calls led to another state")
-        return await Proof.of(gold, session)
+            raise RecordDropped("gold_not_repeatable", "the same calls led to another state")
+        return await GoldProof.of(gold, session)
 
-    def _worded(self, known: Known, rng: random.Random) -> Known:
+    def _worded(self, known: UserFact, rng: random.Random) -> UserFact:
         """The entry with the words in which this user says it."""
         if known.how != "value":
             name = known.slot.split("|")[0]
             return known.model_copy(update={"said": self.wording.describe(name.split(".")[-1], known, rng)})
-        return known.model_copy(update={"said": say(self.wording.value("", known.slot, known.value, rng))})
+        return known.model_copy(update={"said": format_value(self.wording.value("", known.slot, known.value, rng))})
 
     def facts(self, call: GoldCall) -> list[JsonValue]:
-        """Values of a result that an answer must tell: as the phrasebook has it, else the first telling ones."""
+        """Return the values of a result that an answer must report: from the phrasebook, else the first informative
+        ones.
+        """
         phrases = self.wording.tool(call.tool)
         if phrases.facts or phrases.done:
-            found = [match.value for path in phrases.facts for match in find(call.result, path)]
+            values = [match.value for path in phrases.facts for match in find_values(call.result, path)]
         else:
-            found = telling_values(call.result)
-        return [value for value in dict.fromkeys(map(_plain, found)) if value is not None]
+            values = pick_reportable_values(call.result)
+        return [value for value in dict.fromkeys(map(_simplify_value, values)) if value is not None]
 
 
 def join_opening(opening: str, text: str) -> str:
@@ -250,12 +256,12 @@ def join_opening(opening: str, text: str) -> str:
     return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
 
 
-def _plain(value: Any) -> JsonValue:
+def _simplify_value(value: Any) -> JsonValue:
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "" else None
 
 
-def telling_values(result: Any) -> list[Any]:
-    """Short texts and numbers of a result that are no identifiers, the first few; of a text, its first line."""
+def pick_reportable_values(result: Any) -> list[Any]:
+    """Return the first short texts and numbers of a result that are no identifiers; of a text, its first line."""
     if isinstance(result, str):
         line = next((line.strip() for line in result.splitlines() if line.strip()), "")
         return [line] if 0 < len(line) <= 80 else []
@@ -263,17 +269,17 @@ def telling_values(result: Any) -> list[Any]:
     while len(rows) == 1 and isinstance(rows[0], dict) and len(rows[0]) == 1:
         inner = next(iter(rows[0].values()))
         rows = inner if isinstance(inner, list) else [inner]
-    found: list[Any] = []
+    reportable: list[Any] = []
     for row in rows[:4]:
         if isinstance(row, dict):
-            values = [value for key, value in row.items() if not is_identifier(key) and _short(value)]
-            found += values[: 2 if len(rows) == 1 else 1]
-        elif _short(row):
-            found.append(row)
-    return found
+            values = [value for key, value in row.items() if not is_identifier(key) and _is_short(value)]
+            reportable += values[: 2 if len(rows) == 1 else 1]
+        elif _is_short(row):
+            reportable.append(row)
+    return reportable
 
 
-def _short(value: Any) -> bool:
+def _is_short(value: Any) -> bool:
     return (
         isinstance(value, str | int | float)
         and not isinstance(value, bool)
@@ -282,12 +288,14 @@ def _short(value: Any) -> bool:
     )
 
 
-def difficulty(grounded: GroundedChain, turns: Sequence[Turn]) -> float:
-    """0 to 1: calls, values that come from earlier results, rows to pick, and what must be asked for."""
+def estimate_difficulty(grounded: GroundedChain, turns: Sequence[Turn]) -> float:
+    """Estimate difficulty from 0 to 1: calls, values from earlier results, rows to select, facts to ask for."""
     calls = len(grounded.calls)
-    flows = [source for call in grounded.calls for _, source, _ in leaves(call) if isinstance(source, FromOutput)]
+    flows = [
+        source for call in grounded.calls for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)
+    ]
     picks = {
-        selector_key(source.call, selector)
+        build_selector_key(source.call, selector)
         for source in flows
         for selector in source.selectors
         if selector.how != "only"

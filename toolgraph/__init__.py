@@ -1,24 +1,24 @@
 """The tool graph: matching, parameter kinds, weighted edges, and sampling of chains that can be called."""
 
-from toolgraph.build import GraphSettings, build_graph, check_schema
-from toolgraph.graph import Edge, Link, ParameterNode, ToolGraph
-from toolgraph.index import GraphIndex, closure_depths
-from toolgraph.sample import Sampler, sample_across, sample_chains
-from toolgraph.settings import ExecutionSettings, SampleSettings
+from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
+from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
+from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
+from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph.settings import ExecutionSettings, SampleSettings
 
 __all__ = [
     "Edge",
     "ExecutionSettings",
     "GraphIndex",
     "GraphSettings",
-    "Link",
     "ParameterNode",
     "SampleSettings",
     "Sampler",
     "ToolGraph",
+    "ValueLink",
     "build_graph",
     "check_schema",
-    "closure_depths",
+    "compute_closure_depths",
     "sample_across",
     "sample_chains",
 ]

@@ -1,4 +1,4 @@
-"""From tool specs to the graph: candidates, scores, parameter kinds, weighted edges, and what was odd on the way."""
+"""From tool specs to the graph: candidates, scores, parameter kinds, weighted edges, findings."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,16 +8,25 @@ import jsonschema
 import numpy as np
 from pydantic import Field
 
-from toolgraph.endpoints import MAX_FIELDS
-from toolgraph.findings import unique
-from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ParameterKind, ParameterNode, ToolGraph
-from toolgraph.links import Links, score_links
-from toolgraph.match import Similarity, by_server
-from toolgraph.params import kind_model, kinds
-from toolgraph.score import LinkModel, link_model
-from toolgraph.settings import ExecutionSettings, RefineSettings
-from toolgraph.table import Table, build_table
-from trajectory import Frozen, InputError, ToolSpec
+from trajsmith.records import FrozenModel, InputError, ToolSpec
+from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
+from trajsmith.toolgraph.endpoints import MAX_FIELDS
+from trajsmith.toolgraph.graph import (
+    INDEPENDENT,
+    STRONG,
+    WEAK,
+    Edge,
+    ParameterKind,
+    ParameterNode,
+    ToolGraph,
+    ValueLink,
+)
+from trajsmith.toolgraph.link_model import LinkModel, load_link_model
+from trajsmith.toolgraph.link_scoring import ScoredLinks, score_links
+from trajsmith.toolgraph.match import Similarity, sort_by_server
+from trajsmith.toolgraph.parameter_kinds import classify_kinds, load_kind_model
+from trajsmith.toolgraph.settings import ExecutionSettings, GraphRefineSettings
+from trajsmith.toolgraph.tool_findings import deduplicate_tools
 
 LAST_RESORT = 0.05
 """Score from which a link is kept as an edge of weight 1 where a required identifier has nothing better."""
@@ -27,8 +36,8 @@ ONE_NAME = 0.9
 """Fit from which a value of the same row goes along with the one that makes the edge."""
 
 
-class GraphSettings(Frozen):
-    """How the tool graph is built."""
+class GraphSettings(FrozenModel):
+    """Settings of the tool graph."""
 
     threshold: float | None = Field(None, ge=0, le=1)
     """Score from which a link makes an edge of weight 2 or 3; the shipped model's own if not given."""
@@ -38,13 +47,13 @@ class GraphSettings(Frozen):
     """Also look for edges between servers."""
     execution: ExecutionSettings = ExecutionSettings()
     """How a run tries the links of its environments by calls; building from tools alone makes none."""
-    refine: RefineSettings = RefineSettings()
+    refine: GraphRefineSettings = GraphRefineSettings()
     """How much models are asked about the graph of a run, where the roles `refine` and `classify` have one."""
 
     @property
     def model(self) -> LinkModel:
         """The shipped model with this threshold."""
-        shipped = link_model()
+        shipped = load_link_model()
         return shipped if self.threshold is None else LinkModel(shipped.weights, self.threshold)
 
 
@@ -61,19 +70,21 @@ def build_graph(
         similarity: Encoder of texts, for meaning beyond the shipped words.
     """
     settings = settings or GraphSettings()
-    distinct, findings = unique(tools)
+    distinct, findings = deduplicate_tools(tools)
     model = settings.model
-    table = build_table(by_server(distinct), similarity)
+    table = build_table(sort_by_server(distinct), similarity)
     links = score_links(table, model, settings.cross_server)
     main = links.score >= model.threshold
     usable = main | _companions(links, main) | _last_resorts(links, main)
-    found = kinds(links, kind_model(), usable)
+    parameter_kinds = classify_kinds(links, load_kind_model(), usable)
     order = {tool.full_name: place for place, tool in enumerate(distinct)}
-    nodes = _nodes(table, found)
+    nodes = _nodes(table, parameter_kinds)
     return ToolGraph(
         tools=tuple(distinct),
         parameters=tuple(sorted(nodes, key=lambda node: order[node.tool])),
-        edges=_edges(links, main, usable, found, ("schema",) if similarity is None else ("schema", "embedding")),
+        edges=_edges(
+            links, main, usable, parameter_kinds, ("schema",) if similarity is None else ("schema", "embedding")
+        ),
         findings=(*findings, *_oversized(table)),
     )
 
@@ -92,15 +103,15 @@ def check_schema(tool: ToolSpec) -> None:
         raise InputError(f"tool {tool.full_name}: its input schema must be of type object")
 
 
-def _oversized(table: Table) -> list[str]:
+def _oversized(table: EndpointTable) -> list[str]:
     return [
-        f"tool {table.tools[row].full_name} has more than {MAX_FIELDS} {what}; the first {MAX_FIELDS} are looked at"
-        for what, side in (("parameters", table.parameters), ("outputs", table.outputs))
+        f"tool {table.tools[row].full_name} has more than {MAX_FIELDS} {label}; the first {MAX_FIELDS} are looked at"
+        for label, side in (("parameters", table.parameters), ("outputs", table.outputs))
         for row in np.flatnonzero(np.bincount(side.tool, minlength=len(table.tools)) >= MAX_FIELDS).tolist()
     ]
 
 
-def _companions(links: Links, main: Any) -> Any:
+def _companions(links: ScoredLinks, main: Any) -> Any:
     """Values of the row that an edge is about: who found a bus by its time takes its date from there as well."""
     x = links.features
     pair = _pairs(links)
@@ -108,7 +119,7 @@ def _companions(links: Links, main: Any) -> Any:
     return np.isin(pair, pair[main]) & same & (x["same_server"] > 0) & (x["source_read"] > 0) & (x["circular"] == 0)
 
 
-def _last_resorts(links: Links, main: Any) -> Any:
+def _last_resorts(links: ScoredLinks, main: Any) -> Any:
     """The best that there is for required identifiers that nothing better gives."""
     side, x = links.table.parameters, links.features
     needy = side.flags["identifies"] & side.flags["required"]
@@ -123,11 +134,11 @@ def _last_resorts(links: Links, main: Any) -> Any:
     return chosen
 
 
-def _pairs(links: Links) -> Any:
+def _pairs(links: ScoredLinks) -> Any:
     return links.source.astype(np.int64) * len(links.table.tools) + links.target
 
 
-def _nodes(table: Table, found: Sequence[tuple[ParameterKind, str]]) -> list[ParameterNode]:
+def _nodes(table: EndpointTable, parameter_kinds: Sequence[tuple[ParameterKind, str]]) -> list[ParameterNode]:
     return [
         ParameterNode(
             tool=table.tools[end.tool].full_name,
@@ -136,22 +147,22 @@ def _nodes(table: Table, found: Sequence[tuple[ParameterKind, str]]) -> list[Par
             required=end.field.required,
             evidence=(why,),
         )
-        for end, (kind, why) in zip(table.parameters.endpoints, found, strict=True)
+        for end, (kind, why) in zip(table.parameters.endpoints, parameter_kinds, strict=True)
     ]
 
 
 def _edges(
-    links: Links,
+    links: ScoredLinks,
     main: Any,
     usable: Any,
-    found: Sequence[tuple[ParameterKind, str]],
+    parameter_kinds: Sequence[tuple[ParameterKind, str]],
     evidence: tuple[str, ...],
 ) -> tuple[Edge, ...]:
     table = links.table
     names = [tool.full_name for tool in table.tools]
     outputs = [end.field.path for end in table.outputs.endpoints]
     inputs = [end.field.path for end in table.parameters.endpoints]
-    internal = np.array([kind == "internal" for kind, _ in found], bool) & table.parameters.flags["required"]
+    internal = np.array([kind == "internal" for kind, _ in parameter_kinds], bool) & table.parameters.flags["required"]
     home = links.features["same_server"] > 0
     given_at_home = np.zeros(len(internal), bool)
     given_at_home[links.parameter[home & (links.features["identifier"] > 0)]] = True
@@ -166,7 +177,7 @@ def _edges(
     edges = []
     for (source_name, target_name), own in sorted(rows.items()):
         ways = [
-            Link(output=outputs[links.output[row]], input=inputs[links.parameter[row]], score=scores[row])
+            ValueLink(output=outputs[links.output[row]], input=inputs[links.parameter[row]], score=scores[row])
             for row in own
         ]
         relied = any(relies[row] for row in own)

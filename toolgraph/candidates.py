@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from toolgraph.pairs import KIND
-from toolgraph.table import Side, Table, stable
+from trajsmith.toolgraph.candidate_pairs import KIND
+from trajsmith.toolgraph.endpoint_table import EndpointSide, EndpointTable, hash_words
 
 WHOLE = 60_000
 """Pairs up to which a server is compared completely."""
@@ -27,25 +27,25 @@ EXPANSION = 48
 """Depth of the HNSW search (and of its construction)."""
 
 
-def home_pairs(table: Table) -> tuple[Any, Any]:
+def find_home_pairs(table: EndpointTable) -> tuple[Any, Any]:
     """Rows of outputs and parameters of one server to compare, for all servers; no tool with itself."""
     outs, ins = np.arange(len(table.outputs.tool)), _asking(table.parameters)
     ends_out = _bounds(table.server[table.outputs.tool], table)
     ends_in = _bounds(table.server[table.parameters.tool[ins]], table)
-    found: list[tuple[Any, Any]] = [_told(table)]
+    pairs: list[tuple[Any, Any]] = [_mentioned_pairs(table)]
     for server in range(len(ends_out) - 1):
-        given = outs[ends_out[server] : ends_out[server + 1]]
+        server_outputs = outs[ends_out[server] : ends_out[server + 1]]
         taken = ins[ends_in[server] : ends_in[server + 1]]
-        if not len(given) or not len(taken):
+        if not len(server_outputs) or not len(taken):
             continue
-        if len(given) * len(taken) <= WHOLE:
-            found.append((np.repeat(given, len(taken)), np.tile(taken, len(given))))
+        if len(server_outputs) * len(taken) <= WHOLE:
+            pairs.append((np.repeat(server_outputs, len(taken)), np.tile(taken, len(server_outputs))))
         else:
-            found.append(_giant(table, given, taken))
-    return _unique(table, found)
+            pairs.append(_giant(table, server_outputs, taken))
+    return _unique(table, pairs)
 
 
-def _told(table: Table) -> tuple[Any, Any]:
+def _mentioned_pairs(table: EndpointTable) -> tuple[Any, Any]:
     """All outputs of the tools that a parameter's description names."""
     size = np.int64(max(1, len(table.tools)))
     taken, tool = table.mentioned // size, table.mentioned % size
@@ -55,7 +55,7 @@ def _told(table: Table) -> tuple[Any, Any]:
     return np.repeat(first, number[tool]) + offset, np.repeat(taken, number[tool])
 
 
-def abroad_pairs(table: Table) -> tuple[Any, Any]:
+def find_cross_server_pairs(table: EndpointTable) -> tuple[Any, Any]:
     """Rows to compare between servers: identifiers only; a name or a text that merely fits says nothing there."""
     outs = np.flatnonzero(table.outputs.flags["identifies"] & ~table.outputs.flags["echo"])
     ins = _asking(table.parameters)
@@ -63,64 +63,64 @@ def abroad_pairs(table: Table) -> tuple[Any, Any]:
     outs = outs[np.argsort(~_reading(table)[table.outputs.tool[outs]], kind="stable")]
     if not len(outs) or not len(ins):
         return _unique(table, [])
-    found = [*_joined(table, outs, ins, ABROAD, apart=True), _nearest(table, outs, ins, ABROAD)]
-    o, p = _unique(table, found)
+    pairs = [*_joined(table, outs, ins, ABROAD, apart=True), _nearest(table, outs, ins, ABROAD)]
+    o, p = _unique(table, pairs)
     apart = table.server[table.outputs.tool[o]] != table.server[table.parameters.tool[p]]
     return o[apart], p[apart]
 
 
-def _asking(side: Side) -> Any:
+def _asking(side: EndpointSide) -> Any:
     """Parameters that a value can flow into: no switches of the call itself, no choices that may be left out."""
     flags = side.flags
     return np.flatnonzero(~flags["control"] & ~(flags["choice"] & ~flags["required"]))
 
 
-def _bounds(server: Any, table: Table) -> Any:
-    """Where each server's rows begin; rows stand in the order of the tools, tools are sorted by server."""
+def _bounds(server: Any, table: EndpointTable) -> Any:
+    """Return the row ranges of each server; rows are ordered by tool, tools by server."""
     return np.searchsorted(server, np.arange(int(table.server.max(initial=-1)) + 2))
 
 
-def _reading(table: Table) -> Any:
-    from toolgraph.flow import READ
+def _reading(table: EndpointTable) -> Any:
+    from trajsmith.toolgraph.flow_features import READ
 
     return table.verb == READ
 
 
-def _giant(table: Table, given: Any, taken: Any) -> tuple[Any, Any]:
-    parts = [*_joined(table, given, taken, JOINED), _nearest(table, given, taken, NEAREST)]
+def _giant(table: EndpointTable, outputs: Any, taken: Any) -> tuple[Any, Any]:
+    parts = [*_joined(table, outputs, taken, JOINED), _nearest(table, outputs, taken, NEAREST)]
     return np.concatenate([o for o, _ in parts]), np.concatenate([p for _, p in parts])
 
 
-def _joined(table: Table, given: Any, taken: Any, most: int, apart: bool = False) -> list[tuple[Any, Any]]:
+def _joined(table: EndpointTable, outputs: Any, taken: Any, most: int, apart: bool = False) -> list[tuple[Any, Any]]:
     """Pairs of one name, and of one thing (orders[*].id with order_id), up to so many per parameter."""
     outs, ins = table.outputs, table.parameters
-    named_out, named_in = given, taken
+    named_out, named_in = outputs, taken
     if apart:
-        named_out, named_in = given[_names_itself(outs)[given]], taken[_names_itself(ins)[taken]]
-    found = [_join(named_out, outs.name_key[named_out], named_in, ins.name_key[named_in], most)]
+        named_out, named_in = outputs[_names_itself(outs)[outputs]], taken[_names_itself(ins)[taken]]
+    pairs = [_join(named_out, outs.name_key[named_out], named_in, ins.name_key[named_in], most)]
     asking = taken[ins.flags["identifies"][taken]]
-    giving = given[outs.flags["bare"][given] | outs.flags["virtual"][given] | outs.flags["list"][given]]
+    giving = outputs[outs.flags["bare"][outputs] | outs.flags["virtual"][outputs] | outs.flags["list"][outputs]]
     if apart:
         giving = giving[outs.flags["bare"][giving] & outs.flags["identifies"][giving]]
-    found.append(_join(giving, _things(outs, giving), asking, _things(ins, asking), most))
-    return found
+    pairs.append(_join(giving, _concept_keys(outs, giving), asking, _concept_keys(ins, asking), most))
+    return pairs
 
 
-def _names_itself(side: Side) -> Any:
+def _names_itself(side: EndpointSide) -> Any:
     """order_id and access_token do, id does not."""
     return ~side.flags["bare"] | is_token(side)
 
 
-def is_token(side: Side) -> Any:
+def is_token(side: EndpointSide) -> Any:
     """bool: access tokens and the like."""
     return (side.kinds & KIND["token"]) > 0
 
 
-def _things(side: Side, rows: Any) -> Any:
-    return np.array([stable(side.endpoints[row].entity[-1:]) for row in rows], np.int64)
+def _concept_keys(side: EndpointSide, rows: Any) -> Any:
+    return np.array([hash_words(side.endpoints[row].entity[-1:]) for row in rows], np.int64)
 
 
-def _join(given: Any, given_keys: Any, taken: Any, taken_keys: Any, most: int) -> tuple[Any, Any]:
+def _join(outputs: Any, given_keys: Any, taken: Any, taken_keys: Any, most: int) -> tuple[Any, Any]:
     """Rows with equal keys, the first `most` of each key in the given order."""
     order = np.argsort(given_keys, kind="stable")
     keys = given_keys[order]
@@ -129,29 +129,29 @@ def _join(given: Any, given_keys: Any, taken: Any, taken_keys: Any, most: int) -
     number = np.where(taken_keys == -1, 0, number)
     p = np.repeat(taken, number)
     offset = np.arange(len(p)) - np.repeat(np.cumsum(number) - number, number)
-    return given[order[np.repeat(begin, number) + offset]], p
+    return outputs[order[np.repeat(begin, number) + offset]], p
 
 
-def _nearest(table: Table, given: Any, taken: Any, most: int) -> tuple[Any, Any]:
+def _nearest(table: EndpointTable, outputs: Any, taken: Any, most: int) -> tuple[Any, Any]:
     """Nearest outputs by meaning; equal texts are one entry of the index."""
     from usearch.index import Index
 
-    vectors, member = np.unique(table.outputs.text_vector[given], axis=0, return_inverse=True)
+    vectors, member = np.unique(table.outputs.text_vector[outputs], axis=0, return_inverse=True)
     wanted, asks = np.unique(table.parameters.text_vector[taken], axis=0, return_inverse=True)
     index = Index(ndim=vectors.shape[1], metric="ip", dtype="f32", expansion_add=EXPANSION, expansion_search=EXPANSION)
     index.add(np.arange(len(vectors)), vectors, threads=1)
     near = min(most, len(vectors))
     keys = index.search(wanted, near, threads=1).keys.astype(np.int64).reshape(len(wanted), near)
     first = np.unique(member.reshape(-1), return_index=True)[1]
-    rows = given[first[keys[asks.reshape(-1)]]]
+    rows = outputs[first[keys[asks.reshape(-1)]]]
     return rows.reshape(-1), np.repeat(taken, near)
 
 
-def _unique(table: Table, found: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+def _unique(table: EndpointTable, pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
     """Each pair once, ordered by parameter, without pairs of a tool with itself."""
-    if not found:
+    if not pairs:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    o, p = (np.concatenate([pair[side] for pair in found]).astype(np.int64) for side in (0, 1))
+    o, p = (np.concatenate([pair[side] for pair in pairs]).astype(np.int64) for side in (0, 1))
     other = table.outputs.tool[o] != table.parameters.tool[p]
     size = np.int64(max(1, len(table.outputs.tool)))
     packed = np.unique(p[other] * size + o[other])

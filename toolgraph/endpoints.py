@@ -1,8 +1,8 @@
 """What tools give and take, leaf by leaf, read for matching: words, entity, kind of value, echo.
 
-Nested schemas are walked by `grounding.fields`. Added here: tuples (`prefixItems`), maps (`additionalProperties`, path
-`$.methods.*.id`), results without fields, and tools that say nothing about their result: those give what their name and
-description promise, at path `$`.
+Nested schemas are walked by `trajsmith.grounding.fields`. Added here: tuples (`prefixItems`), maps
+(`additionalProperties`, path `$.methods.*.id`), results without fields, and tools that say nothing about their
+result: those give what their name and description promise, at path `$`.
 """
 
 import re
@@ -11,24 +11,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grounding.fields import SchemaField, input_fields, output_fields
-from grounding.names import CODE_WORDS, GENERIC, ID_WORDS, is_identifier, tool_noun
-from toolgraph.lexicon import (
+from trajsmith.grounding.fields import SchemaField, list_input_fields, list_output_fields
+from trajsmith.grounding.names import CODE_WORDS, GENERIC, ID_WORDS, get_tool_noun, is_identifier
+from trajsmith.records import JsonObject, ToolSpec
+from trajsmith.toolgraph.lexicon import (
     FILLER,
     NOMINALS,
     RECEIPTS,
     TELLERS,
+    classify_verb,
+    count_namespace_words,
+    extract_distinctive_tokens,
+    find_kinds,
+    find_media,
     is_verb,
-    kinds_of,
-    media_of,
-    namespace,
     stem,
-    telling,
-    tokens,
-    verb_class,
+    tokenize,
     word_set,
 )
-from trajectory import JsonObject, ToolSpec
 
 MAX_FIELDS = 600
 """Leaves of one side of a tool that are looked at; the rest of a monster schema is left out and reported."""
@@ -49,8 +49,8 @@ MIN_BOILERPLATE = 24
 _TELLS = frozenset((stem(word),) for word in TELLERS)
 _ADDRESSES = (("email", "address"), ("mail", "address"))
 """Names of two words that say no more than the first."""
-_PERSON = kinds_of("person")
-_NEVER_NUMBERS = kinds_of("token") | kinds_of("password")
+_PERSON = find_kinds("person")
+_NEVER_NUMBERS = find_kinds("token") | find_kinds("password")
 """Kinds of value that are no numbers: `max_tokens` is a count."""
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -69,7 +69,7 @@ _INPUT_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """What a tool's name and description say."""
+    """Words of a tool's name and description."""
 
     nouns: tuple[str, ...]
     """Stems of the things that its name names, the last one last."""
@@ -110,7 +110,7 @@ class Endpoint:
     """An output that no schema declares."""
 
 
-def boilerplate(tools: Sequence[ToolSpec]) -> dict[str, str]:
+def find_boilerplate(tools: Sequence[ToolSpec]) -> dict[str, str]:
     """Server to the text with which the descriptions of all its tools begin ("This tool belongs to ...")."""
     first: dict[str, str] = {}
     number: Counter[str] = Counter()
@@ -131,15 +131,15 @@ def read_tool(tool: ToolSpec, begins: str = "") -> ToolText:
     """Nouns, verb and resources of a tool; `begins` is the part of its description that says nothing of it."""
     plain = _PLACEHOLDER.sub(" ", tool.name)
     description = tool.description[len(begins) :]
-    verb = verb_class(plain, description)
-    nouns = _things(plain, verb)
+    verb = classify_verb(plain, description)
+    nouns = _named_entities(plain, verb)
     takes, gives = _resources(plain, description)
-    spoken = tokens(plain)
+    spoken = tokenize(plain)
     makes = tuple(NOMINALS[word] for word in spoken if word in NOMINALS)
     return ToolText(nouns, spoken + makes, makes, verb, takes, gives)
 
 
-def _things(name: str, verb: str) -> tuple[str, ...]:
+def _named_entities(name: str, verb: str) -> tuple[str, ...]:
     """Stems of the things that a tool's name names: what it is about last, "add_tasks_to_request" is about tasks."""
     about, *beside = _PREPOSITION.split(_CAMEL.sub("_", name)) if verb not in ("", "compute") else [name]
     about_words = _named(about)
@@ -151,7 +151,7 @@ def _things(name: str, verb: str) -> tuple[str, ...]:
 
 def _named(text: str) -> list[str]:
     """Stems of the words that name a thing."""
-    return [word for word in tokens(" ".join(tool_noun(text))) if word not in _EMPTY and word not in FILLER]
+    return [word for word in tokenize(" ".join(get_tool_noun(text))) if word not in _EMPTY and word not in FILLER]
 
 
 def _resources(name: str, description: str) -> tuple[int, int]:
@@ -159,43 +159,45 @@ def _resources(name: str, description: str) -> tuple[int, int]:
     sentence = f"{description[:300].split('. ')[0].lower()} "
     takes = 0
     for match in _INPUT_WORDS.finditer(sentence):
-        takes |= _media(tokens(match.group(1)))
-    first = next((mask for word in tokens(sentence)[1:8] if (mask := media_of(word))), 0)
+        takes |= _media(tokenize(match.group(1)))
+    first = next((mask for word in tokenize(sentence)[1:8] if (mask := find_media(word))), 0)
     arrow = re.split(r"[-_ ](?:to|2)[-_ ]", name.lower())
     if len(arrow) == 2:
-        return _media(tokens(arrow[0])[-2:]) or takes, _media(tokens(arrow[1])[:2])
-    named = next((mask for word in tokens(name) if (mask := media_of(word))), 0)
-    return takes or named or first, media_of("text") if tokens(name)[-1:] in _TELLS else named or first
+        return _media(tokenize(arrow[0])[-2:]) or takes, _media(tokenize(arrow[1])[:2])
+    named = next((mask for word in tokenize(name) if (mask := find_media(word))), 0)
+    return takes or named or first, find_media("text") if tokenize(name)[-1:] in _TELLS else named or first
 
 
 def _media(words: Iterable[str]) -> int:
     mask = 0
     for word in words:
-        mask |= media_of(word)
+        mask |= find_media(word)
     return mask
 
 
-def parameters(index: int, tool: ToolSpec, text: ToolText) -> list[Endpoint]:
+def read_parameters(index: int, tool: ToolSpec, text: ToolText) -> list[Endpoint]:
     """The parameters of a tool as endpoints."""
-    return [_endpoint(index, field, text, tool) for field in input_fields(tool)[:MAX_FIELDS]]
+    return [_endpoint(index, field, text, tool) for field in list_input_fields(tool)[:MAX_FIELDS]]
 
 
-def outputs(index: int, tool: ToolSpec, text: ToolText, asked: Sequence[Endpoint]) -> list[Endpoint]:
+def read_outputs(index: int, tool: ToolSpec, text: ToolText, asked: Sequence[Endpoint]) -> list[Endpoint]:
     """The outputs of a tool as endpoints; one at `$` if the schema names none."""
-    fields = output_fields(tool.model_copy(update={"output_schema": _plain(tool.output_schema)}))[:MAX_FIELDS]
+    fields = list_output_fields(tool.model_copy(update={"output_schema": _plain(tool.output_schema)}))[:MAX_FIELDS]
     echoes = [(param.own, param.entity, param.identifies) for param in asked]
     if not fields:
         schema = tool.output_schema if isinstance(tool.output_schema, dict) else {}
-        field = SchemaField("$", promised(tool.name), tool_noun(tool.name), _types(schema), True, schema)
+        field = SchemaField(
+            "$", infer_promised_output(tool.name), get_tool_noun(tool.name), _types(schema), True, schema
+        )
         return [_endpoint(index, field, text, tool, virtual=not schema)]
     return [_endpoint(index, field, text, tool, echoes=echoes) for field in fields]
 
 
-def promised(name: str) -> str:
-    """What a tool of this name returns: get_user_id_by_email -> user_id."""
+def infer_promised_output(name: str) -> str:
+    """Return the output that a tool's name implies: get_user_id_by_email -> user_id."""
     words = _SPLIT.split(_CAMEL.sub("_", _PLACEHOLDER.sub("", name)))
     words = [word for word in words if word]
-    space = namespace([stem(word) for word in words])
+    space = count_namespace_words([stem(word) for word in words])
     if space or (len(words) > 1 and is_verb(stem(words[0]))):
         words = words[space + 1 :]
     until = next((place for place, word in enumerate(words) if word.lower() in ("by", "from", "for", "of")), len(words))
@@ -234,11 +236,11 @@ def _endpoint(
     virtual: bool = False,
 ) -> Endpoint:
     name = _SHORT_IDS.get(field.name.lower(), field.name) if field.name != "*" else "_".join(field.context)
-    own = tuple(word for word in tokens(name) if word not in FILLER) or tokens(name)
+    own = tuple(word for word in tokenize(name) if word not in FILLER) or tokenize(name)
     own = own[:-1] if own[-2:] in _ADDRESSES else own
-    described = telling(f"{field.description} {field.schema.get('title') or ''}"[:250])
-    inside = field.context != tool_noun(tool.name)
-    around = tuple(word for part in field.context for word in tokens(part)) if inside else text.nouns
+    described = extract_distinctive_tokens(f"{field.description} {field.schema.get('title') or ''}"[:250])
+    inside = field.context != get_tool_noun(tool.name)
+    around = tuple(word for part in field.context for word in tokenize(part)) if inside else text.nouns
     identifies = is_identifier(name) or _names_an_id(field, own)
     named = tuple(word for word in own if word not in _BARE_IDS and word not in CODE_WORDS) if identifies else ()
     bare = not named and all(
@@ -246,7 +248,7 @@ def _endpoint(
     )
     entity = named[-4:] or _entity(own, around, described if identifies else (), text.nouns)
     echo = _is_echo(own, entity, identifies, field.path, echoes)
-    meant = tokens(" ".join(_MEANT.findall(field.description[:200].lower()))) if identifies else ()
+    meant = tokenize(" ".join(_MEANT.findall(field.description[:200].lower()))) if identifies else ()
     kinds = _kinds(field, own, described)
     return Endpoint(index, field, own, entity, around, described, meant, bare, identifies, kinds, echo, virtual)
 
@@ -276,43 +278,43 @@ def _is_echo(
     path: str,
     asked: Sequence[tuple[tuple[str, ...], tuple[str, ...], bool]],
 ) -> bool:
-    """True if a call was asked with what it gives: the same name, or the bare id of what was asked for by id."""
+    """Return True if an output repeats an argument: the same name, or the bare id of the requested object."""
     if any(own == name for name, _, _ in asked):
         return True
     bare = identifies and len(own) == 1 and "[*]" not in path and path.count(".") == 1
-    return bare and any(other and set(thing) & set(entity) for _, thing, other in asked)
+    return bare and any(other and set(asked_entity) & set(entity) for _, asked_entity, other in asked)
 
 
 def _kinds(field: SchemaField, own: tuple[str, ...], described: tuple[str, ...]) -> int:
-    """What kind of value it is: by the name's head, all its words if that is generic, else the description's start."""
+    """Return the kinds of value, by the last word of the name, all its words, or the description."""
     by_format = {"email": "email", "date": "date", "date-time": "time", "uri": "url", "time": "time", "uuid": "id"}
-    mask = kinds_of(by_format.get(str(field.schema.get("format")), ""))
+    mask = find_kinds(by_format.get(str(field.schema.get("format")), ""))
     numeric = bool(field.types) and field.types <= {"integer", "number", "boolean"}
-    mask |= kinds_of(own[-1]) if own else 0
+    mask |= find_kinds(own[-1]) if own else 0
     if mask == _PERSON:
         for word in described[:2]:
-            mask |= kinds_of(word)  # recipient: "email address of the recipient"
+            mask |= find_kinds(word)  # recipient: "email address of the recipient"
     if not mask or own[-1] in _EMPTY or own[-1] in GENERIC:
         for word in own[:-1]:
-            mask |= kinds_of(word)
+            mask |= find_kinds(word)
     for word in () if mask else described[:5]:
-        mask = mask or kinds_of(word)
+        mask = mask or find_kinds(word)
     return mask & ~_NEVER_NUMBERS if numeric else mask
 
 
 def is_receipt(end: Endpoint) -> bool:
     """True for an output that says only how the call went: a status, or a message about the result."""
     head = end.own[-1] if end.own else ""
-    told = _OUTCOME.findall(end.field.description.lower()) if head in ("message", "result") else []
-    return head in _RECEIPTS or bool(set(told) - {head})
+    outcome_words = _OUTCOME.findall(end.field.description.lower()) if head in ("message", "result") else []
+    return head in _RECEIPTS or bool(set(outcome_words) - {head})
 
 
 def is_new(end: Endpoint, text: ToolText) -> bool:
     """True for what is not there yet: new_password, "title of the new list", the task of add_task."""
-    made = text.verb == "create" and bool(end.own) and set(end.own) <= set(text.nouns)
-    return made or "new" in end.own or "new" in end.described
+    creates_it = text.verb == "create" and bool(end.own) and set(end.own) <= set(text.nouns)
+    return creates_it or "new" in end.own or "new" in end.described
 
 
 def has_example(description: str) -> bool:
-    """True if a description gives an example: its author expects somebody to make the value up, or to know it."""
+    """Return True if a description gives an example, so that the user or the model supplies the value."""
     return bool(_EXAMPLE.search(description))

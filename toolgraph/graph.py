@@ -11,9 +11,9 @@ import orjson
 from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
-from toolgraph import storage
-from toolgraph.found import LinkEvidence
-from trajectory import Frozen, InputError, JsonObject, ToolSpec, first_fault
+from trajsmith.records import FrozenModel, InputError, JsonObject, ToolSpec, format_first_error
+from trajsmith.toolgraph import storage
+from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 ParameterKind = Literal["internal", "external", "other"]
 STRONG, WEAK, INDEPENDENT = 3, 2, 1
@@ -21,7 +21,7 @@ MAKE = "build it again with `trajsmith graph build`; in a run, delete it and go 
 """What to do about a file that is no graph."""
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+class ValueLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """One way in which a value flows: an output path of the source, a parameter path of the target."""
 
     output: str
@@ -38,7 +38,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     weight: int
     """3: the target relies on it; 2: it can also come from elsewhere; 1: only for lack of anything better."""
     score: float
-    links: tuple[Link, ...]
+    links: tuple[ValueLink, ...]
     evidence: tuple[str, ...]
     """"schema", "embedding", "model", "execution", "recorded"."""
 
@@ -68,7 +68,7 @@ class ParameterNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 @dataclass(frozen=True)
-class Rows:
+class StructRows:
     """Lets a pydantic model hold rows of a struct, which take a fraction of the memory of models."""
 
     kind: type[msgspec.Struct]
@@ -87,23 +87,23 @@ class Rows:
 
 
 @dataclass
-class Inside:
-    """What a graph says within one server."""
+class ServerPart:
+    """Part of a graph within one server."""
 
     tools: list[ToolSpec] = field(default_factory=list)
     parameters: list[ParameterNode] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
 
 
-class ToolGraph(Frozen):
+class ToolGraph(FrozenModel):
     """Tools, parameters and edges. Immutable; look-ups are built on demand by `GraphIndex`."""
 
     tools: tuple[ToolSpec, ...]
-    parameters: Annotated[tuple[ParameterNode, ...], Rows(ParameterNode)]
-    edges: Annotated[tuple[Edge, ...], Rows(Edge)]
+    parameters: Annotated[tuple[ParameterNode, ...], StructRows(ParameterNode)]
+    edges: Annotated[tuple[Edge, ...], StructRows(Edge)]
     findings: tuple[str, ...] = ()
     """What was odd about the tools, one sentence each."""
-    evidence: Annotated[tuple[LinkEvidence, ...], Rows(LinkEvidence)] = ()
+    evidence: Annotated[tuple[LinkEvidence, ...], StructRows(LinkEvidence)] = ()
     """What execution and recordings say of links, also of those that they refuted."""
     parts: dict[str, str] | None = None
     """Server to the digest of what its part was built from (tools, settings, builder); None if nobody asked."""
@@ -114,18 +114,18 @@ class ToolGraph(Frozen):
         return {tool.full_name: tool for tool in self.tools}
 
     @cached_property
-    def inside(self) -> dict[str, Inside]:
+    def inside(self) -> dict[str, ServerPart]:
         """Server to what belongs to it alone; edges between servers are nowhere in it."""
-        found: dict[str, Inside] = {tool.server: Inside() for tool in self.tools}
+        by_server: dict[str, ServerPart] = {tool.server: ServerPart() for tool in self.tools}
         home = {name: tool.server for name, tool in self.by_name.items()}
         for tool in self.tools:
-            found[tool.server].tools.append(tool)
+            by_server[tool.server].tools.append(tool)
         for node in self.parameters:
-            found[home[node.tool]].parameters.append(node)
+            by_server[home[node.tool]].parameters.append(node)
         for edge in self.edges:
             if home[edge.source] == home[edge.target]:
-                found[home[edge.source]].edges.append(edge)
-        return found
+                by_server[home[edge.source]].edges.append(edge)
+        return by_server
 
     def _checked(self) -> "ToolGraph":
         """Itself, if it names only tools that it has.
@@ -173,6 +173,6 @@ class ToolGraph(Frozen):
         except OSError as error:
             raise InputError(f"graph {path}: {error.strerror or error}; {MAKE}") from error
         except ValidationError as error:
-            raise InputError(f"graph {path}: {first_fault(error)}; {MAKE}") from error
+            raise InputError(f"graph {path}: {format_first_error(error)}; {MAKE}") from error
         except ValueError as error:
             raise InputError(f"graph {path}: {' '.join(str(error).split())[:200]}; {MAKE}") from error

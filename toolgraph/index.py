@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from grounding.names import words
-from toolgraph.graph import WEAK, Edge, Link, ParameterNode, ToolGraph
-from trajectory import ToolSpec
+from trajsmith.grounding.names import split_name
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph.graph import WEAK, Edge, ParameterNode, ToolGraph, ValueLink
 
 NEVER = 1 << 30
 """Depth of a tool that can never be called: something that it needs is given by nobody."""
@@ -46,7 +46,7 @@ class GraphIndex:
         names = {spec.full_name: spec.name if self.single else spec.full_name for spec in specs}
         self.tools: list[str] = list(names.values())
         self.specs: dict[str, ToolSpec] = dict(zip(self.tools, specs, strict=True))
-        self.reads: set[str] = readers(self.specs)
+        self.reads: set[str] = find_readers(self.specs)
         """Tools that say that they only read; by their verbs on servers that say nothing of the kind."""
         self.needs: dict[str, list[str]] = defaultdict(list)
         """Tool to the required internal parameters that make it depend on others."""
@@ -54,7 +54,7 @@ class GraphIndex:
         """Tool to its optional internal parameters."""
         self.knows: dict[str, list[str]] = defaultdict(list)
         """Tool to the parameters that a person can fill although some tool gives them too."""
-        self.producers: dict[tuple[str, str], list[tuple[str, Link]]] = defaultdict(list)
+        self.producers: dict[tuple[str, str], list[tuple[str, ValueLink]]] = defaultdict(list)
         """(tool, parameter) to tools that give it, with the link; edges of weight 1 are guesses and promise nothing."""
         self.successors: dict[str, list[tuple[str, int]]] = defaultdict(list)
         """Tool to (next tool, weight)."""
@@ -65,21 +65,21 @@ class GraphIndex:
     @cached_property
     def weights(self) -> dict[tuple[str, str], int]:
         """(tool, next tool) to the edge's weight."""
-        return {(source, target): weight for source, found in self.successors.items() for target, weight in found}
+        return {(source, target): weight for source, targets in self.successors.items() for target, weight in targets}
 
     def sources(self, tool: str, parameter: str) -> list[str]:
         """Tools that give a parameter, each once."""
         return list(dict.fromkeys(source for source, _ in self.producers.get((tool, parameter), ())))
 
     @cached_property
-    def network(self) -> "Network":
+    def network(self) -> "SamplingNetwork":
         """By number, with the edges between servers."""
-        return Network(self, across=True)
+        return SamplingNetwork(self, across=True)
 
     @cached_property
-    def own_network(self) -> "Network":
+    def own_network(self) -> "SamplingNetwork":
         """By number, each server for itself."""
-        return self.network if self.single else Network(self, across=False)
+        return self.network if self.single else SamplingNetwork(self, across=False)
 
     def _parameters(self, nodes: Iterable[ParameterNode], names: dict[str, str]) -> set[tuple[str, str]]:
         internal = set()
@@ -101,7 +101,7 @@ class GraphIndex:
                 self.producers[target, link.input].append((source, link))
 
 
-def readers(specs: dict[str, ToolSpec]) -> set[str]:
+def find_readers(specs: dict[str, ToolSpec]) -> set[str]:
     """Of named tools, those that only read: as they declare, or by their verbs where a server declares nothing."""
     silent = {spec.server for spec in specs.values()}
     silent -= {spec.server for spec in specs.values() if spec.annotations.read_only_hint is not None}
@@ -113,11 +113,11 @@ def readers(specs: dict[str, ToolSpec]) -> set[str]:
 
 
 def _sounds_like_reading(name: str) -> bool:
-    verbs = [word for word in words(name) if word in LOOK_VERBS or word in CHANGE_VERBS]
+    verbs = [word for word in split_name(name) if word in LOOK_VERBS or word in CHANGE_VERBS]
     return bool(verbs) and verbs[0] in LOOK_VERBS
 
 
-class Pool:
+class GiverPool:
     """Tools that can give one value, nearest to being callable first."""
 
     __slots__ = ("bounds", "levels", "sources")
@@ -134,14 +134,14 @@ class Slot:
 
     __slots__ = ("all_givers", "foreign", "givers", "name", "own", "proper", "scores")
 
-    own: Pool
+    own: GiverPool
     """Givers of the tool's own server that can be called."""
-    foreign: Pool
+    foreign: GiverPool
     """Those of other servers."""
     proper: frozenset[int]
     """Look-ups that are about the thing itself."""
 
-    def __init__(self, name: str, links: Sequence[tuple[int, Link]]) -> None:
+    def __init__(self, name: str, links: Sequence[tuple[int, ValueLink]]) -> None:
         self.name = name
         self.givers: dict[int, tuple[str, ...]] = {}
         """Tool to the paths of its result that hold the value, best first."""
@@ -154,7 +154,7 @@ class Slot:
                 self.givers[source], self.scores[source] = (link.output,), link.score
         self.all_givers = tuple(self.givers)
 
-    def rank(self, network: "Network", tool: int) -> None:
+    def rank(self, network: "SamplingNetwork", tool: int) -> None:
         """Weigh the givers, once it is known which can be called: close fits, look-ups and short ways first."""
         best = max(self.scores.values(), default=0.0) or 1.0
         reads, depths, home = network.reads, network.depths, network.server[tool]
@@ -164,18 +164,20 @@ class Slot:
             if depth < NEVER:
                 weight = (score / best) ** STEEP * (READS_FIRST if reads[source] else 1.0) / (1 + depth) ** 2
                 weights[network.server[source] != home][source] = weight
-        self.own, self.foreign = (Pool(found, depths) if found else NOBODY for found in weights)
+        self.own, self.foreign = (
+            GiverPool(pool_weights, depths) if pool_weights else EMPTY_POOL for pool_weights in weights
+        )
         self.proper = frozenset(s for s, score in self.scores.items() if reads[s] and score >= PROPER * best)
 
 
-def _best_first(pair: tuple[int, Link]) -> tuple[int, float]:
+def _best_first(pair: tuple[int, ValueLink]) -> tuple[int, float]:
     return pair[0], -pair[1].score
 
 
-NOBODY = Pool({}, ())
+EMPTY_POOL = GiverPool({}, ())
 
 
-class Network:
+class SamplingNetwork:
     """The index by numbers. Built once, linear in edges and links; a draw then never looks at all of anything."""
 
     def __init__(self, index: GraphIndex, across: bool) -> None:
@@ -199,11 +201,11 @@ class Network:
     @cached_property
     def before(self) -> list[dict[int, int]]:
         """Tool to the tools that lead to it, with the weight; built when somebody asks."""
-        found: list[dict[int, int]] = [{} for _ in self.names]
+        predecessors: list[dict[int, int]] = [{} for _ in self.names]
         for source, edges in enumerate(self.after):
             for target, weight in edges:
-                found[target][source] = weight
-        return found
+                predecessors[target][source] = weight
+        return predecessors
 
     @cached_property
     def knows(self) -> list[tuple[Slot, ...]]:
@@ -249,7 +251,7 @@ class Network:
         return depths
 
 
-def closure_depths(index: GraphIndex) -> dict[str, int]:
+def compute_closure_depths(index: GraphIndex) -> dict[str, int]:
     """Tool to the number of levels of priors that it needs at least; tools that can never be called are missing."""
     network = index.network
     return {name: depth for name, depth in zip(network.names, network.depths, strict=True) if depth < NEVER}

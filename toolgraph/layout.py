@@ -24,12 +24,12 @@ LARGE = 700
 ROUNDS = 120
 GOLDEN = math.pi * (3 - math.sqrt(5))
 
-Place = tuple[float, float]
+PagePoint = tuple[float, float]
 
 
 def place_tools(
     servers: Sequence[int], edges: Sequence[tuple[int, int]]
-) -> tuple[list[Place], list[tuple[float, float, float]]]:
+) -> tuple[list[PagePoint], list[tuple[float, float, float]]]:
     """Positions of tools, and the discs of their servers.
 
     Args:
@@ -54,7 +54,7 @@ def place_tools(
             between[min(a, b), max(a, b)] = between.get((min(a, b), max(a, b)), 0) + 1
     discs = [_disc(len(tools), pairs) for tools, pairs in zip(members, own, strict=True)]
     centres = _pack([radius for _, radius in discs], between)
-    places: list[Place] = [(0.0, 0.0)] * len(servers)
+    places: list[PagePoint] = [(0.0, 0.0)] * len(servers)
     for tools, (points, _), (x, y) in zip(members, discs, centres, strict=True):
         for tool, (dx, dy) in zip(tools, points.tolist(), strict=True):
             places[tool] = (round(x + dx, 1), round(y + dy, 1))
@@ -110,7 +110,7 @@ def _even(points: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return points
 
 
-def _pack(radii: Sequence[float], between: dict[tuple[int, int], int]) -> list[Place]:
+def _pack(radii: Sequence[float], between: dict[tuple[int, int], int]) -> list[PagePoint]:
     """Centres of discs that do not touch, greedily: next is who shares most with those that stand already."""
     import numpy as np
 

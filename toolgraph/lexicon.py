@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from grounding.names import singular
+from trajsmith.grounding.names import singularize
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -159,7 +159,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def stem(word: str) -> str:
     """Lower-case singular without the commonest endings: "Searches" -> search, "cancelled" -> cancel."""
     word = word.lower()
-    word = word[:-1] if word.endswith("ies") and word[:-1] in _IE else singular(word)
+    word = word[:-1] if word.endswith("ies") and word[:-1] in _IE else singularize(word)
     for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             root = word[: -len(ending)]
@@ -179,25 +179,25 @@ STOP = FILLER | frozenset(map(stem, STOP_WORDS.split()))
 
 
 @functools.lru_cache(maxsize=400_000)
-def tokens(text: str) -> tuple[str, ...]:
+def tokenize(text: str) -> tuple[str, ...]:
     """Stems of a name or a sentence, in order, without numbers; letters of scripts without spaces go in pairs."""
-    found: list[str] = []
+    stems: list[str] = []
     for chunk in _WORD.findall(text):
         if chunk.islower() and chunk.isascii():
-            found.append(stem(chunk))
+            stems.append(stem(chunk))
         elif chunk.isascii():
-            found += [stem(part) for part in _CAMEL.split(chunk) if part.isalpha()]
+            stems += [stem(part) for part in _CAMEL.split(chunk) if part.isalpha()]
         elif ord(chunk[0]) >= 0x2E80:
-            found += [chunk[i : i + 2] for i in range(max(1, len(chunk) - 1))]
+            stems += [chunk[i : i + 2] for i in range(max(1, len(chunk) - 1))]
         else:
-            found.append(chunk.lower())
-    return tuple(found)
+            stems.append(chunk.lower())
+    return tuple(stems)
 
 
 @functools.lru_cache(maxsize=400_000)
-def telling(text: str) -> tuple[str, ...]:
+def extract_distinctive_tokens(text: str) -> tuple[str, ...]:
     """The distinct tokens of a sentence that are not filler, at most 48."""
-    return tuple(token for token in dict.fromkeys(tokens(text)) if token not in STOP)[:48]
+    return tuple(token for token in dict.fromkeys(tokenize(text)) if token not in STOP)[:48]
 
 
 @functools.lru_cache(maxsize=1)
@@ -209,42 +209,42 @@ def _kind_masks() -> dict[str, int]:
     return masks
 
 
-def kinds_of(token: str) -> int:
+def find_kinds(token: str) -> int:
     """Bit mask over `KIND_NAMES` of what a word names."""
     return _kind_masks().get(token, 0)
 
 
 @functools.lru_cache(maxsize=100_000)
-def media_of(token: str) -> int:
+def find_media(token: str) -> int:
     """Bit mask over `MEDIA_NAMES`; 0 if a word names no resource."""
     return next((1 << bit for bit, listed in enumerate(MEDIA.values()) if token in map(stem, listed.split())), 0)
 
 
-def verb_class(name: str, description: str) -> str:
-    """What a tool does, by the first verb of its name, else of its description; "" if neither has one."""
-    parts = tokens(name)
+def classify_verb(name: str, description: str) -> str:
+    """Return the class of the first verb of a tool's name or description; "" if there is none."""
+    parts = tokenize(name)
     if parts and name[: len(parts[0]) + 1].isupper() and parts[0] in _HTTP:
         return _HTTP[parts[0]]
     if len(parts) > 1 and _verb(parts[0]) == "read" and parts[-1].endswith("ion") and _verb(parts[-1]) == "compute":
         return "compute"  # get_translation
     if parts[:2] in _PHRASES:
         return _PHRASES[parts[:2]]
-    space = namespace(parts)
+    space = count_namespace_words(parts)
     if space:
         return _verb(parts[space])
     last = () if name.endswith("s") else parts[-1:]
-    told = tokens(description)[:12]
-    if told[:1] == ("return",) and not _verb(parts[0] if parts else ""):
+    description_tokens = tokenize(description)[:12]
+    if description_tokens[:1] == ("return",) and not _verb(parts[0] if parts else ""):
         return "read"  # "Returns the ..."
-    for part in parts[:1] + last + told:
-        found = _verb(part)
-        if found:
-            return found
-    return next((found for part in parts if (found := _verb(part))), "")
+    for part in parts[:1] + last + description_tokens:
+        verb_kind = _verb(part)
+        if verb_kind:
+            return verb_kind
+    return next((verb_kind for part in parts if (verb_kind := _verb(part))), "")
 
 
-def namespace(parts: Sequence[str]) -> int:
-    """How many words stand before the verb of a tool's name: 1 in email_search_emails, 0 in search_emails."""
+def count_namespace_words(parts: Sequence[str]) -> int:
+    """Return the number of words before the verb: 1 in email_search_emails, 0 in search_emails."""
     if not parts or parts[0] in _clear_verbs() or (_verb(parts[0]) and parts[0] not in _things_too()):
         return 0
     return next((place for place, part in enumerate(parts[:-1]) if part in _clear_verbs()), 0)

@@ -1,8 +1,9 @@
 """How well what one tool gives fits what another takes: the interface of matching.
 
 EnvFactory (3.3.1, step 1) compares embeddings of all pairs against one threshold. Here every pair that could be is
-measured (`toolgraph.fit`, `toolgraph.flow`) and scored by a small model (`toolgraph.score`); embeddings, where a model
-is configured, are one more voice in the likeness of texts.
+measured (`trajsmith.toolgraph.fit_features`, `trajsmith.toolgraph.flow_features`) and scored by a small model
+(`trajsmith.toolgraph.link_model`); embeddings, where a model is configured, are one more voice in the likeness of
+texts.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from toolgraph.candidates import home_pairs
-from toolgraph.features import CHUNK, link_features
-from toolgraph.fit import fits
-from toolgraph.pairs import Pairs
-from toolgraph.score import PRIOR, LinkModel, terms
-from toolgraph.table import Table, build_table
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph.candidate_pairs import CandidatePairs
+from trajsmith.toolgraph.candidates import find_home_pairs
+from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
+from trajsmith.toolgraph.fit_features import compute_fit_features
+from trajsmith.toolgraph.link_features import CHUNK, compute_link_features
+from trajsmith.toolgraph.link_model import PRIOR, LinkModel, compute_link_terms
 
 Similarity = Callable[[Sequence[str]], Any]
 """Encoder of texts: n texts to float32 [n, dimensions], of length one, so that a product is the likeness of meaning."""
@@ -63,7 +64,7 @@ TOLD = 0.25
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScoredPair:
     """One output of a tool against one parameter of another."""
 
     output: str
@@ -73,9 +74,9 @@ class Judged:
     """Plain words, half sentences, the weightiest first."""
 
 
-def judge(
+def score_pairs(
     tools: Sequence[ToolSpec], source: str, target: str, model: LinkModel, similarity: Similarity | None = None
-) -> list[Judged]:
+) -> list[ScoredPair]:
     """Every output of a tool against every parameter of another, best first.
 
     Args:
@@ -85,16 +86,19 @@ def judge(
         model: The score.
         similarity: As in the build.
     """
-    ordered = by_server(tools)
+    ordered = sort_by_server(tools)
     table = build_table(ordered, similarity)
     names = [tool.full_name for tool in ordered]
     giver, taker = names.index(source), names.index(target)
-    o, p, features = link_features(table, *_with_context(table, giver, taker))
+    o, p, features = compute_link_features(table, *_with_context(table, giver, taker))
     chosen = (table.outputs.tool[o] == giver) & (table.parameters.tool[p] == taker)
     o, p, features = o[chosen], p[chosen], {name: values[chosen] for name, values in features.items()}
-    scores, parts = model.score(features), terms(features) * np.array([model.weights[name] for name in PRIOR])
-    found = [
-        Judged(
+    scores, parts = (
+        model.score(features),
+        compute_link_terms(features) * np.array([model.weights[name] for name in PRIOR]),
+    )
+    pairs = [
+        ScoredPair(
             table.outputs.endpoints[o[row]].field.path,
             table.parameters.endpoints[p[row]].field.path,
             float(scores[row]),
@@ -103,21 +107,21 @@ def judge(
         for row in range(len(o))
     ]
     return sorted(
-        [*found, *_hopeless(table, giver, taker, found)], key=lambda pair: (-pair.score, pair.input, pair.output)
+        [*pairs, *_hopeless(table, giver, taker, pairs)], key=lambda pair: (-pair.score, pair.input, pair.output)
     )
 
 
-def by_server(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+def sort_by_server(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The same tools, those of a server together, by name: the order in which they are given decides nothing."""
     return sorted(tools, key=lambda tool: (tool.server, tool.name))
 
 
-def _with_context(table: Table, giver: int, taker: int) -> tuple[Any, Any]:
+def _with_context(table: EndpointTable, giver: int, taker: int) -> tuple[Any, Any]:
     """All pairs of the two tools, among all candidates."""
-    o, p = home_pairs(table)
-    given, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
-    all_o = np.concatenate([o, np.repeat(given, len(taken))])
-    all_p = np.concatenate([p, np.tile(taken, len(given))])
+    o, p = find_home_pairs(table)
+    outputs, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
+    all_o = np.concatenate([o, np.repeat(outputs, len(taken))])
+    all_p = np.concatenate([p, np.tile(taken, len(outputs))])
     both = np.unique(np.stack([all_p, all_o], 1), axis=0)
     return both[:, 1], both[:, 0]
 
@@ -125,20 +129,22 @@ def _with_context(table: Table, giver: int, taker: int) -> tuple[Any, Any]:
 def _reasons(parts: Any) -> tuple[str, ...]:
     order = np.argsort(-np.abs(parts))
     names = list(PRIOR)
-    told = [
+    reasons = [
         REASONS[names[row]][int(parts[row] < 0)] for row in order if names[row] in REASONS and abs(parts[row]) >= TOLD
     ]
-    return tuple(reason for reason in told if reason)
+    return tuple(reason for reason in reasons if reason)
 
 
-def _hopeless(table: Table, giver: int, taker: int, found: Sequence[Judged]) -> list[Judged]:
+def _hopeless(table: EndpointTable, giver: int, taker: int, scored: Sequence[ScoredPair]) -> list[ScoredPair]:
     """Pairs that were dropped before they were scored."""
-    known = {(pair.output, pair.input) for pair in found}
-    given, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
-    o, p = np.repeat(given, len(taken))[:CHUNK], np.tile(taken, len(given))[:CHUNK]
-    differ = fits(Pairs(table, o, p))["types_differ"]
+    known = {(pair.output, pair.input) for pair in scored}
+    outputs, taken = np.flatnonzero(table.outputs.tool == giver), np.flatnonzero(table.parameters.tool == taker)
+    o, p = np.repeat(outputs, len(taken))[:CHUNK], np.tile(taken, len(outputs))[:CHUNK]
+    differ = compute_fit_features(CandidatePairs(table, o, p))["types_differ"]
     return [
-        Judged(output, parameter, 0.0, ("the types exclude one another" if differ[row] else "nothing about them fits",))
+        ScoredPair(
+            output, parameter, 0.0, ("the types exclude one another" if differ[row] else "nothing about them fits",)
+        )
         for row in range(len(o))
         if (
             (output := table.outputs.endpoints[o[row]].field.path),

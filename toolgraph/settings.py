@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from trajectory import Frozen, JsonObject
+from trajsmith.records import FrozenModel, JsonObject
 
 Method = Literal["topology", "envfactory", "envfactory_pseudocode", "random_walk", "weighted_walk"]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -26,8 +26,8 @@ DIAL: dict[str, tuple[float, float]] = {
 """Where `difficulty` 0 and 1 put the shares that are left open."""
 
 
-class ExecutionSettings(Frozen):
-    """How many calls the links of an environment are tried with."""
+class ExecutionSettings(FrozenModel):
+    """Limits of the calls that test the links of an environment."""
 
     calls: NonNegativeInt = 1200
     """Calls per environment; 0 leaves the graph to the schemas."""
@@ -41,8 +41,8 @@ class ExecutionSettings(Frozen):
     """Values of the same type from elsewhere that they are compared with."""
 
 
-class SampleSettings(Frozen):
-    """How chains are drawn."""
+class SampleSettings(FrozenModel):
+    """Settings of chain sampling."""
 
     count: PositiveInt = 100
     """Chains to draw."""
@@ -85,15 +85,15 @@ class SampleSettings(Frozen):
         return self.model_copy(update={**chosen, "length": (length, length), "servers": servers})
 
     def as_record(self) -> JsonObject:
-        """What a chain says of how it was drawn; settings that are left open do not stand in it."""
+        """Return the sampling settings that a chain records; unset ones are left out."""
         always = ("method", "length", "max_depth", "extra_prior", "branches")
-        found = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
+        record = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
         standard = {"servers": 1, "repeats": 0.0}
-        return {key: value for key, value in found.items() if key in always or value != standard.get(key)}
+        return {key: value for key, value in record.items() if key in always or value != standard.get(key)}
 
 
-class RefineSettings(Frozen):
-    """How much a model may be asked."""
+class GraphRefineSettings(FrozenModel):
+    """Limits of the model requests that refine a graph."""
 
     targets: PositiveInt = 12
     """Tools per request whose incoming edges are judged."""

@@ -25,14 +25,14 @@ from typing import IO, Any, Literal
 import msgspec
 import orjson
 
-from trajectory import JsonObject
+from trajsmith.records import JsonObject
 
 VERSION = 1
 GZIP = b"\x1f\x8b"
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def open_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file that stands there when all of it is written, or not at all; what was there before stays until then."""
     part = path.with_name(f".{path.name}.part")
     file = part.open("wb")
@@ -46,7 +46,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 def write(path: Path, data: bytes) -> None:
     """Write a whole file; a name that ends in .gz is packed. The same data, the same bytes."""
-    with whole_file(path) as file:
+    with open_atomically(path) as file:
         file.write(gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
 
 
@@ -136,7 +136,7 @@ _packers: dict[str, Callable[[Any, dict[str, int]], Any]] = {
 
 
 def _shape(hint: Any) -> str:
-    """How a column of this type is stored."""
+    """Return the storage form of a column of this type."""
     if hint is str or typing.get_origin(hint) is Literal:
         return "text"
     inner = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else None
@@ -164,10 +164,10 @@ def _rows(columns: JsonObject, kind: type[msgspec.Struct], texts: list[str]) -> 
 def _values(column: Any, hint: Any, texts: list[str]) -> list[Any]:
     shape = _shape(hint)
     if shape == "text":
-        found = [texts[place] for place in column]
+        values = [texts[place] for place in column]
         if hint is not str:
-            msgspec.convert(sorted(set(found)), list[hint])
-        return found
+            msgspec.convert(sorted(set(values)), list[hint])
+        return values
     if shape == "texts":
         seen: dict[tuple[int, ...], tuple[str, ...]] = {}
         return [

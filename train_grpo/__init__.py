@@ -1,6 +1,6 @@
 """Reinforcement learning on live environments, thin over TRL's `GRPOTrainer`."""
 
-from train_grpo.rewards import REWARDS, Reward
-from train_grpo.settings import GrpoConfig
+from trajsmith.train_grpo.rewards import REWARDS, Reward
+from trajsmith.train_grpo.settings import GrpoConfig
 
 __all__ = ["REWARDS", "GrpoConfig", "Reward"]

@@ -3,24 +3,24 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from environments.blocking import Background
-from train_grpo.rollouts import Rollout
-from trajectory import Task
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.records import Task
+from trajsmith.train_grpo.rollouts import Rollout
 
 
-def class_name(task: Task) -> str:
-    """Tasks of one environment that show the same tools share a class, since TRL renders tools per class."""
+def build_class_name(task: Task) -> str:
+    """Return the class name; tasks of one environment with equal tools share it, since TRL renders tools per class."""
     return f"{task.environments[0]}:{','.join(task.exposed_tools)}"
 
 
-def environment_class(
+def build_environment_class(
     name: str,
     tools: Sequence[str],
     tasks: Mapping[str, Task],
     make: Callable[[Task], Rollout],
-    background: Background,
+    background: BackgroundLoop,
 ) -> type:
-    """The class that TRL's `environment_factory` expects: `reset` starts an episode, public methods are the tools.
+    """Build the class for TRL's `environment_factory`: `reset` starts an episode, public methods are the tools.
 
     Our trainer speaks for the dialogue itself and does not call the methods. TRL's own loop of calls does, on the same
     dialogue: a method makes the call and gives its result as the JSON string that the rows have.

@@ -3,16 +3,16 @@
 from time import perf_counter
 from typing import Any
 
-from arena import Reply
-from arena.local import reply_of
-from export.history import windowed
-from train_grpo.credit import ModelStep
-from train_grpo.rollouts import Rollout, answer, next_steps
-from trajectory import JsonObject, Message, RunError, Task
+from trajsmith.evals import ModelOutput
+from trajsmith.evals.transformers_model import parse_generated_ids
+from trajsmith.export.history import apply_window
+from trajsmith.records import JsonObject, Message, RunError, Task
+from trajsmith.train_grpo.credit import ModelStep
+from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
 
 
-class Loop:
-    """Every list has one entry per episode.
+class EpisodeLoop:
+    """Loop over the steps of a batch of episodes. Every list has one entry per episode.
 
     Args:
         trainer: TRL's trainer, which generates.
@@ -40,10 +40,10 @@ class Loop:
         self.logprobs = logprobs
         self.mask = [[1] * len(ids) for ids in completion_ids]
         self.rollouts: list[Rollout] = [environment._rollout for environment in trainer.environments]
-        given = logprobs or [[] for _ in completion_ids]
+        episode_logprobs = logprobs or [[] for _ in completion_ids]
         self.steps = [
-            [ModelStep(list(prompt), list(ids), 0, 0, list(found))]
-            for prompt, ids, found in zip(prompt_ids, completion_ids, given, strict=True)
+            [ModelStep(list(prompt), list(ids), 0, 0, list(step_logprobs))]
+            for prompt, ids, step_logprobs in zip(prompt_ids, completion_ids, episode_logprobs, strict=True)
         ]
         """Messages of the model."""
         self.said: list[int] = [0] * len(completion_ids)
@@ -74,7 +74,7 @@ class Loop:
         """The next question of each of these episodes; those that are over are left out."""
         start = perf_counter()
         order = list(asked)
-        steps = next_steps(self.trainer.background, [self.rollouts[index] for index in order])
+        steps = collect_next_steps(self.trainer.background, [self.rollouts[index] for index in order])
         self.seconds += perf_counter() - start
         return {index: step for index, step in zip(order, steps, strict=True) if step is not None}
 
@@ -89,12 +89,12 @@ class Loop:
         replies = [self._reply(index) for index in active]
         start = perf_counter()
         pairs = [(self.rollouts[index], reply) for index, reply in zip(active, replies, strict=True)]
-        answer(self.trainer.background, pairs)
+        send_replies(self.trainer.background, pairs)
         self.seconds += perf_counter() - start
 
-    def _reply(self, index: int) -> Reply:
+    def _reply(self, index: int) -> ModelOutput:
         step = self.steps[index][-1]
-        return reply_of(self.trainer._tokenizer, step.context, step.ids, self._tools(index))
+        return parse_generated_ids(self.trainer._tokenizer, step.context, step.ids, self._tools(index))
 
     def _tools(self, index: int) -> list[JsonObject]:
         tools: list[JsonObject] = self.trainer._env_tools[self.trainer._batch_environments[index]]
@@ -111,15 +111,15 @@ class Loop:
             if len(self.ids[index]) + len(ids) + 1 >= self.trainer.max_completion_length:
                 full.append(index)
                 continue
-            self.completions[index] += [row_of(message) for message in new]
+            self.completions[index] += [build_template_row(message) for message in new]
             asked[index] = ids, step
         self._end(full)
         return asked
 
     def _end(self, full: list[int]) -> None:
         if full:
-            nothing = Reply(Message(role="assistant"), 0, cut=True)
-            answer(self.trainer.background, [(self.rollouts[index], nothing) for index in full])
+            nothing = ModelOutput(Message(role="assistant"), 0, cut=True)
+            send_replies(self.trainer.background, [(self.rollouts[index], nothing) for index in full])
             self._next(full)
 
     def _suffix(self, new: list[Message]) -> list[int]:
@@ -130,7 +130,7 @@ class Loop:
         tokenizer = trainer.processing_class
         before = tokenizer.apply_chat_template(stub, **options)
         after = tokenizer.apply_chat_template(
-            stub + [row_of(message) for message in new], add_generation_prompt=True, **options
+            stub + [build_template_row(message) for message in new], add_generation_prompt=True, **options
         )
         cut = len(before) - before[::-1].index(trainer._tokenizer.eos_token_id)
         if after[:cut] != before[:cut]:
@@ -138,14 +138,14 @@ class Loop:
         return list(after[cut:])
 
     def _context(self, index: int, suffix: list[int], step: list[Message]) -> list[int]:
-        """What the model sees: all of it, or what the window leaves, rendered anew."""
+        """Return the model's context: all messages, or those in the window, rendered again."""
         if self.window is not None:
-            rows = [row_of(message) for message in step]
-            kept = windowed(rows, len(rows), self.window)
-            if len(kept) < len(rows):
+            rows = [build_template_row(message) for message in step]
+            windowed_rows = apply_window(rows, len(rows), self.window)
+            if len(windowed_rows) < len(rows):
                 return list(
                     self.trainer.processing_class.apply_chat_template(
-                        kept,
+                        windowed_rows,
                         tools=self._tools(index),
                         add_generation_prompt=True,
                         tokenize=True,
@@ -161,24 +161,24 @@ class Loop:
             return []
         active, trainer = list(asked), self.trainer
         contexts = [self._context(index, *asked[index]) for index in active]
-        made, found = trainer._generate_single_turn(contexts, None, {}, 1)
-        for number, (index, ids) in enumerate(zip(active, made, strict=True)):
+        generated, step_logprobs = trainer._generate_single_turn(contexts, None, {}, 1)
+        for number, (index, ids) in enumerate(zip(active, generated, strict=True)):
             suffix, step = asked[index]
             ids = ids[: trainer.max_completion_length - len(self.ids[index]) - len(suffix)]
-            drawn = [] if found is None else list(found[number][: len(ids)])
-            turn = turn_of(self.rollouts[index].task, step)
+            drawn = [] if step_logprobs is None else list(step_logprobs[number][: len(ids)])
+            turn = find_turn(self.rollouts[index].task, step)
             start = len(self.ids[index]) + len(suffix)
             self.steps[index].append(ModelStep(contexts[number], list(ids), turn, start, drawn))
             self.ids[index] = self.ids[index] + suffix + ids
             self.mask[index] += [0] * len(suffix) + [1] * len(ids)
             if self.logprobs is not None:
                 self.logprobs[index] += [0.0] * len(suffix) + drawn
-            self.completions[index].append(row_of(self._reply(index).message))
+            self.completions[index].append(build_template_row(self._reply(index).message))
         return active
 
 
-def turn_of(task: Task, messages: list[Message]) -> int:
-    """User turn of the task that the messages are in, from 0: users may say more in a turn than what opens it."""
+def find_turn(task: Task, messages: list[Message]) -> int:
+    """Return the task's user turn that the messages are in, from 0: users may speak several times in a turn."""
     turn = 0
     for message in messages[2:]:
         if message.role == "user" and turn + 1 < len(task.turns) and message.content == task.turns[turn + 1].query:
@@ -186,6 +186,6 @@ def turn_of(task: Task, messages: list[Message]) -> int:
     return turn
 
 
-def row_of(message: Message) -> JsonObject:
+def build_template_row(message: Message) -> JsonObject:
     """The message as templates take it."""
     return message.model_dump(mode="json", exclude_none=True)

@@ -12,10 +12,18 @@ from dataclasses import replace
 
 import orjson
 
-from arena import Complete, Episode, Ground, Reply, Users, play_episode, scripted_user
-from environments.arguments import ArgumentChecks
-from environments.blocking import Background
-from trajectory import (
+from trajsmith.environments.arguments import ArgumentValidator
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.evals import (
+    CompletionFn,
+    Episode,
+    EvalContext,
+    ModelOutput,
+    UserFactory,
+    create_scripted_user,
+    play_episode,
+)
+from trajsmith.records import (
     EnvironmentFault,
     FunctionCall,
     JsonObject,
@@ -26,11 +34,11 @@ from trajectory import (
     Trajectory,
     Verdict,
 )
-from usersim import PlaySettings
+from trajsmith.usersim import PlaySettings
 
 Step = list[Message] | None
 """What was said so far when the model is asked, or None when the last message was said."""
-OVER = orjson.dumps({"error": "the episode is over"}).decode()
+EPISODE_OVER = orjson.dumps({"error": "the episode is over"}).decode()
 
 
 class Rollout:
@@ -44,10 +52,10 @@ class Rollout:
     def __init__(
         self,
         task: Task,
-        ground: Ground,
+        ground: EvalContext,
         play: PlaySettings,
-        strict: ArgumentChecks | None = None,
-        users: Users = scripted_user,
+        strict: ArgumentValidator | None = None,
+        users: UserFactory = create_scripted_user,
     ) -> None:
         self.task = task
         self.ground = ground
@@ -55,16 +63,16 @@ class Rollout:
         self.users = users
         self.strict = strict
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
-        self.answers: asyncio.Queue[Reply] = asyncio.Queue()
+        self.answers: asyncio.Queue[ModelOutput] = asyncio.Queue()
         self.running: Future[None] | None = None
         self.done: tuple[Episode, Trajectory, Verdict] | None = None
         """Result, None until it is judged or if the environment did not start."""
-        self.background: Background | None = None
+        self.background: BackgroundLoop | None = None
         self.asked: Step = None
         """The step that was asked for last, where calls are made one by one."""
         self.calls = 0
 
-    def start(self, background: Background) -> None:
+    def start(self, background: BackgroundLoop) -> None:
         """Begin, if it has not begun."""
         if self.running is None:
             self.background = background
@@ -78,7 +86,7 @@ class Rollout:
         return self.done
 
     def abandon(self) -> None:
-        """End it wherever it is; its session is closed."""
+        """Cancel the episode and close its session."""
         if self.running is not None and not self.running.done():
             self.running.cancel()
 
@@ -87,13 +95,13 @@ class Rollout:
         if self.calls == 0:
             self.asked = self._next()
         if self.asked is None:
-            return OVER
+            return EPISODE_OVER
         self.calls += 1
         function = FunctionCall(name=tool, arguments=arguments)
-        made = ToolCall(id=f"call_{self.calls}", function=function)
-        self._say(Reply(Message(role="assistant", tool_calls=(made,)), 0))
+        tool_call = ToolCall(id=f"call_{self.calls}", function=function)
+        self._say(ModelOutput(Message(role="assistant", tool_calls=(tool_call,)), 0))
         self.asked = self._next()
-        return OVER if self.asked is None else self.asked[-1].content
+        return EPISODE_OVER if self.asked is None else self.asked[-1].content
 
     def say(self, text: str) -> str | None:
         """Say something to the user and return what they say next; None if the episode is over."""
@@ -102,7 +110,7 @@ class Rollout:
         if self.asked is None:
             return None
         self.calls += 1
-        self._say(Reply(Message(role="assistant", content=text), 0))
+        self._say(ModelOutput(Message(role="assistant", content=text), 0))
         self.asked = self._next()
         return None if self.asked is None else self.asked[-1].content
 
@@ -115,14 +123,14 @@ class Rollout:
     def _next(self) -> Step:
         if self.background is None:
             raise RuntimeError("the episode was not started")
-        return next_steps(self.background, [self])[0]
+        return collect_next_steps(self.background, [self])[0]
 
-    def _say(self, reply: Reply) -> None:
+    def _say(self, reply: ModelOutput) -> None:
         if self.background is not None:
-            answer(self.background, [(self, reply)])
+            send_replies(self.background, [(self, reply)])
 
     async def _run(self) -> None:
-        complete: Complete = self._complete
+        complete: CompletionFn = self._complete
         try:
             self.done = await play_episode(
                 self.task, self.ground, "policy", complete, self.play, 0, self.users, self._over
@@ -135,7 +143,7 @@ class Rollout:
     def _over(self) -> None:
         self.steps.put_nowait(None)
 
-    async def _complete(self, messages: list[Message], tools: list[JsonObject]) -> Reply:
+    async def _complete(self, messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
         await self.steps.put(list(messages))
         reply = await self.answers.get()
         return replace(reply, malformed=True) if self._breaks_format(reply.message) else reply
@@ -145,13 +153,13 @@ class Rollout:
             return False
         return any(self._invalid(self.strict, call.function) for call in message.tool_calls or ())
 
-    def _invalid(self, checks: ArgumentChecks, call: FunctionCall) -> bool:
-        """True if the tool is not shown or its schema refuses the arguments."""
+    def _invalid(self, checks: ArgumentValidator, call: FunctionCall) -> bool:
+        """Return True if the tool is not shown or its schema rejects the arguments."""
         return call.name not in self.task.exposed_tools or checks.fault(call.name, call.arguments) is not None
 
 
-def next_steps(background: Background, rollouts: Sequence[Rollout]) -> list[Step]:
-    """The next question of every episode; they reach it together."""
+def collect_next_steps(background: BackgroundLoop, rollouts: Sequence[Rollout]) -> list[Step]:
+    """Collect the next request of every episode; they reach it concurrently."""
 
     async def gather() -> list[Step]:
         return list(await asyncio.gather(*(rollout.steps.get() for rollout in rollouts)))
@@ -159,8 +167,8 @@ def next_steps(background: Background, rollouts: Sequence[Rollout]) -> list[Step
     return background.run(gather())
 
 
-def answer(background: Background, pairs: Sequence[tuple[Rollout, Reply]]) -> None:
-    """Give the episodes what the model said."""
+def send_replies(background: BackgroundLoop, pairs: Sequence[tuple[Rollout, ModelOutput]]) -> None:
+    """Send the model's replies to the episodes."""
 
     async def put() -> None:
         for rollout, reply in pairs:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from train_grpo.credit import ModelStep
+from trajsmith.train_grpo.credit import ModelStep
 
 
-def spread(steps: Sequence[Sequence[ModelStep]], advantages: Sequence[Sequence[float]], like: Any) -> Any:
-    """Advantages of messages laid over the tokens of whole episodes; 0 elsewhere.
+def spread_advantages(steps: Sequence[Sequence[ModelStep]], advantages: Sequence[Sequence[float]], like: Any) -> Any:
+    """Spread advantages of messages over the tokens of whole episodes; 0 elsewhere.
 
     Args:
         steps: Messages of every episode.
@@ -21,22 +21,22 @@ def spread(steps: Sequence[Sequence[ModelStep]], advantages: Sequence[Sequence[f
     """
     import torch
 
-    found = torch.zeros(like.shape, dtype=torch.float32, device=like.device)
-    for row, (said, values) in enumerate(zip(steps, advantages, strict=True)):
-        for step, value in zip(said, values, strict=True):
-            found[row, step.start : step.start + len(step.ids)] = value
-    return found
+    laid_out = torch.zeros(like.shape, dtype=torch.float32, device=like.device)
+    for row, (episode_steps, values) in enumerate(zip(steps, advantages, strict=True)):
+        for step, value in zip(episode_steps, values, strict=True):
+            laid_out[row, step.start : step.start + len(step.ids)] = value
+    return laid_out
 
 
-def split(
+def build_step_samples(
     steps: Sequence[Sequence[ModelStep]],
     advantages: Sequence[Sequence[float]],
-    kept: Sequence[bool],
+    keep_flags: Sequence[bool],
     pad: int,
     parts: int,
     device: Any,
 ) -> dict[str, Any]:
-    """One sample per message, padded to tensors; their number is a multiple of `parts`, so that none is cut off.
+    """Build one padded sample per message; their number is a multiple of `parts`, so that none is cut off.
 
     What fills it up has no token in the loss.
 
@@ -52,7 +52,7 @@ def split(
 
     samples = list(chain.from_iterable(steps))
     values = list(chain.from_iterable(advantages))
-    alive = [keep for said, keep in zip(steps, kept, strict=True) for _ in said]
+    alive = [keep for episode_steps, keep in zip(steps, keep_flags, strict=True) for _ in episode_steps]
     for _ in range(-len(samples) % parts):
         samples.append(ModelStep([pad], [pad], 0, 0, [0.0]))
         values.append(0.0)
@@ -61,21 +61,21 @@ def split(
     left = [[pad] * (wide - len(one.context)) + one.context for one in samples]
     seen = [[0] * (wide - len(one.context)) + [1] * len(one.context) for one in samples]
     right = [one.ids + [pad] * (long - len(one.ids)) for one in samples]
-    said = [[1] * len(one.ids) + [0] * (long - len(one.ids)) for one in samples]
-    learnt = torch.tensor(said, device=device) * torch.tensor(alive, device=device).unsqueeze(1).int()
+    episode_steps = [[1] * len(one.ids) + [0] * (long - len(one.ids)) for one in samples]
+    learnt = torch.tensor(episode_steps, device=device) * torch.tensor(alive, device=device).unsqueeze(1).int()
     return {
         "prompt_ids": torch.tensor(left, device=device),
         "prompt_mask": torch.tensor(seen, device=device),
         "completion_ids": torch.tensor(right, device=device),
-        "completion_mask": torch.tensor(said, device=device),
+        "completion_mask": torch.tensor(episode_steps, device=device),
         "tool_mask": learnt,
         "advantages": torch.tensor(values, dtype=torch.float32, device=device),
-        "drawn": drawn(samples, long, device),
+        "drawn": collect_sampling_logprobs(samples, long, device),
     }
 
 
-def drawn(samples: Sequence[ModelStep], long: int, device: Any) -> Any:
-    """Log-probabilities by the engine that drew the tokens, (samples, tokens); None where it gives none."""
+def collect_sampling_logprobs(samples: Sequence[ModelStep], long: int, device: Any) -> Any:
+    """Return log-probabilities of the sampling engine, (samples, tokens); None if it gives none."""
     import torch
 
     if any(len(one.logprobs) != len(one.ids) for one in samples):

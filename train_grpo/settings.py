@@ -5,12 +5,12 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from chatmodel import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
-from chatmodel.settings import RoleEntry
-from trajectory import Frozen, JsonObject, SourcePath
+from trajsmith.models import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
+from trajsmith.models.settings import RoleEntry
+from trajsmith.records import FrozenModel, JsonObject, SourcePath
 
 
-class GrpoConfig(Frozen):
+class GrpoConfig(FrozenModel):
     """Everything that `trajsmith grpo` needs."""
 
     model: str
@@ -52,7 +52,7 @@ class GrpoConfig(Frozen):
 
     @property
     def roles(self) -> RolesSettings:
-        """Who plays which role, as the board wants it."""
+        """Return the role settings in the form of the model registry."""
         return RolesSettings(user=self.user)
 
     @model_validator(mode="after")

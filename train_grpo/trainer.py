@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from environments.blocking import Background
-from train_grpo.credit import step_advantages, turn_advantages, turn_rewards
-from train_grpo.loop import Loop
-from train_grpo.rollouts import Rollout
-from train_grpo.samples import split, spread
-from trajectory import JsonObject
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.records import JsonObject
+from trajsmith.train_grpo.credit import compute_step_advantages, compute_turn_advantages, compute_turn_rewards
+from trajsmith.train_grpo.loop import EpisodeLoop
+from trajsmith.train_grpo.rollouts import Rollout
+from trajsmith.train_grpo.samples import build_step_samples, spread_advantages
 
 
 @cache
-def trainer_class() -> type:
-    """Made when it is needed, since TRL is an extra."""
+def build_trainer_class() -> type:
+    """Build the trainer class on demand, since TRL is an extra."""
     from trl import GRPOTrainer
 
     class DialogueTrainer(GRPOTrainer):  # type: ignore[misc]
@@ -31,7 +31,7 @@ def trainer_class() -> type:
         def __init__(
             self,
             *args: Any,
-            background: Background,
+            background: BackgroundLoop,
             schemas: dict[str, list[JsonObject]],
             window: int | None = None,
             turn_weight: float = 0.0,
@@ -42,7 +42,7 @@ def trainer_class() -> type:
             self.window = window
             self.turn_weight = turn_weight
             self._env_tools.update(schemas)
-            self.loop: Loop | None = None
+            self.loop: EpisodeLoop | None = None
             """Of the newest batch."""
 
         def _tool_call_loop(
@@ -55,31 +55,31 @@ def trainer_class() -> type:
             images: Any,
             multimodal_fields: Any,
         ) -> tuple[Any, ...]:
-            self.loop = Loop(self, prompt_ids, completion_ids, completions, logprobs, self.window)
-            found = self.loop.run()
+            self.loop = EpisodeLoop(self, prompt_ids, completion_ids, completions, logprobs, self.window)
+            outputs = self.loop.run()
             self._log_metric("environment/seconds", self.loop.seconds)
-            return found
+            return outputs
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
             if self.loop is None or (self.window is None and not self.turn_weight):
                 return batch
-            return Credit(self, self.loop).apply(batch)
+            return CreditAssigner(self, self.loop).apply(batch)
 
     return DialogueTrainer
 
 
-class Credit:
-    """Gives a batch that TRL has scored the advantages of its messages, and cuts it into samples where that is wanted.
+class CreditAssigner:
+    """Assigns advantages to the messages of a scored batch, and splits it into samples where configured.
 
     Args:
         trainer: The trainer, after its episodes are judged.
         loop: The episodes.
     """
 
-    def __init__(self, trainer: Any, loop: Loop) -> None:
+    def __init__(self, trainer: Any, loop: EpisodeLoop) -> None:
         self.trainer = trainer
-        self.steps = [[step for step in said if step.ids] for said in loop.steps]
+        self.steps = [[step for step in episode_steps if step.ids] for episode_steps in loop.steps]
         self.rollouts = loop.rollouts
         self.training: bool = trainer.model.training
 
@@ -87,9 +87,9 @@ class Credit:
         """The batch with advantages per message, or with a sample per message."""
         whole = batch["advantages"].tolist()
         by_turn = self._by_turn() if self.trainer.turn_weight else [[] for _ in whole]
-        advantages = step_advantages(self.steps, whole, by_turn, self.trainer.turn_weight)
+        advantages = compute_step_advantages(self.steps, whole, by_turn, self.trainer.turn_weight)
         if self.trainer.window is None:
-            return batch | {"advantages": spread(self.steps, advantages, batch["completion_ids"])}
+            return batch | {"advantages": spread_advantages(self.steps, advantages, batch["completion_ids"])}
         return self._split(batch, advantages)
 
     def _by_turn(self) -> list[list[float]]:
@@ -98,15 +98,15 @@ class Credit:
 
         trainer = self.trainer
         group = trainer.num_generations if self.training else trainer.num_generations_eval
-        rewards = gather_object([rewards_of(rollout) for rollout in self.rollouts])
+        rewards = gather_object([get_turn_rewards(rollout) for rollout in self.rollouts])
         start = trainer.accelerator.process_index * len(self.rollouts)
-        return turn_advantages(rewards, group)[start : start + len(self.rollouts)]
+        return compute_turn_advantages(rewards, group)[start : start + len(self.rollouts)]
 
     def _split(self, batch: dict[str, Any], advantages: Sequence[Sequence[float]]) -> dict[str, Any]:
         trainer = self.trainer
         mask = batch["tool_mask"] * batch["completion_mask"]
         parts = trainer.args.steps_per_generation if self.training else 1
-        samples = split(
+        samples = build_step_samples(
             self.steps, advantages, mask.any(dim=1).tolist(), trainer._tokenizer.pad_token_id, parts, mask.device
         )
         drawn, learnt = samples.pop("drawn"), samples["tool_mask"]
@@ -122,13 +122,13 @@ class Credit:
         """Log-probabilities of the samples' tokens by the model as it is and by the reference, where TRL uses them."""
         import torch
 
-        found: dict[str, Any] = {}
+        logprobs: dict[str, Any] = {}
         with torch.no_grad():
             if "old_per_token_logps" in wanted:
-                found["old_per_token_logps"] = self._scored(self.trainer.model, samples)
+                logprobs["old_per_token_logps"] = self._scored(self.trainer.model, samples)
             if "ref_per_token_logps" in wanted:
-                found["ref_per_token_logps"] = self._by_reference(samples)
-        return found
+                logprobs["ref_per_token_logps"] = self._by_reference(samples)
+        return logprobs
 
     def _by_reference(self, samples: dict[str, Any]) -> Any:
         from trl.trainer.utils import use_adapter
@@ -149,7 +149,7 @@ class Credit:
         return self.trainer._get_per_token_logps_and_entropies(model, ids, seen, long, batch_size=size)[0]
 
     def _ratio(self, old: Any, drawn: Any, learnt: Any) -> Any:
-        """How much likelier the trained model finds the tokens than the engine that drew them, within TRL's bounds."""
+        """Compute the importance ratio of the trained model to the sampling engine, within TRL's bounds."""
         import torch
 
         trainer = self.trainer
@@ -163,7 +163,7 @@ class Credit:
         return ratio.masked_fill((ratio < least) | (ratio > most), 0.0)
 
 
-def rewards_of(rollout: Rollout) -> list[float] | None:
-    """What each turn of the episode's task earned; None if nothing can be said."""
+def get_turn_rewards(rollout: Rollout) -> list[float] | None:
+    """Return the reward of each turn of the episode's task; None if it is undecided."""
     done = rollout.verdict()
-    return None if done is None else turn_rewards(done[1], done[2], len(rollout.task.turns))
+    return None if done is None else compute_turn_rewards(done[1], done[2], len(rollout.task.turns))

@@ -3,30 +3,41 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arena import Ground, Users, scripted_user
-from environments.arguments import ArgumentChecks
-from environments.blocking import Background
-from train_grpo.factory import class_name, environment_class
-from train_grpo.loop import row_of
-from train_grpo.rewards import REWARDS
-from train_grpo.rollouts import Rollout
-from train_grpo.settings import GrpoConfig
-from train_grpo.trainer import trainer_class
-from train_sft.checkpoint import open_model, ready_tokenizer, save_whole, writing
-from train_sft.stack import require_train, trainer_arguments
-from train_sft.training import check_resume, finished, lora_config, write_metrics
-from trajectory import InputError, JsonObject, Message, Task
-from usersim import PlaySettings, system_prompt
+from trajsmith.environments.arguments import ArgumentValidator
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.evals import EvalContext, UserFactory, create_scripted_user
+from trajsmith.records import InputError, JsonObject, Message, Task
+from trajsmith.train_grpo.factory import build_class_name, build_environment_class
+from trajsmith.train_grpo.loop import build_template_row
+from trajsmith.train_grpo.rewards import REWARDS
+from trajsmith.train_grpo.rollouts import Rollout
+from trajsmith.train_grpo.settings import GrpoConfig
+from trajsmith.train_grpo.trainer import build_trainer_class
+from trajsmith.train_sft.checkpoint import (
+    open_model,
+    open_training_tokenizer,
+    save_atomically,
+    translate_write_errors,
+)
+from trajsmith.train_sft.libraries import build_trainer_arguments, require_train
+from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
+from trajsmith.usersim import PlaySettings, render_system_prompt
 
 
-def prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, Ground]) -> list[JsonObject]:
-    """One row per task: the prompt that its dialogue begins with, and which class of environment plays it."""
+def build_prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> list[JsonObject]:
+    """Build one row per task: the prompt of its dialogue, and its environment class."""
     rows = []
     for task in tasks:
         ground = grounds[task.environments[0]]
-        system = system_prompt(ground.spec, task, ground.state(task.initial_state))
+        system = render_system_prompt(ground.spec, task, ground.state(task.initial_state))
         prompt = [Message(role="system", content=system), Message(role="user", content=task.turns[0].query)]
-        rows.append({"prompt": [row_of(one) for one in prompt], "task_id": task.id, "environment": class_name(task)})
+        rows.append(
+            {
+                "prompt": [build_template_row(one) for one in prompt],
+                "task_id": task.id,
+                "environment": build_class_name(task),
+            }
+        )
     return rows
 
 
@@ -39,8 +50,8 @@ def check_settings(config: GrpoConfig) -> Any:
     require_train("grpo")
     from trl import GRPOConfig
 
-    lora_config(config.lora)
-    return trainer_arguments(
+    build_lora_config(config.lora)
+    return build_trainer_arguments(
         GRPOConfig,
         config.trainer,
         output_dir=str(config.out / "checkpoints"),
@@ -52,10 +63,10 @@ def check_settings(config: GrpoConfig) -> Any:
 def train(
     config: GrpoConfig,
     tasks: Sequence[Task],
-    grounds: Mapping[str, Ground],
+    grounds: Mapping[str, EvalContext],
     resume: bool = False,
-    users: Users = scripted_user,
-    background: Background | None = None,
+    users: UserFactory = create_scripted_user,
+    background: BackgroundLoop | None = None,
 ) -> None:
     """Train and save.
 
@@ -70,34 +81,34 @@ def train(
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     if not tasks:
         raise InputError(f"{config.run} has no tasks in split 'train'")
-    tokenizer = ready_tokenizer(config.model)
-    own = background or Background()
+    tokenizer = open_training_tokenizer(config.model)
+    own = background or BackgroundLoop()
     try:
-        trainer = make_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
-        with writing(config.out):
+        trainer = build_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
+        with translate_write_errors(config.out):
             trainer.train(resume_from_checkpoint=checkpoint)
-            save_whole(finished(trainer, config.lora), tokenizer, config.out)
+            save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out)
             write_metrics(trainer.state.log_history, config.out)
     finally:
         if background is None:
             own.close()
 
 
-def make_trainer(
+def build_trainer(
     config: GrpoConfig,
     arguments: Any,
     tokenizer: Any,
     tasks: Sequence[Task],
-    grounds: Mapping[str, Ground],
-    background: Background,
-    users: Users = scripted_user,
+    grounds: Mapping[str, EvalContext],
+    background: BackgroundLoop,
+    users: UserFactory = create_scripted_user,
 ) -> Any:
     """The trainer with its data, environments and reward."""
     from datasets import Dataset, Features, Json, List, Value
 
     by_id, play = {task.id: task for task in tasks}, PlaySettings(max_steps=config.max_steps)
     used = {task.environments[0] for task in tasks} if config.strict_format else set()
-    strict = {name: ArgumentChecks(grounds[name].spec) for name in used}
+    strict = {name: ArgumentValidator(grounds[name].spec) for name in used}
 
     def make(task: Task) -> Rollout:
         name = task.environments[0]
@@ -105,19 +116,19 @@ def make_trainer(
 
     classes, schemas = {}, {}
     for task in tasks:
-        name = class_name(task)
+        name = build_class_name(task)
         known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
-        classes[name] = environment_class(name, task.exposed_tools, by_id, make, background)
+        classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
         schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
     features = Features({"prompt": List(Json()), "task_id": Value("string"), "environment": Value("string")})
-    return trainer_class()(
+    return build_trainer_class()(
         model=open_model(config.model),
         args=arguments,
-        train_dataset=Dataset.from_list(prompt_rows(tasks, grounds), features=features),
+        train_dataset=Dataset.from_list(build_prompt_rows(tasks, grounds), features=features),
         processing_class=tokenizer,
         environment_factory=classes,
-        reward_funcs=[reward_function(config.reward)],
-        peft_config=lora_config(config.lora),
+        reward_funcs=[build_reward_function(config.reward)],
+        peft_config=build_lora_config(config.lora),
         background=background,
         schemas=schemas,
         window=config.history,
@@ -125,16 +136,16 @@ def make_trainer(
     )
 
 
-def reward_function(name: str) -> Any:
-    """The reward as TRL calls it, on the episodes of a batch."""
+def build_reward_function(name: str) -> Any:
+    """Build the reward function in TRL's form, for the episodes of a batch."""
     reward = REWARDS[name]
 
     def score(environments: Sequence[Any], **_: Any) -> list[float | None]:
-        found = []
+        rewards = []
         for environment in environments:
             done = environment._rollout.verdict()
-            found.append(None if done is None else reward(done[1], done[2]))
-        return found
+            rewards.append(None if done is None else reward(done[1], done[2]))
+        return rewards
 
     score.__name__ = name
     return score

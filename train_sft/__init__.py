@@ -1,5 +1,5 @@
 """Supervised fine-tuning on exported rows, thin over TRL's `SFTTrainer`."""
 
-from train_sft.settings import HistorySettings, ScratchSettings, SftConfig
+from trajsmith.train_sft.settings import HistorySettings, ScratchSettings, SftConfig
 
 __all__ = ["HistorySettings", "ScratchSettings", "SftConfig"]

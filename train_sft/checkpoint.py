@@ -13,24 +13,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from export.mask import open_tokenizer, training_template
-from trajectory import InputError, RunError
+from trajsmith.export.loss_mask import open_tokenizer, training_template
+from trajsmith.records import InputError, RunError
 
 _TORCH_COULD_NOT_WRITE = re.compile(r"PytorchStreamWriter|inline_container|unexpected pos|write failed")
 """In what torch says of a disk that is full: it has no class of its own for it."""
 
 
-def ready_tokenizer(model: str) -> Any:
-    """The tokenizer of a model, with the training template and the response template set.
+def open_training_tokenizer(model: str) -> Any:
+    """Open the tokenizer of a model with the training template and the response template set.
 
     Raises:
         InputError: There is none, or no template that can be trained with and read back.
     """
-    return with_templates(open_tokenizer(model), model)
+    return set_templates(open_tokenizer(model), model)
 
 
-def with_templates(tokenizer: Any, name: str) -> Any:
-    """Set both templates; a tokenizer that was saved by us has them already."""
+def set_templates(tokenizer: Any, name: str) -> Any:
+    """Set both templates; a tokenizer saved by trajsmith has them already."""
     from trl.chat_template_utils import add_response_schema
 
     if "{% generation %}" not in tokenizer.chat_template:
@@ -63,8 +63,8 @@ def open_model(model: str) -> Any:
 
 
 @contextmanager
-def writing(out: Path) -> Iterator[None]:
-    """One line for a disk that is full or broken, whoever notices it: Python, safetensors or torch.
+def translate_write_errors(out: Path) -> Iterator[None]:
+    """Translate write errors of Python, safetensors or torch (full or broken disk) into one line.
 
     Raises:
         RunError: It could not be written; what was whole before is kept.
@@ -74,27 +74,27 @@ def writing(out: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise _not_written(out, getattr(error, "strerror", None) or error) from error
+        raise _build_write_error(out, getattr(error, "strerror", None) or error) from error
     except RuntimeError as error:
         if not _TORCH_COULD_NOT_WRITE.search(str(error)):
             raise
-        raise _not_written(out, error) from error
+        raise _build_write_error(out, error) from error
 
 
-def _not_written(out: Path, cause: object) -> RunError:
-    how = "go on with --resume" if newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
+def _build_write_error(out: Path, cause: object) -> RunError:
+    how = "go on with --resume" if find_newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
     reason = (str(cause).splitlines() or ["no reason given"])[0]
     return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
 
 
-def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
+def save_atomically(model: Any, tokenizer: Any, out: Path) -> None:
     """Write beside `out` first and then rename: what stands there is always a whole model.
 
     Raises:
         RunError: The disk is full or broken; what stood there is kept.
     """
     fresh = out.with_name(f".{out.name}.saving")
-    with writing(out):
+    with translate_write_errors(out):
         shutil.rmtree(fresh, ignore_errors=True)
         model.save_pretrained(fresh)
         tokenizer.save_pretrained(fresh)
@@ -104,7 +104,9 @@ def save_whole(model: Any, tokenizer: Any, out: Path) -> None:
         fresh.rmdir()
 
 
-def newest_checkpoint(out: Path) -> str | None:
-    """The last whole checkpoint of an interrupted training; a half-written one is passed over."""
-    found = [path for path in (out / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
-    return str(max(found, key=lambda path: int(path.name.rsplit("-", 1)[1]))) if found else None
+def find_newest_checkpoint(out: Path) -> str | None:
+    """Return the last complete checkpoint of an interrupted training; incomplete ones are skipped."""
+    checkpoints = [
+        path for path in (out / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()
+    ]
+    return str(max(checkpoints, key=lambda path: int(path.name.rsplit("-", 1)[1]))) if checkpoints else None

@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from train_sft.settings import ScratchSettings
-from trajectory import JsonObject
+from trajsmith.records import JsonObject
+from trajsmith.train_sft.settings import ScratchSettings
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-PIECES = (
+SPLIT_PATTERN = (
     r"\p{Lu}+\p{N}+(?![\p{L}\p{N}])| ?\p{Ll}[\p{L}_]*|\p{Lu}[\p{L}_]*|\p{L}[\p{L}_]*|\p{N}{1,4}"
     r"|(?:[^\s\p{L}\p{N}]| (?![\p{L}\p{N}]))+|\n+|\s"
 )
@@ -33,26 +33,26 @@ SAMPLED = 200
 POSITIONS = 4096
 
 
-def make_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
+def train_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
     """A byte-level tokenizer with Qwen3's special tokens and chat template, trained on the texts of rows."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import qwen3_chat_template
 
-    given = list(rows)
-    made = Tokenizer(models.BPE())
-    split = pre_tokenizers.Split(Regex(PIECES), "isolated")
+    row_list = list(rows)
+    bpe = Tokenizer(models.BPE())
+    split = pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated")
     bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    made.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
-    made.decoder = decoders.ByteLevel()
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
+    bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=vocabulary, initial_alphabet=alphabet, show_progress=False)
-    made.train_from_iterator(_texts(given), trainer)
-    made.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
-    fixed = (*MARKS, *SYNTAX, *_fixed_lines(given))
-    made.add_tokens([AddedToken(text, special=False, normalized=False) for text in fixed])
+    bpe.train_from_iterator(_texts(row_list), trainer)
+    bpe.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
+    fixed = (*MARKS, *SYNTAX, *_fixed_lines(row_list))
+    bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in fixed])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token=SPECIAL[2], pad_token=SPECIAL[0], model_max_length=POSITIONS
+        tokenizer_object=bpe, eos_token=SPECIAL[2], pad_token=SPECIAL[0], model_max_length=POSITIONS
     )
     tokenizer.chat_template = qwen3_chat_template
     return tokenizer
@@ -63,14 +63,14 @@ def _fixed_lines(rows: Sequence[JsonObject]) -> list[str]:
     from transformers.utils.chat_template_utils import render_jinja_template
     from trl.chat_template_utils import qwen3_chat_template
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     sampled = rows[:: max(1, len(rows) // SAMPLED)]
     for row in sampled:
         rendered, _ = render_jinja_template(
             conversations=[row["messages"][:1]], tools=row["tools"], chat_template=qwen3_chat_template
         )
-        found.update(set(rendered[0].split("\n")))
-    fixed = [line for line, times in found.items() if len(line) >= FIXED_LINE and times > len(sampled) / 2]
+        counts.update(set(rendered[0].split("\n")))
+    fixed = [line for line, times in counts.items() if len(line) >= FIXED_LINE and times > len(sampled) / 2]
     return sorted(line for line in fixed if not any(special in line for special in SPECIAL))
 
 
@@ -88,7 +88,7 @@ def _texts(rows: Iterable[JsonObject]) -> Iterable[str]:
         yield from (orjson.dumps(tool).decode().replace(",", ", ").replace(":", ": ") for tool in row["tools"])
 
 
-def make_model(tokenizer: Any, settings: ScratchSettings) -> Any:
+def create_model(tokenizer: Any, settings: ScratchSettings) -> Any:
     """Random weights, the same for the same seed."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -112,14 +112,14 @@ def make_model(tokenizer: Any, settings: ScratchSettings) -> Any:
     )
     model = Qwen3ForCausalLM(config)
     for layer in model.model.layers:
-        _pass_on(layer.self_attn)
+        _set_identity_values(layer.self_attn)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
 
 
-def _pass_on(attention: Any) -> None:
-    """Let a head give on what it looks at, instead of a random change of it.
+def _set_identity_values(attention: Any) -> None:
+    """Make a head pass its input values on unchanged, in place of a random projection.
 
     What a tool call needs most is to be copied from the request. From random weights, nothing is gained by looking at
     the right place before what is looked at is passed on, nor the other way round, and a small model stays there for

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from trajectory import Frozen, JsonObject
+from trajsmith.records import FrozenModel, JsonObject
 
 
-class ScratchSettings(Frozen):
+class ScratchSettings(FrozenModel):
     """A small Qwen3-architecture model with random weights and a tokenizer trained on the rows."""
 
     hidden: PositiveInt = 128
@@ -19,8 +19,8 @@ class ScratchSettings(Frozen):
     seed: int = 0
 
 
-class HistorySettings(Frozen):
-    """What one training row is, and how much of the conversation it sees."""
+class HistorySettings(FrozenModel):
+    """Unit of one training row, and how much of the conversation it includes."""
 
     unit: Literal["whole", "per_turn", "per_step"] = "whole"
     """Whole conversations; one row per user turn (EnvScaler); one per assistant message (AWM)."""
@@ -34,7 +34,7 @@ class HistorySettings(Frozen):
         return self
 
 
-class SftConfig(Frozen):
+class SftConfig(FrozenModel):
     """Everything that `trajsmith sft` needs."""
 
     model: str = ""

@@ -8,22 +8,33 @@ from typing import Any
 
 import orjson
 
-from export.formats.per_step import WINDOW
-from export.history import assistants, cut_row, rounds
-from export.mask import Masked, MaskPreview, open_tokenizer
-from train_sft.checkpoint import newest_checkpoint, open_model, save_whole, with_templates, writing
-from train_sft.scratch import make_model, make_tokenizer
-from train_sft.settings import HistorySettings, SftConfig
-from train_sft.stack import check_types, require_train, score_what_is_learnt, trainer_arguments
-from trajectory import Dropped, InputError, JsonObject
+from trajsmith.export.formats.per_step import WINDOW
+from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
+from trajsmith.export.loss_mask import MaskedRow, MaskPreview, open_tokenizer
+from trajsmith.records import InputError, JsonObject, RecordDropped
+from trajsmith.train_sft.checkpoint import (
+    find_newest_checkpoint,
+    open_model,
+    save_atomically,
+    set_templates,
+    translate_write_errors,
+)
+from trajsmith.train_sft.libraries import (
+    build_trainer_arguments,
+    check_types,
+    require_train,
+    restrict_logits_to_loss_tokens,
+)
+from trajsmith.train_sft.scratch import create_model, train_tokenizer
+from trajsmith.train_sft.settings import HistorySettings, SftConfig
 
-MOST_REFUSED = 0.5
+MAX_REFUSED_SHARE = 0.5
 """More rows than this share refused means that dataset, model and max_length do not fit together."""
 
 
 @dataclass
-class Plan:
-    """What a training will do, known before it starts."""
+class TrainingPlan:
+    """Rows, tokens and refused rows of a training, known before it starts."""
 
     rows: list[JsonObject] = field(default_factory=list)
     tokens: int = 0
@@ -33,7 +44,7 @@ class Plan:
     empty_think_blocks: int = 0
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
-    example: Masked | None = None
+    example: MaskedRow | None = None
 
 
 def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
@@ -57,21 +68,21 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
     rows = list(loaded[split])
     missing = sorted({"messages", "tools"} - set(rows[0])) if rows else []
     if missing or not rows:
-        what = f"no column {missing[0]!r}" if missing else "no rows"
-        raise InputError(f"{place}: {what}; `trajsmith sft` trains on the format trl: export it with --format trl")
+        problem = f"no column {missing[0]!r}" if missing else "no rows"
+        raise InputError(f"{place}: {problem}; `trajsmith sft` trains on the format trl: export it with --format trl")
     return rows
 
 
-def units(rows: Iterable[JsonObject], history: HistorySettings) -> Iterator[JsonObject]:
-    """Rows as the trainer will see them: whole, or cut into turns or steps with their history."""
+def split_training_units(rows: Iterable[JsonObject], history: HistorySettings) -> Iterator[JsonObject]:
+    """Split rows into training units: whole, turns, or steps with their history."""
     for row in rows:
         if history.unit == "whole":
             yield {"messages": row["messages"], "tools": row["tools"]}
             continue
-        spans = rounds(row["messages"])
+        spans = split_rounds(row["messages"])
         window = history.window
         if history.unit == "per_step":
-            spans = [(start, start + 1) for start in assistants(row["messages"])]
+            spans = [(start, start + 1) for start in find_assistant_messages(row["messages"])]
             window = window or WINDOW
         for number, span in enumerate(spans, 1):
             cut = cut_row(
@@ -84,17 +95,17 @@ def units(rows: Iterable[JsonObject], history: HistorySettings) -> Iterator[Json
             yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
 
 
-def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any) -> Plan:
+def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any) -> TrainingPlan:
     """Look at every row through the training template; keep what can be learnt from.
 
     Raises:
         InputError: So many rows are refused that something is set wrong.
     """
-    preview, plan = MaskPreview(tokenizer, config.max_length), Plan()
-    for number, row in enumerate(units(rows, config.history)):
+    preview, plan = MaskPreview(tokenizer, config.max_length), TrainingPlan()
+    for number, row in enumerate(split_training_units(rows, config.history)):
         try:
-            masked = preview.look(row, str(number))
-        except Dropped as dropped:
+            masked = preview.inspect_row(row, str(number))
+        except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
             continue
         plan.rows.append(row)
@@ -103,14 +114,14 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         plan.trained += masked.trained
         plan.empty_think_blocks += masked.empty_think_blocks
         plan.longest = max(plan.longest, masked.tokens)
-    if plan.refused.total() > MOST_REFUSED * (plan.refused.total() + len(plan.rows)):
+    if plan.refused.total() > MAX_REFUSED_SHARE * (plan.refused.total() + len(plan.rows)):
         why, number = plan.refused.most_common(1)[0]
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
     return plan
 
 
-def prepare(config: SftConfig) -> tuple[Any, Plan, list[JsonObject]]:
-    """Tokenizer, plan and rows, without training anything.
+def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObject]]:
+    """Prepare tokenizer, plan and rows, without training.
 
     Raises:
         InputError: The extra is missing, a setting is wrong, or dataset and model do not fit.
@@ -118,10 +129,10 @@ def prepare(config: SftConfig) -> tuple[Any, Plan, list[JsonObject]]:
     check_settings(config)
     rows = read_rows(config.dataset)
     if config.scratch is not None:
-        tokenizer = make_tokenizer(rows, config.scratch.vocabulary)
+        tokenizer = train_tokenizer(rows, config.scratch.vocabulary)
     else:
         tokenizer = open_tokenizer(config.model)
-    return with_templates(tokenizer, config.model), plan_training(config, rows, tokenizer), rows
+    return set_templates(tokenizer, config.model), plan_training(config, rows, tokenizer), rows
 
 
 def check_settings(config: SftConfig) -> Any:
@@ -133,8 +144,8 @@ def check_settings(config: SftConfig) -> Any:
     require_train("sft")
     from trl import SFTConfig as TrlConfig
 
-    lora_config(config.lora)
-    return trainer_arguments(
+    build_lora_config(config.lora)
+    return build_trainer_arguments(
         TrlConfig,
         config.trainer,
         output_dir=str(config.out / "checkpoints"),
@@ -150,7 +161,7 @@ def check_resume(out: Path, resume: bool) -> str | None:
     Raises:
         InputError: There is none to go on from, or there is one and nobody asked to go on.
     """
-    checkpoint = newest_checkpoint(out)
+    checkpoint = find_newest_checkpoint(out)
     if resume and checkpoint is None:
         raise InputError(f"{out} has no checkpoint to go on from: start without --resume")
     if checkpoint and not resume:
@@ -158,7 +169,7 @@ def check_resume(out: Path, resume: bool) -> str | None:
     return checkpoint
 
 
-def train(config: SftConfig, resume: bool = False) -> Plan:
+def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     """Train and save; returns the plan that was carried out.
 
     Raises:
@@ -166,51 +177,51 @@ def train(config: SftConfig, resume: bool = False) -> Plan:
         RunError: The disk is full; checkpoints are kept.
     """
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
-    tokenizer, plan, _ = prepare(config)
+    tokenizer, plan, _ = prepare_training(config)
     from datasets import Dataset, Features, Json, List
     from trl import SFTTrainer
 
-    model = make_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
-    score_what_is_learnt()
+    model = create_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
+    restrict_logits_to_loss_tokens()
     columns = Features({name: List(Json()) for name in plan.rows[0]})
     trainer = SFTTrainer(
         model=model,
         args=arguments,
         train_dataset=Dataset.from_list(plan.rows, features=columns),
         processing_class=tokenizer,
-        peft_config=lora_config(config.lora),
+        peft_config=build_lora_config(config.lora),
     )
-    with writing(config.out):
+    with translate_write_errors(config.out):
         trainer.train(resume_from_checkpoint=checkpoint)
-        save_whole(finished(trainer, config.lora), tokenizer, config.out)
+        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out)
         write_metrics(trainer.state.log_history, config.out)
     return plan
 
 
-def finished(trainer: Any, lora: JsonObject | None) -> Any:
-    """The trained model as it is served: LoRA's adapters are merged into the weights."""
+def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
+    """Return the trained model for serving: LoRA adapters are merged into the weights."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     return model.merge_and_unload() if lora is not None else model
 
 
-def lora_config(given: JsonObject | None) -> Any:
+def build_lora_config(values: JsonObject | None) -> Any:
     """peft's settings, or None for full fine-tuning."""
-    if given is None:
+    if values is None:
         return None
     from peft import LoraConfig
 
-    return trainer_arguments_of_lora(LoraConfig, given)
+    return build_lora_arguments(LoraConfig, values)
 
 
-def trainer_arguments_of_lora(kind: type, given: JsonObject) -> Any:
+def build_lora_arguments(kind: type, values: JsonObject) -> Any:
     import dataclasses
 
     known = {item.name for item in dataclasses.fields(kind)}
-    unknown = sorted(set(given) - known)
+    unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
-    check_types(kind, given, "lora")
-    return kind(**({"task_type": "CAUSAL_LM"} | given))
+    check_types(kind, values, "lora")
+    return kind(**({"task_type": "CAUSAL_LM"} | values))
 
 
 def write_metrics(history: Iterable[JsonObject], out: Path) -> None:

@@ -1,5 +1,5 @@
 """`python -m trajsmith`: the command line without the console script."""
 
-from trajsmith.cli import main
+from trajsmith.cli.app import main
 
 main()

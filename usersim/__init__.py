@@ -1,12 +1,12 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
-from usersim.dialogue import AGENT, Dialogue, PlaySettings, system_prompt
-from usersim.model_agent import ModelAgent, ShownTools
-from usersim.model_user import USER, ModelUser
-from usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
-from usersim.scripted_agent import ScriptedAgent
-from usersim.scripted_user import ScriptedUser
-from usersim.twisted import scripted_agent, scripted_user
+from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
+from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
+from trajsmith.usersim.model_user import USER, ModelUser
+from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
+from trajsmith.usersim.scripted_agent import ScriptedAgent
+from trajsmith.usersim.scripted_user import ScriptedUser
+from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
 
 __all__ = [
     "AGENT",
@@ -14,16 +14,16 @@ __all__ = [
     "AgentAct",
     "AgentRole",
     "Dialogue",
+    "ExposedTools",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",
     "ScriptedAgent",
     "ScriptedUser",
-    "ShownTools",
     "UserAct",
     "UserCall",
     "UserRole",
-    "scripted_agent",
-    "scripted_user",
-    "system_prompt",
+    "build_scripted_agent",
+    "build_scripted_user",
+    "render_system_prompt",
 ]

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 
-from chatmodel.prompts import Prompts, PromptSpec, own_prompts
-from environments import Session, ToolResult, diff
-from environments.staged import open_turn
-from trajectory import (
+from trajsmith.environments import Session, ToolResult, diff
+from trajsmith.environments.injected_faults import open_turn
+from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
+from trajsmith.records import (
     CallEvent,
     EnvironmentFault,
     EnvironmentSpec,
-    Frozen,
+    FrozenModel,
     JsonObject,
     Message,
     ModelFault,
@@ -19,10 +19,10 @@ from trajectory import (
     Trajectory,
     TurnSpan,
 )
-from trajectory.rollout import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
-from trajectory.tool import Actor
-from usersim.calls import target
-from usersim.roles import AgentAct, AgentRole, UserRole
+from trajsmith.records.tool import Actor
+from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
+from trajsmith.usersim.call_resolution import resolve_call
+from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 
 AGENT = PromptSpec(
     "usersim/agent_system",
@@ -30,8 +30,8 @@ AGENT = PromptSpec(
 )
 
 
-class PlaySettings(Frozen):
-    """How tasks are played."""
+class PlaySettings(FrozenModel):
+    """Settings of the dialogue loop."""
 
     candidates: PositiveInt = 1
     """Trajectories per task."""
@@ -45,22 +45,22 @@ class PlaySettings(Frozen):
     """Messages in a row with nothing but malformed or unknown calls that end a play."""
 
 
-def clock_text(state: JsonObject) -> str:
-    """The environment's time as people are told it; empty if it has none."""
+def render_clock(state: JsonObject) -> str:
+    """Render the environment's time as people are told it; empty if it has none."""
     return str(state.get("now", "")).replace("T", " ")[:16]
 
 
-def system_prompt(
+def render_system_prompt(
     spec: EnvironmentSpec, task: Task, state: JsonObject, two_level: bool = False, prompts: Prompts | None = None
 ) -> str:
-    """What the agent is told before the first message."""
+    """Render the system prompt of the agent."""
     return (
-        (prompts or own_prompts())
+        (prompts or load_builtin_prompts())
         .get(AGENT)
         .text(
             description=spec.description,
             policy=task.policy,
-            now=clock_text(state),
+            now=render_clock(state),
             mode=task.mode,
             two_level=two_level,
         )
@@ -68,7 +68,7 @@ def system_prompt(
 
 
 class Dialogue:
-    """One play of one task."""
+    """One episode of one task."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Dialogue:
         self.settings = settings
         self.candidate = candidate
         self.two_level = settings.tools == "two_level"
-        self.prompts = prompts or own_prompts()
-        system = system_prompt(spec, task, state, self.two_level, self.prompts)
+        self.prompts = prompts or load_builtin_prompts()
+        system = render_system_prompt(spec, task, state, self.two_level, self.prompts)
         self.messages: list[Message] = [Message(role="system", content=system)]
         self.events: list[CallEvent] = []
         self.turns: list[TurnSpan] = []
@@ -169,13 +169,13 @@ class Dialogue:
         return "step_limit"
 
     async def _run_calls(self, act: AgentAct) -> bool:
-        """Make the calls of a message; True if none of them could be made at all."""
+        """Make the calls of a message; return True if none of them could be made at all."""
         tools: list[str] = []
         results: list[ToolResult] = []
         where = len(self.messages) - 1
         malformed = {call.id: call for call in act.malformed}
         for call in act.message.tool_calls or ():
-            goal = target(call, malformed, self.spec, self.task.exposed_tools, self.two_level)
+            goal = resolve_call(call, malformed, self.spec, self.task.exposed_tools, self.two_level)
             if goal.result is None:
                 result = await self._call("assistant", goal.tool, goal.arguments, where)
             else:

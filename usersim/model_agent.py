@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from chatmodel.model import ChatModel, ChatReply, ChatRequest
-from environments import ToolResult
-from trajectory import EnvironmentSpec, FunctionCall, JsonObject, Message, Task, ToolCall, derive_seed
-from usersim.calls import TWO_LEVEL
-from usersim.dialogue import PlaySettings
-from usersim.roles import AgentAct
+from trajsmith.environments import ToolResult
+from trajsmith.models.model import ChatModel, ChatReply, ChatRequest
+from trajsmith.records import EnvironmentSpec, FunctionCall, JsonObject, Message, Task, ToolCall, derive_seed
+from trajsmith.usersim.call_resolution import TWO_LEVEL
+from trajsmith.usersim.dialogue import PlaySettings
+from trajsmith.usersim.roles import AgentAct
 
 UNNAMED = "unnamed_tool"
 
 
-class ShownTools:
+class ExposedTools:
     """The tools of a task as functions, in the form that a model is given."""
 
     def __init__(self, task: Task, spec: EnvironmentSpec) -> None:
@@ -44,11 +44,11 @@ class ModelAgent:
         self.seed = derive_seed(task.seed, "agent", candidate) % (1 << 31)
         warm = settings.temperatures
         self.temperature = warm[candidate % len(warm)] if warm else None
-        self.shown = None if settings.tools == "two_level" else ShownTools(task, spec)
+        self.shown = None if settings.tools == "two_level" else ExposedTools(task, spec)
 
     async def act(self, messages: list[Message]) -> AgentAct:
         request = ChatRequest(
-            messages=tuple(without_old_reasoning(messages)),
+            messages=tuple(strip_old_reasoning(messages)),
             tools=self.shown.now(messages) if self.shown else tuple(tool.as_function() for tool in TWO_LEVEL),
             temperature=self.temperature,
             seed=self.seed,
@@ -59,11 +59,11 @@ class ModelAgent:
         return AgentAct(_with_malformed(reply), hinted=False, malformed=reply.malformed)
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
-        """Nothing: a model reads the messages."""
+        """Do nothing: a model reads the messages."""
 
 
-def without_old_reasoning(messages: Sequence[Message]) -> list[Message]:
-    """The messages with the reasoning of this turn only: what was thought for earlier requests is not sent again."""
+def strip_old_reasoning(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the reasoning of this turn only."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     return [
         message.model_copy(update={"reasoning_content": None})

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from chatmodel import Wording
-from chatmodel.model import ChatModel, ChatRequest
-from chatmodel.prompts import Prompts, PromptSpec
-from environments import ToolResult
-from trajectory import EnvironmentSpec, JsonObject, Known, Message, ModelFault, Task, derive_seed
-from usersim.dialogue import clock_text
-from usersim.roles import AgentAct, UserAct, UserCall
-from usersim.twisted import direction
+from trajsmith.environments import ToolResult
+from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.phrasing import Wording
+from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
+from trajsmith.usersim.dialogue import render_clock
+from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
+from trajsmith.usersim.variant_roles import build_user_direction
 
 STOP = "###STOP###"
 
@@ -52,7 +52,7 @@ class ModelUser:
         self.tools = tuple(spec.tool(name).as_function() for name in task.user_tools)
         prompt = prompts.get(USER)
         self.prompts = {prompt.name: prompt.version}
-        known: dict[str, Known] = {entry.key: entry for turn in task.turns for entry in turn.known}
+        known: dict[str, UserFact] = {entry.key: entry for turn in task.turns for entry in turn.known}
         if task.twist is not None and task.twist.ignorant:
             known = {key: entry for key, entry in known.items() if key not in task.twist.keys}
         self.briefing = prompt.messages(
@@ -61,11 +61,11 @@ class ModelUser:
             role=task.persona.role,
             style=task.persona.style,
             scenario=task.scenario,
-            clock=clock_text(state),
+            clock=render_clock(state),
             wishes=[turn.intent for turn in task.turns],
             facts=[{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()],
             tools=bool(self.tools),
-            direction=direction(task, wording),
+            direction=build_user_direction(task, wording),
             stop=STOP,
         )
         self.device: dict[int, list[Message]] = {}
@@ -84,24 +84,26 @@ class ModelUser:
         if calls:
             self.device[len(messages)] = [reply.message]
             return UserAct(text="", calls=calls)
-        return self._said(reply.message.content)
+        return self._parse_reply(reply.message.content)
 
     async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
-        made = self.device[len(messages)]
-        for call, result in zip(made[0].tool_calls or (), results, strict=True):
-            made.append(Message(role="tool", content=result.text, tool_call_id=call.id, name=call.function.name))
+        device_calls = self.device[len(messages)]
+        for call, result in zip(device_calls[0].tool_calls or (), results, strict=True):
+            device_calls.append(
+                Message(role="tool", content=result.text, tool_call_id=call.id, name=call.function.name)
+            )
         reply = await self.model.complete(self._request(messages, "none"))
-        text = _spoken(reply.message.content)
+        text = _strip_markup(reply.message.content)
         if not text:
             raise ModelFault("bad_reply", self.name, "the user said nothing after using their own device")
         return text
 
-    def _said(self, content: str) -> UserAct:
+    def _parse_reply(self, content: str) -> UserAct:
         if STOP in content:
             return UserAct(done=True)
         if not content.strip():
             raise ModelFault("bad_reply", self.name, "the user said nothing")
-        return UserAct(text=_spoken(content))
+        return UserAct(text=_strip_markup(content))
 
     def _request(self, messages: list[Message], choice: str) -> ChatRequest:
         return ChatRequest(
@@ -115,15 +117,15 @@ class ModelUser:
 
     def _heard(self, messages: list[Message]) -> list[Message]:
         """The conversation from the user's side: what was said to them and by them, and their own device."""
-        found: list[Message] = []
+        seen: list[Message] = []
         for index, message in enumerate(messages):
             if message.role == "user":
-                found.append(Message(role="assistant", content=message.content))
+                seen.append(Message(role="assistant", content=message.content))
             elif message.role == "assistant" and not message.tool_calls:
-                found.append(Message(role="user", content=message.content))
-            found += self.device.get(index + 1, [])
-        return found
+                seen.append(Message(role="user", content=message.content))
+            seen += self.device.get(index + 1, [])
+        return seen
 
 
-def _spoken(content: str) -> str:
+def _strip_markup(content: str) -> str:
     return content.replace(STOP, "").strip()

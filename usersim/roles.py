@@ -1,12 +1,12 @@
-"""What the dialogue loop expects of an agent and of a user, whoever plays them."""
+"""Interfaces of agent and user in the dialogue loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chatmodel.model import MalformedCall
-from environments import ToolResult
-from trajectory import JsonObject, Message
+from trajsmith.environments import ToolResult
+from trajsmith.models.model import MalformedCall
+from trajsmith.records import JsonObject, Message
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class UserCall:
 
 @dataclass(frozen=True)
 class UserAct:
-    """What the user does after the agent spoke."""
+    """Reaction of the user to a message of the agent."""
 
     text: str = ""
     calls: tuple[UserCall, ...] = field(default=())
@@ -57,10 +57,10 @@ class AgentRole(Protocol):
     """Prompts that it was given beside the system prompt: name to hash."""
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        """The next step, given everything said so far."""
+        """Return the next step, given the conversation so far."""
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
-        """Results of the calls of the last step, in order; also those of calls that the user made."""
+        """Receive results of the calls of the last step, in order; also those of calls that the user made."""
 
 
 class UserRole(Protocol):
@@ -71,10 +71,10 @@ class UserRole(Protocol):
     """Prompts that it was given: name to hash."""
 
     async def open(self, turn: int) -> str:
-        """The request that opens a turn."""
+        """Return the request that opens a turn."""
 
     async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
-        """The reaction to a message without tool calls."""
+        """Return the reaction to a message without tool calls."""
 
     async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
-        """What the user says after making calls on their own device."""
+        """Return the user's message after calls on their own device."""

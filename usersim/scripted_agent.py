@@ -8,30 +8,36 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from chatmodel import Wording, capital, pick_text
-from chatmodel.surface import human, say
-from chatmodel.templates import join_rows
-from environments import ToolResult
-from grounding import Unresolved, leaves, needed, resolve, selector_key
-from grounding.known import value_at
-from grounding.paths import find, get
-from trajectory import (
+from trajsmith.environments import ToolResult
+from trajsmith.grounding import (
+    ReferenceNotResolved,
+    build_selector_key,
+    iterate_leaves,
+    list_needed_keys,
+    resolve_reference,
+)
+from trajsmith.grounding.paths import find_values, get_value
+from trajsmith.grounding.user_facts import get_value_at
+from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing.templates import join_rows
+from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.records import (
     Composite,
     FromOutput,
     FromUser,
     FunctionCall,
     GoldCall,
     JsonObject,
-    Known,
     Message,
     Selector,
     Task,
     ToolCall,
+    UserFact,
     derive_seed,
 )
-from usersim.hearing import Hearing
-from usersim.reporting import facts_beside, plain_report
-from usersim.roles import AgentAct
+from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.roles import AgentAct
+from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
 LET_ME = (
     "Let me {}.",
@@ -71,7 +77,7 @@ class ScriptedAgent:
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
-        self.hearing = Hearing(wording) if listens else None
+        self.hearing = UtteranceTracker(wording) if listens else None
         self.prompts: dict[str, str] = {}
         self.task = task
         self.wording = wording
@@ -118,14 +124,14 @@ class ScriptedAgent:
         if turn != self.turn:
             self.open_turn(turn)
         if self.hearing:
-            self.said |= self.hearing.told(messages, self.known)
+            self.said |= self.hearing.find_stated_facts(messages, self.known)
         if self.failure:
             return AgentAct(Message(role="assistant", content=self.failure), gave_up=True)
         index = len(self.results)
         if index >= self.stop:
             return AgentAct(Message(role="assistant", content=self._answer()))
         call = self.calls[index]
-        missing = [key for key in needed(call) if key not in self.said]
+        missing = [key for key in list_needed_keys(call) if key not in self.said]
         blocked = self.hearing and self._blocked(index, missing, messages)
         if blocked:
             return blocked
@@ -147,10 +153,10 @@ class ScriptedAgent:
             return None
         if self.asked_yes == index and hearing.refused(messages):
             return self._give_up("All right, I'll leave that as it is.")
-        if hearing.tired([*missing, *([f"device.{index}"] if call.actor == "user" else [])]):
+        if hearing.is_repeated_too_often([*missing, *([f"device.{index}"] if call.actor == "user" else [])]):
             return self._give_up("I'm sorry, I cannot go on without that.")
-        untold = hearing.untold(call, self.calls, [result.content for result in self.results])
-        if untold and hearing.tired([f"{index}.{label}" for label in untold]):
+        untold = hearing.find_unreported_values(call, self.calls, [result.content for result in self.results])
+        if untold and hearing.is_repeated_too_often([f"{index}.{label}" for label in untold]):
             return self._give_up("I'm sorry, I cannot go on without that.")
         if untold:
             text = " ".join(f"What does it show as the {label}?" for label in untold)
@@ -162,12 +168,12 @@ class ScriptedAgent:
 
     def _openings(self, messages: list[Message]) -> set[int]:
         """Indices of the messages that open a turn: queries, word for word, in their order."""
-        found: set[int] = set()
+        indices: set[int] = set()
         queries = [turn.query for turn in self.task.turns]
         for index, message in enumerate(messages):
-            if message.role == "user" and len(found) < len(queries) and message.content == queries[len(found)]:
-                found.add(index)
-        return found
+            if message.role == "user" and len(indices) < len(queries) and message.content == queries[len(indices)]:
+                indices.add(index)
+        return indices
 
     # Tool calls
 
@@ -177,7 +183,7 @@ class ScriptedAgent:
             group.append(group[-1] + 1)
         try:
             arguments = [self._arguments(self.calls[member]) for member in group]
-        except Unresolved as fault:
+        except ReferenceNotResolved as fault:
             text = f"I'm sorry, I cannot tell which one you mean: {fault}."
             return AgentAct(Message(role="assistant", content=text), gave_up=True)
         calls = []
@@ -189,17 +195,21 @@ class ScriptedAgent:
         return AgentAct(Message(role="assistant", content=self._narration(group, answered), tool_calls=tuple(calls)))
 
     def _joins(self, group: list[int]) -> bool:
-        """True if the next call fits into the same message: a read that needs nothing from the user or the group."""
+        """Return True if the next call fits into the same message: a read that needs nothing from the user or the
+        group.
+        """
         following = group[-1] + 1
         if following >= self.stop or len(group) >= 3 or self.calls[group[-1]].effect == "write":
             return False
         call = self.calls[following]
-        depends = any(isinstance(source, FromOutput) and source.call >= group[0] for _, source, _ in leaves(call))
+        depends = any(
+            isinstance(source, FromOutput) and source.call >= group[0] for _, source, _ in iterate_leaves(call)
+        )
         return (
             call.effect == "read"
             and call.actor == "assistant"
             and not depends
-            and all(key in self.said for key in needed(call))
+            and all(key in self.said for key in list_needed_keys(call))
         )
 
     def _arguments(self, call: GoldCall) -> JsonObject:
@@ -208,8 +218,8 @@ class ScriptedAgent:
             if isinstance(source, Composite):
                 filled[name] = call.arguments[name]
                 for path, leaf in source.leaves.items():
-                    if isinstance(leaf, FromOutput) and self._resolve(leaf) != value_at(call.arguments, path):
-                        raise Unresolved(f"another {path} than expected")
+                    if isinstance(leaf, FromOutput) and self._resolve(leaf) != get_value_at(call.arguments, path):
+                        raise ReferenceNotResolved(f"another {path} than expected")
             elif isinstance(source, FromOutput):
                 filled[name] = self._resolve(source)
             elif isinstance(source, FromUser):
@@ -219,7 +229,7 @@ class ScriptedAgent:
         return filled
 
     def _resolve(self, source: FromOutput) -> Any:
-        return resolve(source, self.results[source.call].content)
+        return resolve_reference(source, self.results[source.call].content)
 
     # Words
 
@@ -239,7 +249,7 @@ class ScriptedAgent:
         return (
             pick_text(options, values, self.rng)
             or pick_text(phrases.narrate, values, self.rng)
-            or f"use {human(call.tool)}"
+            or f"use {humanize(call.tool)}"
         )
 
     def _spoken(self, call: GoldCall, name: str) -> Any:
@@ -261,14 +271,14 @@ class ScriptedAgent:
         return self._context(call) + self.rng.choice(SHALL_I).format(self._phrase(call, "confirm"))
 
     def _context(self, call: GoldCall) -> str:
-        """What was found for the thing that is about to be changed, so that the user knows what they agree to."""
-        for _, source, _ in leaves(call):
+        """Render the current values of the entity to be changed, so that the user knows what they confirm."""
+        for _, source, _ in iterate_leaves(call):
             if not isinstance(source, FromOutput) or self._stale(source.call):
                 continue
             if any(selector.how != "only" for selector in source.selectors):
                 try:
                     row = self._row(source)
-                except Unresolved:
+                except ReferenceNotResolved:
                     return ""  # the call will say so
                 text = (
                     pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
@@ -278,11 +288,11 @@ class ScriptedAgent:
         return ""
 
     def _stale(self, call: int) -> bool:
-        """True if something was written after a result came: what it shows may not hold any more."""
-        return any(made.effect == "write" for made in self.calls[call + 1 : len(self.results)])
+        """Return True if a write came after a result: its values may be outdated."""
+        return any(later_call.effect == "write" for later_call in self.calls[call + 1 : len(self.results)])
 
     def _row(self, source: FromOutput) -> dict[str, Any]:
-        for match in find(self.results[source.call].content, source.path):
+        for match in find_values(self.results[source.call].content, source.path):
             if match.levels and match.value == self._resolve(source) and isinstance(match.levels[-1].row, dict):
                 return match.levels[-1].row
         return {}
@@ -293,43 +303,50 @@ class ScriptedAgent:
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
 
-    def _question(self, call: GoldCall, known: Known) -> str:
+    def _question(self, call: GoldCall, known: UserFact) -> str:
         if known.how == "value":
             return self.wording.ask_for(call.tool, known, self.rng)
-        for path, source, _ in leaves(call):
+        for path, source, _ in iterate_leaves(call):
             if isinstance(source, FromOutput):
                 for selector in source.selectors:
-                    if selector_key(source.call, selector) == known.key:
+                    if build_selector_key(source.call, selector) == known.key:
                         return self._which(path.split(".")[-1], source, selector)
         return f"Which one do you mean: what is the {known.label}?"
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question that shows what there is to choose from."""
         entity = self.wording.entity(parameter)
-        rows: Any = next((match.value for match in find(self.results[source.call].content, selector.rows)), [])
+        rows: Any = next((match.value for match in find_values(self.results[source.call].content, selector.rows)), [])
         if not isinstance(rows, list) or self._stale(source.call):
             return f"Which {entity.noun} do you mean?"
         row = self.wording.rows.get(parameter)
-        shown = join_rows(rows, row) if row else ", ".join(say(get(item, selector.field)) for item in rows[:10])
+        shown = (
+            join_rows(rows, row)
+            if row
+            else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
+        )
         plural = entity.plural or f"{entity.noun}s"
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
-        """What was found and done in this turn, with every fact that the task asks for."""
+        """Render the results of this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = {
-            source.call for call in turn.gold_calls for _, source, _ in leaves(call) if isinstance(source, FromOutput)
+            source.call
+            for call in turn.gold_calls
+            for _, source, _ in iterate_leaves(call)
+            if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capital(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index)) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *facts_beside(text, turn.answer_facts, between)])
+        text = " ".join([text, *render_missing_facts(text, turn.answer_facts, between)])
         last = self.turn == len(self.task.turns) - 1
         return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
 
     def _report(self, index: int) -> str:
         call, result = self.calls[index], self.results[index]
         text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
-        return text or plain_report(call, result.content)
+        return text or render_plain_report(call, result.content)

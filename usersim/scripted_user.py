@@ -5,15 +5,20 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from chatmodel import Wording, capital, pick_text
-from chatmodel.asking import announces, questions, wants_yes, wishes
-from chatmodel.surface import drop_near_years, mentions, say
-from environments import ToolResult
-from grounding import leaves
-from grounding.paths import find
-from trajectory import FromOutput, FromUser, GoldCall, Known, Message, Task, derive_seed
-from usersim import reading
-from usersim.roles import AgentAct, UserAct, UserCall
+from trajsmith.environments import ToolResult
+from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding.paths import find_values
+from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing.question_detection import (
+    find_questions,
+    find_requests,
+    has_yes_or_no_question,
+    is_announcement,
+)
+from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
+from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Task, UserFact, derive_seed
+from trajsmith.usersim import request_matching
+from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 
 YES = (
     "Yes, please.",
@@ -90,7 +95,7 @@ class ScriptedUser:
         mine = [call for call in self.task.turns[self.turn].gold_calls if call.actor == "user"]
         return mine[self.calls_made :]
 
-    def _answer(self, entries: Sequence[Known], asked_to: bool) -> UserAct:
+    def _answer(self, entries: Sequence[UserFact], asked_to: bool) -> UserAct:
         sentences = [self._tell(entry) for entry in entries]
         text = " ".join([self.rng.choice(WILLING if asked_to else LEAD), *sentences]).strip()
         return UserAct(drop_near_years(text, self.now))
@@ -100,42 +105,42 @@ class ScriptedUser:
 
         What cannot be answered, and what only announces something, is borne a few times a turn; then the turn is over.
         """
-        if sum(said.role == "assistant" and said.content == text for said in messages) > PATIENCE:
+        if sum(message.role == "assistant" and message.content == text for message in messages) > PATIENCE:
             return UserAct(done=True)
-        asked = questions(text)
+        asked = find_questions(text)
         pending = self._pending()
-        if pending and reading.wants_device(wishes(text), pending[0], self.wording):
+        if pending and request_matching.is_device_request(find_requests(text), pending[0], self.wording):
             return self._use_device()
         if self.task.mode == "direct":
             return UserAct(done=True)
-        found = self._asked_for(asked)
-        if found:
-            self.told |= {entry.key for entry in found}
-            return UserAct(" ".join(self._plainly(entry) for entry in found))
-        if wants_yes(asked):
-            about = reading.about_the_request(" ".join(asked), self.task.turns[self.turn], self.wording)
+        requested = self._asked_for(asked)
+        if requested:
+            self.told |= {entry.key for entry in requested}
+            return UserAct(" ".join(self._plainly(entry) for entry in requested))
+        if has_yes_or_no_question(asked):
+            about = request_matching.is_about_request(" ".join(asked), self.task.turns[self.turn], self.wording)
             return UserAct(self.rng.choice(YES if about else NO))
-        if self.patience > 0 and (asked or announces(text)):
+        if self.patience > 0 and (asked or is_announcement(text)):
             self.patience -= 1
             return UserAct(self.rng.choice(SHRUGS if asked else WAITING))
         return UserAct(done=True)
 
-    def _asked_for(self, asked: Sequence[str]) -> list[Known]:
-        """What is asked for: sought first among what this turn has not told yet, then in this turn, then earlier."""
+    def _asked_for(self, asked: Sequence[str]) -> list[UserFact]:
+        """Return the requested facts: first unstated ones of this turn, then others of this turn, then earlier ones."""
         now = self.task.turns[self.turn].known
         before = {entry.key: entry for turn in self.task.turns[: self.turn] for entry in turn.known}
         open_now = [entry for entry in now if not entry.stated and entry.key not in self.told]
         for entries in (open_now, now, tuple(before.values())):
-            found = reading.asked_for(asked, entries, self.wording)
-            if found:
-                return found
+            requested = request_matching.find_requested_facts(asked, entries, self.wording)
+            if requested:
+                return requested
         return []
 
-    def _plainly(self, known: Known) -> str:
+    def _plainly(self, known: UserFact) -> str:
         """An entry in the words that stand in the task, so that whoever listens can know it again."""
         if known.how == "value":
             return self.wording.tell(self._tool_of(known), known, self.rng)
-        return self.rng.choice((f"I mean {known.said}.", f"{capital(known.said)}, please."))
+        return self.rng.choice((f"I mean {known.said}.", f"{capitalize_first(known.said)}, please."))
 
     async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
         parts = [self.rng.choice(SWITCHES)]
@@ -143,32 +148,37 @@ class ScriptedUser:
             parts.append(self._report(call, result))
         return " ".join(part for part in parts if part)
 
-    def _tell(self, known: Known) -> str:
+    def _tell(self, known: UserFact) -> str:
         tool = self._tool_of(known)
         if known.how == "value":
             return self.wording.tell(tool, known, self.rng)
-        thing = self.wording.describe(known.slot.split("|")[0].split(".")[-1], known, self.rng)
+        description = self.wording.describe(known.slot.split("|")[0].split(".")[-1], known, self.rng)
         return self.rng.choice(
-            (f"I mean {thing}.", f"{capital(thing)}.", f"It's {thing}.", f"{capital(thing)}, please.")
+            (
+                f"I mean {description}.",
+                f"{capitalize_first(description)}.",
+                f"It's {description}.",
+                f"{capitalize_first(description)}, please.",
+            )
         )
 
-    def _tool_of(self, known: Known) -> str:
+    def _tool_of(self, known: UserFact) -> str:
         for call in self.task.gold_calls:
-            if any(isinstance(source, FromUser) and source.known == known.key for _, source, _ in leaves(call)):
+            if any(isinstance(source, FromUser) and source.known == known.key for _, source, _ in iterate_leaves(call)):
                 return call.tool
         return ""
 
     def _report(self, call: GoldCall, result: ToolResult) -> str:
-        """What they see, with every value that the agent will need from it."""
+        """Report a result, with every value that the agent will need from it."""
         if not result.ok:
             return f"That did not work, it says: {result.text}"
         text = self.wording.results(self.wording.tool(call.tool).report, result.content, call.arguments, self.rng)
-        text = text or f"Done. It shows: {say(result.content)}."
+        text = text or f"Done. It shows: {format_value(result.content)}."
         index = self.task.gold_calls.index(call)
         for later in self.task.gold_calls:
-            for path, source, _ in leaves(later):
+            for path, source, _ in iterate_leaves(later):
                 if isinstance(source, FromOutput) and source.call == index:
-                    value = next((match.value for match in find(result.content, source.path)), None)
-                    if value is not None and not mentions(text, value):
-                        text += f" The {self.wording.parameter(later.tool, path).label} is {say(value)}."
+                    value = next((match.value for match in find_values(result.content, source.path)), None)
+                    if value is not None and not is_value_mentioned(text, value):
+                        text += f" The {self.wording.parameter(later.tool, path).label} is {format_value(value)}."
         return pick_text([text.replace("{", "(").replace("}", ")")], {}, self.rng) or text

@@ -1,34 +1,34 @@
 """State checks and their own tests, replay, verdicts, rewards, pruning, selection, fidelity of the user, the judge."""
 
-from verify.auditing import AuditSettings, audit_task
-from verify.checks import audit, checks_of, derive_checks, run_check
-from verify.code_checks import CodeChecks
-from verify.fidelity import user_faults
-from verify.judge import JUDGE, Judge, JudgeSettings, open_questions
-from verify.matching import trajectory_match
-from verify.pruning import pruned
-from verify.selection import select_best
-from verify.settings import VerifySettings
-from verify.verdicts import Replay, replay, verify_trajectory
+from trajsmith.verify.check_audit import AuditSettings, audit_task
+from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
+from trajsmith.verify.code_checks import CodeCheckRunner
+from trajsmith.verify.fidelity import find_user_faults
+from trajsmith.verify.judge import JUDGE, Judge, JudgeSettings, find_open_questions
+from trajsmith.verify.matching import compute_trajectory_match
+from trajsmith.verify.pruning import prune_trajectory
+from trajsmith.verify.selection import select_best
+from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.verdicts import ReplayResult, replay_trajectory, verify_trajectory
 
 __all__ = [
     "JUDGE",
     "AuditSettings",
-    "CodeChecks",
+    "CodeCheckRunner",
     "Judge",
     "JudgeSettings",
-    "Replay",
+    "ReplayResult",
     "VerifySettings",
-    "audit",
     "audit_task",
-    "checks_of",
+    "build_checks",
+    "check_gold_run",
+    "compute_trajectory_match",
     "derive_checks",
-    "open_questions",
-    "pruned",
-    "replay",
+    "find_open_questions",
+    "find_user_faults",
+    "prune_trajectory",
+    "replay_trajectory",
     "run_check",
     "select_best",
-    "trajectory_match",
-    "user_faults",
     "verify_trajectory",
 ]

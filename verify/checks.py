@@ -1,15 +1,15 @@
 """State, answer and policy checks: deriving them from a gold run, and running them. Design section 6.
 
-Checks look at states in the form of `verify.form`: what the environment gives out itself has names there that do not
-depend on the order or the time of the run.
+Checks look at states in the form of `trajsmith.verify.normalized_state`: what the environment gives out itself has
+names there that do not depend on the order or the time of the run.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chatmodel.surface import human, mentions, say
-from environments.diff import diff
-from trajectory import (
+from trajsmith.environments.diff import diff
+from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned
+from trajsmith.records import (
     AnswerCheck,
     Check,
     CheckOutcome,
@@ -21,20 +21,20 @@ from trajectory import (
     StateCheck,
     UntouchedCheck,
 )
-from verify.form import Form
+from trajsmith.verify.normalized_state import NormalizedState
 
 MISSING = object()
-MOST_CHECKS = 200
+MAX_CHECKS = 200
 """State checks per turn; of a larger diff the first ones are checked, and the state hash covers the rest."""
-Called = tuple[str, JsonObject, bool]
+CheckedCall = tuple[str, JsonObject, bool]
 """Tool, arguments, and whether the call succeeded."""
 
 
-def pointer(document: JsonValue, path: str) -> Any:
+def resolve_pointer(document: JsonValue, path: str) -> Any:
     """Value at a JSON Pointer (RFC 6901), or `MISSING`."""
     node: Any = document
     for raw in path.split("/")[1:]:
-        part = _unescaped(raw)
+        part = _unescape(raw)
         if isinstance(node, dict) and part in node:
             node = node[part]
         elif isinstance(node, list) and part.isdigit() and int(part) < len(node):
@@ -44,10 +44,13 @@ def pointer(document: JsonValue, path: str) -> Any:
     return node
 
 
-def checks_of(
-    forms: Sequence[Form], facts: Sequence[Sequence[JsonValue]], rules: Sequence[PolicyRule], calls: Sequence[Called]
+def build_checks(
+    forms: Sequence[NormalizedState],
+    facts: Sequence[Sequence[JsonValue]],
+    rules: Sequence[PolicyRule],
+    calls: Sequence[CheckedCall],
 ) -> list[tuple[Check, ...]]:
-    """Checks of all turns of a task.
+    """Build the checks of all turns of a task.
 
     Args:
         forms: The gold state after each turn, in the form that checks see.
@@ -55,18 +58,18 @@ def checks_of(
         rules: Rules of the environment; those that the gold run has to do with and keeps are checked at the end.
         calls: The calls of the gold run.
     """
-    made = {tool for tool, _, _ in calls}
-    kept = [rule for rule in rules if made & {*rule.tools} and breach(rule, calls) is None]
-    found, last = [], len(forms) - 1
-    for turn, (form, told) in enumerate(zip(forms, facts, strict=True)):
+    called_tools = {tool for tool, _, _ in calls}
+    obeyed_rules = [rule for rule in rules if called_tools & {*rule.tools} and find_rule_breach(rule, calls) is None]
+    checks, last = [], len(forms) - 1
+    for turn, (form, turn_facts) in enumerate(zip(forms, facts, strict=True)):
         before = forms[turn - 1].document if turn else form.initial
-        found.append(
+        checks.append(
             derive_checks(
-                form.initial, before, form.document, told, turn, form.changes, form.given,
-                kept if turn == last else (), turn == last,
+                form.initial, before, form.document, turn_facts, turn, form.changes, form.generated_values,
+                obeyed_rules if turn == last else (), turn == last,
             )
         )  # fmt: skip
-    return found
+    return checks
 
 
 def derive_checks(
@@ -76,7 +79,7 @@ def derive_checks(
     facts: Sequence[JsonValue],
     turn: int,
     changes: Sequence[JsonObject] | None = None,
-    given: Mapping[str, JsonValue] | None = None,
+    generated_values: Mapping[str, JsonValue] | None = None,
     rules: Sequence[PolicyRule] = (),
     last: bool = False,
 ) -> tuple[Check, ...]:
@@ -94,28 +97,30 @@ def derive_checks(
         last: True for the last turn: what earlier turns changed must still be there at the end.
     """
     changes = diff(initial, after) if changes is None else changes
-    made = changes if last or before is initial else diff(before, after)
+    turn_changes = changes if last or before is initial else diff(before, after)
     checks: dict[str, Check] = {}
-    for operation in made[:MOST_CHECKS]:
+    for operation in turn_changes[:MAX_CHECKS]:
         check = _state_check(operation, after)
         checks.setdefault(check.path, check)
-    changed = tuple(dict.fromkeys(_listless(operation["path"], after) for operation in changes))
-    what = ", ".join(changed[:3]) + (" ..." if len(changed) > 3 else "")
-    says = f"nothing changes but {what}" if changed else "nothing in the state changes"
-    found: list[Check] = [*checks.values(), UntouchedCheck(says=says, allowed=changed)]
-    places = {repr(value): path for path, value in (given or {}).items()}
+    changed = tuple(dict.fromkeys(_cut_at_list(operation["path"], after) for operation in changes))
+    summary = ", ".join(changed[:3]) + (" ..." if len(changed) > 3 else "")
+    says = f"nothing changes but {summary}" if changed else "nothing in the state changes"
+    derived: list[Check] = [*checks.values(), UntouchedCheck(says=says, allowed=changed)]
+    places = {repr(value): path for path, value in (generated_values or {}).items()}
     for fact in facts:
         place = places.get(repr(fact), "")
-        told = f"the answer tells {'the ' + _words(place.rsplit('/', 1)[-1]) if place else say(fact)}"
-        found.append(AnswerCheck(says=told, value=fact, turn=turn, at=place))
-    return (*found, *(PolicyCheck(says=rule.says, rule=rule) for rule in rules))
+        description = (
+            f"the answer tells {'the ' + _describe_path(place.rsplit('/', 1)[-1]) if place else format_value(fact)}"
+        )
+        derived.append(AnswerCheck(says=description, value=fact, turn=turn, at=place))
+    return (*derived, *(PolicyCheck(says=rule.says, rule=rule) for rule in rules))
 
 
-def _listless(path: str, document: JsonObject) -> str:
+def _cut_at_list(path: str, document: JsonObject) -> str:
     """A path up to the first list on it: lists are compared as a whole."""
     parts = path.split("/")
     for depth in range(1, len(parts)):
-        if isinstance(pointer(document, "/".join(parts[:depth])), list):
+        if isinstance(resolve_pointer(document, "/".join(parts[:depth])), list):
             return "/".join(parts[:depth])
     return path
 
@@ -123,24 +128,24 @@ def _listless(path: str, document: JsonObject) -> str:
 def _state_check(operation: JsonObject, after: JsonObject) -> StateCheck:
     """A check that the change is there; what is in a list is checked as the whole list."""
     path = str(operation["path"])
-    whole = _listless(path, after)
+    whole = _cut_at_list(path, after)
     if whole != path:
         grown = "has the new entry" if operation["op"] == "add" else "is as requested"
-        return StateCheck(says=f"{_words(whole)} {grown}", path=whole, value=pointer(after, whole))
+        return StateCheck(says=f"{_describe_path(whole)} {grown}", path=whole, value=resolve_pointer(after, whole))
     if operation["op"] == "remove":
-        return StateCheck(says=f"{_words(path)} is gone", path=path, absent=True)
+        return StateCheck(says=f"{_describe_path(path)} is gone", path=path, absent=True)
     value = operation["value"]
     if "/new:" in path:
-        return StateCheck(says=f"{_words(path.split('/new:')[0])} has the new entry", path=path, value=value)
-    said = say(value) if not isinstance(value, dict | list) else "as requested"
-    return StateCheck(says=f"{_words(path)} is {said}", path=path, value=value)
+        return StateCheck(says=f"{_describe_path(path.split('/new:')[0])} has the new entry", path=path, value=value)
+    spoken_value = format_value(value) if not isinstance(value, dict | list) else "as requested"
+    return StateCheck(says=f"{_describe_path(path)} is {spoken_value}", path=path, value=value)
 
 
-def _words(path: str) -> str:
-    return " ".join(human(_unescaped(part)) for part in path.split("/") if part)
+def _describe_path(path: str) -> str:
+    return " ".join(humanize(_unescape(part)) for part in path.split("/") if part)
 
 
-def _unescaped(part: str) -> str:
+def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
@@ -150,8 +155,8 @@ def run_check(
     state: JsonObject,
     answer: str,
     changes: Sequence[JsonObject] | None = None,
-    given: Mapping[str, JsonValue] | None = None,
-    calls: Sequence[Called] = (),
+    generated_values: Mapping[str, JsonValue] | None = None,
+    calls: Sequence[CheckedCall] = (),
 ) -> CheckOutcome:
     """Run one check that needs no sandbox; of a `CodeCheck` it says that it could not tell.
 
@@ -167,30 +172,30 @@ def run_check(
     if isinstance(check, CodeCheck):
         return CheckOutcome(says=check.says, kind=check.kind, passed=None, detail="needs the sandbox")
     if isinstance(check, PolicyCheck):
-        broken = breach(check.rule, calls)
+        broken = find_rule_breach(check.rule, calls)
         return CheckOutcome(says=check.says, kind=check.kind, passed=broken is None, detail=broken or "")
     if isinstance(check, StateCheck):
-        found = pointer(state, check.path)
-        passed = found is MISSING if check.absent else found is not MISSING and not diff(found, check.value)
+        actual = resolve_pointer(state, check.path)
+        passed = actual is MISSING if check.absent else actual is not MISSING and not diff(actual, check.value)
         return CheckOutcome(says=check.says, kind=check.kind, passed=passed)
     if isinstance(check, UntouchedCheck):
         paths = [operation["path"] for operation in (diff(initial, state) if changes is None else changes)]
-        outside = [path for path in paths if not _allowed(path, check.allowed)]
+        outside = [path for path in paths if not _is_allowed(path, check.allowed)]
         return CheckOutcome(says=check.says, kind=check.kind, passed=not outside, detail=", ".join(outside[:3]))
     value = check.value
     if check.at:
-        if given is None or check.at not in given:
+        if generated_values is None or check.at not in generated_values:
             return CheckOutcome(says=check.says, kind=check.kind, passed=False, detail=f"there is no {check.at}")
-        value = given[check.at]
-    return CheckOutcome(says=check.says, kind=check.kind, passed=mentions(answer, value))
+        value = generated_values[check.at]
+    return CheckOutcome(says=check.says, kind=check.kind, passed=is_value_mentioned(answer, value))
 
 
-def _allowed(path: str, allowed: Sequence[str]) -> bool:
+def _is_allowed(path: str, allowed: Sequence[str]) -> bool:
     return any(path == prefix or path.startswith(prefix + "/") for prefix in allowed)
 
 
-def breach(rule: PolicyRule, calls: Sequence[Called]) -> str | None:
-    """How the calls break a rule, or None if they keep it."""
+def find_rule_breach(rule: PolicyRule, calls: Sequence[CheckedCall]) -> str | None:
+    """Return how the calls break a rule, or None if they keep it."""
     seen: dict[str, Any] = {}
     opened = not rule.after
     for tool, arguments, ok in calls:
@@ -201,18 +206,18 @@ def breach(rule: PolicyRule, calls: Sequence[Called]) -> str | None:
                 return f"{tool} before any of {', '.join(rule.after)}"
             for name in rule.same:
                 if seen.setdefault(name, arguments.get(name)) != arguments.get(name):
-                    return f"{tool} with another {human(name)} than before"
+                    return f"{tool} with another {humanize(name)} than before"
         opened = opened or tool in rule.after
     return None
 
 
-def audit(
+def check_gold_run(
     checks: Sequence[Sequence[Check]],
     initial: JsonObject,
     states: Sequence[JsonObject],
     changes: Sequence[Sequence[JsonObject]] | None = None,
 ) -> str | None:
-    """The least that checks must do: the gold run must pass, doing nothing must fail. `verify.auditing` asks for more.
+    """Check the minimum: the gold run passes, doing nothing fails. `trajsmith.verify.check_audit` tests more.
 
     Answers are tested when a trajectory has some; here a silent agent must fail every answer check.
 

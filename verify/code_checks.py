@@ -6,18 +6,18 @@ not tell: that is an outcome of its own, with its reason, and never a failure of
 
 from collections.abc import Sequence
 
-from environments.sandbox.checks import SandboxedCheck
-from environments.sandbox.settings import SandboxSettings
-from trajectory import Check, CheckOutcome, CodeCheck, EnvironmentFault, InputError, JsonObject, content_hash
-from verify.checks import Called, run_check
-from verify.form import Form
+from trajsmith.environments.sandbox.checks import SandboxedCheck
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import Check, CheckOutcome, CodeCheck, EnvironmentFault, InputError, JsonObject, content_hash
+from trajsmith.verify.checks import CheckedCall, run_check
+from trajsmith.verify.normalized_state import NormalizedState
 
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 """Check functions that keep a worker at a time."""
 CHECK_SANDBOX = SandboxSettings(call_seconds=1.0, wall_seconds=5.0, memory_mb=512)
 
 
-class CodeChecks:
+class CodeCheckRunner:
     """Workers for check functions, one per source text."""
 
     def __init__(self, settings: SandboxSettings = CHECK_SANDBOX) -> None:
@@ -26,7 +26,7 @@ class CodeChecks:
         self._running: dict[str, SandboxedCheck] = {}
 
     async def run(self, check: CodeCheck, initial: JsonObject, final: JsonObject, answer: str) -> CheckOutcome:
-        """What the function says of a run; of one that could not tell, why."""
+        """Run the function on a run and return its outcome; with the reason where it could not tell."""
         passed, detail = None, ""
         try:
             passed = await self._worker(check).verdict(initial, final, answer)
@@ -45,7 +45,7 @@ class CodeChecks:
     def _worker(self, check: CodeCheck) -> SandboxedCheck:
         key = content_hash([check.source, check.function], 16)
         if key not in self._running:
-            while len(self._running) >= MOST_WORKERS:
+            while len(self._running) >= MAX_WORKERS:
                 self._running.pop(next(iter(self._running))).close()
             self._running[key] = SandboxedCheck(f"check_{key}", check.source, check.function, self.settings)
         return self._running[key]
@@ -53,11 +53,11 @@ class CodeChecks:
 
 async def run_checks(
     checks: Sequence[Check],
-    form: Form,
+    form: NormalizedState,
     states: tuple[JsonObject, JsonObject],
     answer: str,
-    calls: Sequence[Called],
-    code: CodeChecks | None,
+    calls: Sequence[CheckedCall],
+    code: CodeCheckRunner | None,
 ) -> list[CheckOutcome]:
     """Run the checks of one turn.
 
@@ -74,5 +74,7 @@ async def run_checks(
         if isinstance(check, CodeCheck) and code is not None:
             outcomes.append(await code.run(check, *states, answer))
         else:
-            outcomes.append(run_check(check, form.initial, form.document, answer, form.changes, form.given, calls))
+            outcomes.append(
+                run_check(check, form.initial, form.document, answer, form.changes, form.generated_values, calls)
+            )
     return outcomes

@@ -12,10 +12,19 @@ from typing import Any
 
 import orjson
 
-from trajectory import InputError, JsonObject, JsonValue, Task, ToolSpec, Trajectory, canonical_json, hash_bytes
-from trajectory.outside import Outside
-from verify.duplicates import entity_values, user_text, word_list
-from verify.outside.read import read_outside
+from trajsmith.records import (
+    InputError,
+    JsonObject,
+    JsonValue,
+    Task,
+    ToolSpec,
+    Trajectory,
+    canonical_json,
+    hash_bytes,
+)
+from trajsmith.records.traces import TraceDialogue
+from trajsmith.verify.duplicates import iter_entity_values, join_user_text, split_words
+from trajsmith.verify.traces.reading import read_dialogues
 
 NGRAM = 10
 """Words in a row that are no accident: request phrases are shorter, sentences of a benchmark longer."""
@@ -28,8 +37,8 @@ ENTITIES, LEAST_ENTITIES = 0.6, 4
 _TELLING = re.compile(r"\d{3}|@|[A-Z][a-z]+ [A-Z]")
 
 
-class Reference:
-    """What one benchmark file holds."""
+class BenchmarkReference:
+    """Contents of one benchmark file."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -42,11 +51,11 @@ class Reference:
         self.rows = 0
         for text, calls, tools in _rows(path):
             self.rows += 1
-            self.ngrams |= set(ngrams(text))
-            self.calls |= set(call_windows(calls))
+            self.ngrams |= set(iter_ngrams(text))
+            self.calls |= set(hash_call_windows(calls))
             called |= {tool for tool, _ in calls}
-            self.entities |= {value for _, arguments in calls for value in telling(arguments)}
-            self.tools += [found for found in tools if found not in self.tools]
+            self.entities |= {value for _, arguments in calls for value in iter_identifying_values(arguments)}
+            self.tools += [tool_set for tool_set in tools if tool_set not in self.tools]
         if not self.rows:
             raise InputError(f"{path}: nothing to compare with: no row has a text, calls or tools")
         if called:
@@ -55,13 +64,13 @@ class Reference:
     def match(
         self, text: set[str], calls: set[str], entities: set[str], tools: Sequence[frozenset[str]]
     ) -> tuple[str, str] | None:
-        """(kind, what) of the first way in which a row stands in the file."""
+        """Return (kind, matched value) of the first match of a row in the file."""
         same = next((each for each in sorted(text) if each in self.ngrams), None)
         if same:
             return "text", same
         if not calls.isdisjoint(self.calls):
             return "calls", f"{CALLS} calls in a row with the same arguments"
-        if any(_alike(ours, theirs) for ours in tools for theirs in self.tools):
+        if any(_is_similar(ours, theirs) for ours in tools for theirs in self.tools):
             return "tools", "the same set of tools"
         shared = sorted(entities & self.entities)
         if len(shared) >= LEAST_ENTITIES and len(shared) >= ENTITIES * len(entities):
@@ -77,7 +86,7 @@ class Decontaminator:
         Raises:
             InputError: A file cannot be read, or has nothing to compare with.
         """
-        self.references = [Reference(path) for path in files]
+        self.references = [BenchmarkReference(path) for path in files]
         self.matched: Counter[tuple[str, str]] = Counter()
         """(file, kind) to the number of rows."""
         self.checked = 0
@@ -85,11 +94,11 @@ class Decontaminator:
     def match(self, task: Task, trajectory: Trajectory, tools: Sequence[ToolSpec]) -> tuple[str, str] | None:
         """(kind and file, what matched), or None."""
         self.checked += 1
-        made = [(event.tool, event.arguments) for event in trajectory.events]
-        found = self._find(user_text(trajectory), made, task, tools)
-        if found is None:
+        calls_made = [(event.tool, event.arguments) for event in trajectory.events]
+        hit = self._find(join_user_text(trajectory), calls_made, task, tools)
+        if hit is None:
             return None
-        name, kind, detail = found
+        name, kind, detail = hit
         self.matched[name, kind] += 1
         return f"{kind} of {name}", detail
 
@@ -102,8 +111,8 @@ class Decontaminator:
         self, text: str, calls: Sequence[tuple[str, JsonObject]], task: Task, tools: Sequence[ToolSpec]
     ) -> tuple[str, str, str] | None:
         """Return (file, kind, what matched) of the first match."""
-        words, windows = set(ngrams(text)), set(call_windows(calls))
-        entities = {value for _, arguments in calls for value in telling(arguments)}
+        words, windows = set(iter_ngrams(text)), set(hash_call_windows(calls))
+        entities = {value for _, arguments in calls for value in iter_identifying_values(arguments)}
         shown = [tool for tool in tools if tool.name in task.exposed_tools]
         sets = [frozenset(tool.name for tool in shown), frozenset(map(_signature, shown))]
         for reference in self.references:
@@ -130,26 +139,26 @@ class Decontaminator:
         return "\n".join(lines)
 
 
-def ngrams(text: str) -> Iterator[str]:
+def iter_ngrams(text: str) -> Iterator[str]:
     """Runs of `NGRAM` words."""
-    words = word_list(text)
+    words = split_words(text)
     for at in range(len(words) - NGRAM + 1):
         yield " ".join(words[at : at + NGRAM])
 
 
-def call_windows(calls: Sequence[tuple[str, JsonObject]]) -> Iterator[str]:
+def hash_call_windows(calls: Sequence[tuple[str, JsonObject]]) -> Iterator[str]:
     """Hashes of `CALLS` calls in a row."""
     packed = [canonical_json([tool, arguments]) for tool, arguments in calls]
     for at in range(len(packed) - CALLS + 1):
         yield hash_bytes(b"\n".join(packed[at : at + CALLS]), 16)
 
 
-def telling(arguments: JsonValue) -> Iterator[str]:
-    """Values that name one thing in the world of a benchmark: numbers, addresses, full names."""
-    return (value for value in entity_values(arguments) if len(value) >= 5 and _TELLING.search(value))
+def iter_identifying_values(arguments: JsonValue) -> Iterator[str]:
+    """Yield values that identify one entity in a benchmark: numbers, addresses, full names."""
+    return (value for value in iter_entity_values(arguments) if len(value) >= 5 and _TELLING.search(value))
 
 
-def _alike(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+def _is_similar(ours: frozenset[str], theirs: frozenset[str]) -> bool:
     if min(len(ours), len(theirs)) < LEAST_TOOLS:
         return False
     common = len(ours & theirs)
@@ -166,12 +175,12 @@ def _rows(path: Path) -> Iterator[tuple[str, list[tuple[str, JsonObject]], list[
     if plain:
         yield from plain
         return
-    for _, found in read_outside(path):
-        if isinstance(found, Outside):
-            said = [message.content for message in found.messages if message.role == "user"]
-            gold = found.task.gold or () if found.task else ()
-            text = "\n".join([*said, found.task.scenario if found.task else ""])
-            yield text, [(call.tool, call.arguments) for call in (*gold, *found.calls)], []
+    for _, dialogue in read_dialogues(path):
+        if isinstance(dialogue, TraceDialogue):
+            user_texts = [message.content for message in dialogue.messages if message.role == "user"]
+            gold = dialogue.task.gold or () if dialogue.task else ()
+            text = "\n".join([*user_texts, dialogue.task.scenario if dialogue.task else ""])
+            yield text, [(call.tool, call.arguments) for call in (*gold, *dialogue.calls)], []
 
 
 def _plain(path: Path) -> Iterator[tuple[str, list[tuple[str, JsonObject]], list[frozenset[str]]]]:
@@ -220,4 +229,4 @@ def _properties(tool: JsonObject) -> list[str]:
     return list(schema.get("properties") or {}) if isinstance(schema, dict) else []
 
 
-__all__ = ["Decontaminator", "Reference"]
+__all__ = ["BenchmarkReference", "Decontaminator"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from trajectory import Frozen, JsonValue, Task, Trajectory
+from trajsmith.records import FrozenModel, JsonValue, Task, Trajectory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,44 +24,44 @@ SHINGLE = 3
 _WORD = re.compile(r"[^\W_]+(?:[-'’@.][^\W_]+)*")
 
 
-class DuplicateSettings(Frozen):
+class DuplicateSettings(FrozenModel):
     """When two trajectories are too much alike."""
 
     threshold: float = Field(0.8, gt=0.3, le=1)
     """Jaccard similarity of their features from which on the later one is dropped."""
 
 
-def word_list(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in lower case, numbers and addresses whole."""
     return _WORD.findall(text.lower())
 
 
-def user_text(trajectory: Trajectory) -> str:
-    """What the user says, all turns."""
+def join_user_text(trajectory: Trajectory) -> str:
+    """Return the text of the user, all turns."""
     return "\n".join(message.content for message in trajectory.messages if message.role == "user")
 
 
-def entity_values(value: JsonValue) -> Iterator[str]:
+def iter_entity_values(value: JsonValue) -> Iterator[str]:
     """Texts and numbers of arguments that name something: no flags, no single characters."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from entity_values(inner)
+            yield from iter_entity_values(inner)
     elif not isinstance(value, bool) and value is not None and len(str(value)) > 1:
         yield str(value)
 
 
-def features(trajectory: Trajectory) -> set[bytes]:
-    """What makes a trajectory this one: its words, its calls, its entities."""
-    words = word_list(user_text(trajectory))
+def compute_features(trajectory: Trajectory) -> set[bytes]:
+    """Compute hashed features of a trajectory: its words, calls and entities."""
+    words = split_words(join_user_text(trajectory))
     tools = ["", *(event.tool for event in trajectory.events if event.ok), ""]
-    found = {" ".join(words[at : at + SHINGLE]) for at in range(max(1, len(words) - SHINGLE + 1))}
-    found |= {f"\x01{first}>{second}" for first, second in pairwise(tools)}
-    found |= {f"\x02{value}" for event in trajectory.events for value in entity_values(event.arguments)}
-    return {text.encode("utf-8", "replace") for text in found}
+    shingles = {" ".join(words[at : at + SHINGLE]) for at in range(max(1, len(words) - SHINGLE + 1))}
+    shingles |= {f"\x01{first}>{second}" for first, second in pairwise(tools)}
+    shingles |= {f"\x02{value}" for event in trajectory.events for value in iter_entity_values(event.arguments)}
+    return {text.encode("utf-8", "replace") for text in shingles}
 
 
-class Duplicates:
-    """The trajectories that were kept so far; the first of two that are alike stays."""
+class DuplicateFilter:
+    """Accepted trajectories so far; the first of two near-duplicates stays."""
 
     def __init__(self, settings: DuplicateSettings) -> None:
         self.settings = settings
@@ -70,29 +70,35 @@ class Duplicates:
         self._kept: list[tuple[str, np.ndarray[Any, Any]]] = []
         """Id and hashed features."""
 
-    def offer(self, task: Task, trajectory: Trajectory) -> str | None:
-        """Id of the kept trajectory that this one repeats; None if there is none, and then it is kept."""
+    def add(self, task: Task, trajectory: Trajectory) -> str | None:
+        """Return the id of the accepted trajectory that this one repeats; None if there is none, and then add it."""
         import numpy as np
         from datasketch import MinHash, MinHashLSH
 
-        found = features(trajectory)
-        hashes = np.unique(np.fromiter((zlib.crc32(feature) for feature in found), dtype=np.uint32, count=len(found)))
+        trajectory_features = compute_features(trajectory)
+        hashes = np.unique(
+            np.fromiter(
+                (zlib.crc32(feature) for feature in trajectory_features),
+                dtype=np.uint32,
+                count=len(trajectory_features),
+            )
+        )
         sketch = MinHash(num_perm=PERMUTATIONS, hashfunc=zlib.crc32)
-        sketch.update_batch(sorted(found))
+        sketch.update_batch(sorted(trajectory_features))
         group = trajectory.environment, task.variant
         if group not in self._indexes:
             self._indexes[group] = MinHashLSH(threshold=self.settings.threshold, num_perm=PERMUTATIONS)
         index = self._indexes[group]
         for number in sorted(index.query(sketch)):
             name, other = self._kept[number]
-            if _similarity(hashes, other) >= self.settings.threshold:
+            if _compute_similarity(hashes, other) >= self.settings.threshold:
                 return str(name)
         index.insert(len(self._kept), sketch, check_duplication=False)
         self._kept.append((trajectory.id, hashes))
         return None
 
 
-def _similarity(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> float:
+def _compute_similarity(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> float:
     """Jaccard similarity of two sorted arrays of hashes."""
     import numpy as np
 

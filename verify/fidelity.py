@@ -1,4 +1,4 @@
-"""Did the simulated user keep to the task? EnvFactory F lets the user know only what people know.
+"""Fidelity of the simulated user to the task: EnvFactory F lets the user know only what people know.
 
 A play in which the user invents a value, leaks an internal one, ends early, repeats a finished request or does the
 agent's work teaches the agent something false, however it ended. Requests that open a turn stand in the task and were
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
-from chatmodel import Wording
-from chatmodel.asking import announces, questions
-from chatmodel.recognise import Sayable, shingles
-from grounding.names import is_identifier
-from trajectory import CallEvent, CheckOutcome, JsonValue, Message, Task, Trajectory, canonical_json
+from trajsmith.grounding.names import is_identifier
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.fact_detection import AllowedContent, build_shingles
+from trajsmith.phrasing.question_detection import find_questions, is_announcement
+from trajsmith.records import CallEvent, CheckOutcome, JsonValue, Message, Task, Trajectory, canonical_json
 
 USER = "user"
 """Kind of these outcomes."""
@@ -30,49 +30,49 @@ SAME = 0.6
 _CODE = re.compile(r"<tool_call|```|\{\s*\"(name|arguments|tool|tool_name|parameters)\"\s*:|\w+\(\s*\w+\s*=[^=]")
 
 
-def user_faults(
+def find_user_faults(
     task: Task, trajectory: Trajectory, wording: Wording, device: Sequence[JsonValue] = (), now: date = date.min
 ) -> list[CheckOutcome]:
-    """Everything that the user did wrong; empty if they kept to the task.
+    """Return all faults of the user; empty if they kept to the task.
 
     Args:
         wording: Of the environment: how people say the values that the user knows.
         device: What the user saw on their own device.
         now: The environment's clock.
     """
-    found = list(_words(task, trajectory, wording, device, now))
-    found += _endings(task, trajectory)
-    return found
+    faults = list(_check_wording(task, trajectory, wording, device, now))
+    faults += _check_endings(task, trajectory)
+    return faults
 
 
-def _words(
+def _check_wording(
     task: Task, trajectory: Trajectory, wording: Wording, device: Sequence[JsonValue], now: date
 ) -> Iterator[CheckOutcome]:
     openings = {span.start for span in trajectory.turns}
-    said = [n for n, message in enumerate(trajectory.messages) if message.role == "user" and n not in openings]
-    if not said:
+    positions = [n for n, message in enumerate(trajectory.messages) if message.role == "user" and n not in openings]
+    if not positions:
         return
-    allowed, heard = _sayable(task, wording, device, now), 0
-    internal = {str(value) for call in task.gold_calls for value in _identifiers(call.result)}
+    allowed, heard = _build_allowed_content(task, wording, device, now), 0
+    internal = {str(value) for call in task.gold_calls for value in _iter_identifiers(call.result)}
     tools = [re.compile(rf"\b{re.escape(tool)}\b") for tool in wording.tools if "_" in tool]
-    for index in said:
+    for index in positions:
         text = trajectory.messages[index].content
         code = _CODE.search(text) or next((hit for tool in tools if (hit := tool.search(text))), None)
         if code:
             yield _fault(WORKS, code.group(0))
-        strange = allowed.strange(text)
+        strange = allowed.find_unsupported(text)
         if strange:  # it may have been the agent who said it first
             allowed.add(*(other.content for other in trajectory.messages[heard:index] if other.role == "assistant"))
             heard = index
-            strange = allowed.strange(text)
+            strange = allowed.find_unsupported(text)
         yield from (_fault(LEAKS if value in internal else INVENTS, value) for value in strange)
-        unasked = not questions(trajectory.messages[index - 1].content)
-        if unasked and _repeats(task, trajectory, index, text):
+        unasked = not find_questions(trajectory.messages[index - 1].content)
+        if unasked and _is_repeated_request(task, trajectory, index, text):
             yield _fault(REPEATS, text[:80])
 
 
-def _sayable(task: Task, wording: Wording, device: Sequence[JsonValue], now: date) -> Sayable:
-    allowed = Sayable()
+def _build_allowed_content(task: Task, wording: Wording, device: Sequence[JsonValue], now: date) -> AllowedContent:
+    allowed = AllowedContent()
     allowed.add(task.persona.name, task.persona.role, task.scenario, *device)
     if now != date.min:
         allowed.add(now.isoformat())
@@ -83,38 +83,38 @@ def _sayable(task: Task, wording: Wording, device: Sequence[JsonValue], now: dat
     return allowed
 
 
-def _identifiers(result: JsonValue) -> Iterator[Any]:
+def _iter_identifiers(result: JsonValue) -> Iterator[Any]:
     """Values that a result gives under the name of an identifier."""
     if isinstance(result, dict):
         for key, value in result.items():
             if is_identifier(key) and isinstance(value, str | int):
                 yield value
-            yield from _identifiers(value)
+            yield from _iter_identifiers(value)
     elif isinstance(result, list):
         for item in result:
-            yield from _identifiers(item)
+            yield from _iter_identifiers(item)
 
 
-def _repeats(task: Task, trajectory: Trajectory, index: int, text: str) -> bool:
-    """True if a message asks again for a turn whose calls are all made, or that is over."""
-    parts = shingles(text)
+def _is_repeated_request(task: Task, trajectory: Trajectory, index: int, text: str) -> bool:
+    """Return True if a message repeats the request of a turn whose calls are all made, or that is over."""
+    parts = build_shingles(text)
     if len(parts) < 4:
         return False
     before = [event for event in trajectory.events if event.message < index]
     for number, (turn, span) in enumerate(zip(task.turns, trajectory.turns, strict=False)):
-        over = span.stop <= index or (span.start < index and _made(task, number, before))
-        if over and len(parts & shingles(turn.query)) >= SAME * len(parts):
+        over = span.stop <= index or (span.start < index and _are_calls_made(task, number, before))
+        if over and len(parts & build_shingles(turn.query)) >= SAME * len(parts):
             return True
     return False
 
 
-def _made(task: Task, turn: int, events: Sequence[CallEvent]) -> bool:
-    """True if every gold call of a turn is among the calls that succeeded."""
-    made = {canonical_json([event.tool, event.arguments]) for event in events if event.ok}
-    return all(canonical_json([call.tool, call.arguments]) in made for call in task.turns[turn].gold_calls)
+def _are_calls_made(task: Task, turn: int, events: Sequence[CallEvent]) -> bool:
+    """Return True if every gold call of a turn is among the calls that succeeded."""
+    succeeded = {canonical_json([event.tool, event.arguments]) for event in events if event.ok}
+    return all(canonical_json([call.tool, call.arguments]) in succeeded for call in task.turns[turn].gold_calls)
 
 
-def _endings(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
+def _check_endings(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
     """Turns that the user ended while the agent waited for them or was about to act."""
     if task.mode == "direct":
         return
@@ -124,15 +124,15 @@ def _endings(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
         last = messages[-1]
         if not ended_by_user or last.role != "assistant" or last.tool_calls:
             continue
-        waits = bool(questions(last.content)) or announces(last.content)
+        waits = bool(find_questions(last.content)) or is_announcement(last.content)
         before = [event for event in trajectory.events if event.message < span.stop]
         writes = any(call.effect == "write" for call in turn.gold_calls)
-        reached = _made(task, number, before) or (writes and span.state_hash == turn.state_hash)
-        if waits and not reached and _answered_in_vain(messages) < PATIENCE:
+        reached = _are_calls_made(task, number, before) or (writes and span.state_hash == turn.state_hash)
+        if waits and not reached and _count_unused_answers(messages) < PATIENCE:
             yield _fault(EARLY, f"turn {number + 1}: {last.content[-80:]}")
 
 
-def _answered_in_vain(messages: Sequence[Message]) -> int:
+def _count_unused_answers(messages: Sequence[Message]) -> int:
     """Answers that the user gave since the agent last did anything, the request itself not counted."""
     number = 0
     for message in reversed(messages[1:]):

@@ -9,13 +9,13 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from chatmodel.model import ChatModel, ChatRequest
-from chatmodel.prompts import Prompts, PromptSpec
-from chatmodel.structured import ask
-from chatmodel.surface import mentions, say
-from trajectory import (
+from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.models.structured import complete_structured
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.records import (
     EnvironmentSpec,
-    Frozen,
+    FrozenModel,
     JsonValue,
     Message,
     ModelFault,
@@ -25,10 +25,10 @@ from trajectory import (
     canonical_json,
     derive_seed,
 )
-from trajectory.verdict import JudgeOpinion, Outcome
+from trajsmith.records.verdict import JudgeOpinion, Outcome
 
-LONGEST_RESULT = 600
-LONGEST_CHANGES = 3000
+MAX_RESULT_LENGTH = 600
+MAX_CHANGES_LENGTH = 3000
 """Characters shown of a tool result, and of the state diff."""
 
 JUDGE = PromptSpec(
@@ -53,15 +53,15 @@ _OUTCOMES: dict[str, Outcome] = {
 }
 
 
-class JudgeSettings(Frozen):
+class JudgeSettings(FrozenModel):
     """When a judge is asked, where there is one."""
 
     compare: float = Field(0.1, ge=0, le=1)
     """Share of the plays that execution decided which the judge sees all the same, to measure the agreement."""
 
 
-class Ruling(BaseModel):
-    """What the judge prompt asks for."""
+class JudgeReply(BaseModel):
+    """Reply schema of the judge prompt."""
 
     reasoning: str
     answers: list[bool]
@@ -78,11 +78,11 @@ class Judge:
         self.prompt = prompts.get(JUDGE)
 
     async def review(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> Verdict:
-        """The verdict with the judge's word in it, or as it was if there is nothing to ask.
+        """Return the verdict with the judge's opinion, or unchanged if there is nothing to ask.
 
         A judge that gives no usable answer leaves the play `undecided` where its word was needed.
         """
-        questions = tuple(open_questions(task, trajectory, verdict))
+        questions = tuple(find_open_questions(task, trajectory, verdict))
         if not questions and not self._compares(verdict):
             return verdict
         opinion = await self._opinion(task, trajectory, verdict, questions)
@@ -105,8 +105,8 @@ class Judge:
         )
         outcome: Outcome = "undecided"
         try:
-            ruling = await ask(self.model, request, Ruling)
-            outcome, reasoning = _consistent(ruling, questions), ruling.reasoning
+            ruling = await complete_structured(self.model, request, JudgeReply)
+            outcome, reasoning = _resolve_outcome(ruling, questions), ruling.reasoning
         except ModelFault as fault:
             reasoning = f"no answer: {fault.kind}"
         name, decisive = self.model.name, bool(questions)
@@ -115,7 +115,7 @@ class Judge:
     def messages(
         self, task: Task, trajectory: Trajectory, verdict: Verdict, questions: Sequence[str]
     ) -> tuple[Message, ...]:
-        """What the judge is sent."""
+        """Return the messages that are sent to the judge."""
         changes = canonical_json(trajectory.diff).decode() if trajectory.diff else "none"
         return self.prompt.messages(
             description=self.spec.description,
@@ -126,14 +126,14 @@ class Judge:
                 f"{'passed' if check.passed else 'could not tell' if check.passed is None else 'failed'}: {check.says}"
                 for check in verdict.checks
             ],
-            changes=_cut(changes, LONGEST_CHANGES),
+            changes=_truncate(changes, MAX_CHANGES_LENGTH),
             conversation="\n".join(_transcript(trajectory.messages)),
             questions=list(questions),
         )
 
 
-def open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) -> Iterator[str]:
-    """What execution leaves open about a play; nothing where it decided."""
+def find_open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) -> Iterator[str]:
+    """Yield the questions that execution leaves open about a trajectory; none where it decided."""
     failed = [check for check in verdict.checks if not check.passed]
     answers_only = failed and all(check.kind == "answer" for check in failed)
     if verdict.state_match and trajectory.stop_reason == "user_stop" and answers_only:
@@ -143,16 +143,18 @@ def open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) -> Iter
     for number, turn in enumerate(task.turns, 1):
         if not turn.answer_facts and all(call.effect == "read" for call in turn.gold_calls):
             yield f"Does the assistant answer request {number} completely, from what the tools returned?"
-    said = "\n".join(message.content for message in trajectory.messages if message.role == "user")
+    user_text = "\n".join(message.content for message in trajectory.messages if message.role == "user")
     for number, turn in enumerate(task.turns, 1):
         for entry in turn.known:
-            told = entry.stated or entry.said.lower() in said.lower() or mentions(said, entry.value)
-            if not told and task.mode == "conversation":
-                what = f"the {entry.label} ({say(entry.value)}), and the assistant did not ask"
-                yield f"Request {number} left open {what}: was there good reason to take it for granted?"
+            stated = (
+                entry.stated or entry.said.lower() in user_text.lower() or is_value_mentioned(user_text, entry.value)
+            )
+            if not stated and task.mode == "conversation":
+                missing_fact = f"the {entry.label} ({format_value(entry.value)}), and the assistant did not ask"
+                yield f"Request {number} left open {missing_fact}: was there good reason to take it for granted?"
 
 
-def _consistent(ruling: Ruling, questions: Sequence[str]) -> Outcome:
+def _resolve_outcome(ruling: JudgeReply, questions: Sequence[str]) -> Outcome:
     """The outcome, or `undecided` where answers and outcome contradict each other or answers are missing."""
     whole = len(ruling.answers) == len(questions)
     contradicts = ruling.outcome == "completed" and not all(ruling.answers)
@@ -165,7 +167,7 @@ def _transcript(messages: Sequence[Message]) -> Iterator[str]:
         if message.role == "user":
             yield f"Person: {message.content}"
         elif message.role == "tool":
-            yield f"  result of {message.name}: {_cut(message.content, LONGEST_RESULT)}"
+            yield f"  result of {message.name}: {_truncate(message.content, MAX_RESULT_LENGTH)}"
         elif message.role == "assistant":
             if message.content:
                 yield f"Assistant: {message.content}"
@@ -173,5 +175,5 @@ def _transcript(messages: Sequence[Message]) -> Iterator[str]:
                 yield f"  calls {call.function.name}({canonical_json(call.function.arguments).decode()})"
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncate(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} characters more)"

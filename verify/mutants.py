@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from chatmodel.surface import as_moment, mentions, say
-from environments import diff
-from grounding import leaves
-from trajectory import EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
-from verify.form import changed_places, is_there
-from verify.rerun import GoldRun, Ran, Step
-from verify.values import Values, changed, is_entity
+from trajsmith.environments import diff
+from trajsmith.grounding import iterate_leaves
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
+from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
+from trajsmith.verify.alternative_values import AlternativeValues, is_entity_argument, replace_leaf
+from trajsmith.verify.gold_run import GoldRun, GoldStep, RunResult
+from trajsmith.verify.normalized_state import find_changed_places, is_there
 
 KINDS = ("argument", "dropped", "doubled", "wrong_entity", "extra", "swapped", "undone", "answer")
 UNDO_TRIES = 12
-Answers = dict[tuple[int, int], JsonValue]
+MutantAnswers = dict[tuple[int, int], JsonValue]
 """(turn, number of the fact) to what is told in its place."""
 
 
 @dataclass(frozen=True)
-class Mutant:
+class RunMutant:
     """A gold run with one mistake.
 
     Attributes:
@@ -40,12 +40,12 @@ class Mutant:
     kind: str
     says: str
     start: int = 0
-    steps: tuple[Step, ...] = ()
-    answers: Answers = field(default_factory=dict)
+    steps: tuple[GoldStep, ...] = ()
+    answers: MutantAnswers = field(default_factory=dict)
     must: int | None = None
 
 
-class Mutator:
+class RunMutator:
     """Makes mutants of one gold run, kind by kind, in an order that depends on the seed only."""
 
     def __init__(
@@ -62,33 +62,33 @@ class Mutator:
         self.facts = facts
         self.telling = telling
         self.rng = random.Random(seed)
-        self.values = Values(spec, gold.initial, self.rng)
+        self.values = AlternativeValues(spec, gold.initial, self.rng)
         self.writes = [step.index for step in gold.steps if step.call.effect == "write" and step.index is not None]
 
-    def all(self) -> Iterator[Mutant]:
+    def all(self) -> Iterator[RunMutant]:
         """Mutants of all kinds in turn, until there are no more."""
-        makers: dict[str, Callable[[], Iterator[Mutant]]] = {
+        makers: dict[str, Callable[[], Iterator[RunMutant]]] = {
             "argument": self.arguments, "dropped": self.dropped, "doubled": self.doubled,
             "wrong_entity": self.entities, "extra": self.extra, "swapped": self.swapped, "undone": self.undone,
             "answer": self.answers,
         }  # fmt: skip
         open_kinds = {kind: makers[kind]() for kind in self.rng.sample(KINDS, len(KINDS))}
         while open_kinds:
-            for kind, made in list(open_kinds.items()):
-                mutant = next(made, None)
+            for kind, mutants in list(open_kinds.items()):
+                mutant = next(mutants, None)
                 if mutant is None:
                     del open_kinds[kind]
                 else:
                     yield mutant
 
-    def unneeded(self) -> Iterator[tuple[int, str, list[Mutant]]]:
+    def unneeded(self) -> Iterator[tuple[int, str, list[RunMutant]]]:
         """(gold call, argument, runs with other values of it) of arguments that may not matter, likely ones first:
         those that a read can do without, then other arguments of reads. What a write is given stands in the state."""
         sites = [
             (path in self.values.required(step.call.tool), step, path, value)
             for step in self.gold.steps
             if step.actor == "assistant" and step.call.effect == "read"
-            for path, source, value in leaves(step.call)
+            for path, source, value in iterate_leaves(step.call)
             if not isinstance(source, FromOutput)
         ]
         for _, step, path, value in sorted(sites, key=lambda site: site[0]):
@@ -96,87 +96,87 @@ class Mutator:
             if tries and path in step.call.arguments:
                 yield step.index or 0, path, tries
 
-    def _from(self, index: int, *instead: Step) -> tuple[Step, ...]:
+    def _from(self, index: int, *instead: GoldStep) -> tuple[GoldStep, ...]:
         """The steps from `index` on, with others in place of that one."""
         return (*instead, *self.gold.steps[index + 1 :])
 
     def _order(self, indices: Sequence[int]) -> list[int]:
         return self.rng.sample(indices, len(indices))
 
-    def arguments(self) -> Iterator[Mutant]:
+    def arguments(self) -> Iterator[RunMutant]:
         """Another value for one argument that is no id."""
         sites = [
             (step, path, value)
             for step in self.gold.steps
             if step.actor == "assistant"
-            for path, source, value in leaves(step.call)
-            if not (isinstance(source, FromOutput) and is_entity(path, value))
+            for path, source, value in iterate_leaves(step.call)
+            if not (isinstance(source, FromOutput) and is_entity_argument(path, value))
         ]
         for step, path, value in self.rng.sample(sites, len(sites)):
             yield from self._arguments_at(step, path, value)
 
-    def _arguments_at(self, step: Step, path: str, value: Any) -> Iterator[Mutant]:
+    def _arguments_at(self, step: GoldStep, path: str, value: Any) -> Iterator[RunMutant]:
         others = self.values.others(step.call, path, value)
         for other in [*others[:2], *others[2:][-1:]]:
             yield self._with(step, path, other, "argument")
 
-    def _with(self, step: Step, path: str, other: Any, kind: str) -> Mutant:
+    def _with(self, step: GoldStep, path: str, other: Any, kind: str) -> RunMutant:
         index = step.index or 0
-        wrong = step.with_arguments(**changed(step.call.arguments, path, other))
+        wrong = step.with_arguments(**replace_leaf(step.call.arguments, path, other))
         says = f"call {index}, {step.call.tool}: {path} is {other!r}"
-        return Mutant(kind, says, index, self._from(index, wrong), must=0)
+        return RunMutant(kind, says, index, self._from(index, wrong), must=0)
 
-    def dropped(self) -> Iterator[Mutant]:
+    def dropped(self) -> Iterator[RunMutant]:
         """A write is not made, or a read whose result the answer tells; later calls guess what it would have been."""
         for index in self._order(sorted({*self.writes, *self.telling})):
-            yield Mutant(
+            yield RunMutant(
                 "dropped", f"call {index}, {self.gold.calls[index].tool}, is left out", index, self._from(index)
             )
 
-    def doubled(self) -> Iterator[Mutant]:
+    def doubled(self) -> Iterator[RunMutant]:
         """One write is made twice."""
         for index in self._order(self.writes):
             step = self.gold.steps[index]
-            twice = self._from(index, step, Step(step.call, step.turn, None))
-            yield Mutant("doubled", f"call {index}, {step.call.tool}, is made twice", index, twice, must=1)
+            twice = self._from(index, step, GoldStep(step.call, step.turn, None))
+            yield RunMutant("doubled", f"call {index}, {step.call.tool}, is made twice", index, twice, must=1)
 
-    def entities(self) -> Iterator[Mutant]:
+    def entities(self) -> Iterator[RunMutant]:
         """A call is made for another thing of the same kind."""
         for step, path, other in self._other_entities(range(len(self.gold.steps))):
             yield self._with(step, path, other, "wrong_entity")
 
-    def extra(self) -> Iterator[Mutant]:
+    def extra(self) -> Iterator[RunMutant]:
         """After a write the same is done for another thing, or with another argument, that nobody asked for."""
         for step, path, other in self._other_entities(self.writes):
             index = step.index or 0
-            call = step.with_arguments(**changed(step.call.arguments, path, other)).call
-            more = Step(call, step.turn, None, frozenset(call.arguments))
+            call = step.with_arguments(**replace_leaf(step.call.arguments, path, other)).call
+            more = GoldStep(call, step.turn, None, frozenset(call.arguments))
             says = f"after call {index} also {call.tool} with {path} {other!r}"
-            yield Mutant("extra", says, index, self._from(index, step, more), must=1)
+            yield RunMutant("extra", says, index, self._from(index, step, more), must=1)
 
-    def _other_entities(self, indices: Sequence[int]) -> Iterator[tuple[Step, str, Any]]:
+    def _other_entities(self, indices: Sequence[int]) -> Iterator[tuple[GoldStep, str, Any]]:
         sites = [
             (self.gold.steps[index], path, source, value)
             for index in indices
             if self.gold.steps[index].actor == "assistant"
-            for path, source, value in leaves(self.gold.calls[index])
-            if isinstance(source, FromOutput) and is_entity(path, value)
+            for path, source, value in iterate_leaves(self.gold.calls[index])
+            if isinstance(source, FromOutput) and is_entity_argument(path, value)
         ]
         for step, path, source, value in self.rng.sample(sites, len(sites)):
             results = self.gold.ran.results[source.call]
             for other in self.values.other_entities(step.call, path, source, value, results)[:2]:
                 yield step, path, other
 
-    def swapped(self) -> Iterator[Mutant]:
+    def swapped(self) -> Iterator[RunMutant]:
         """Two writes that follow each other change places."""
         pairs = list(zip(self.writes, self.writes[1:], strict=False))
         for first, second in self.rng.sample(pairs, len(pairs)):
             steps = list(self.gold.steps[first:])
             a, b = steps[0], steps[second - first]
-            steps[0], steps[second - first] = Step(b.call, a.turn, b.index), Step(a.call, b.turn, a.index)
-            yield Mutant("swapped", f"call {second} comes before call {first}", first, tuple(steps))
+            steps[0], steps[second - first] = GoldStep(b.call, a.turn, b.index), GoldStep(a.call, b.turn, a.index)
+            yield RunMutant("swapped", f"call {second} comes before call {first}", first, tuple(steps))
 
-    def undone(self) -> Iterator[Mutant]:
+    def undone(self) -> Iterator[RunMutant]:
         """At the end another call takes back what a write has changed."""
         tries = 0
         last = self.gold.turns - 1
@@ -185,15 +185,15 @@ class Mutator:
                 if tries >= UNDO_TRIES:
                     return
                 tries += 1
-                steps = (self.gold.steps[-1], Step(call, last, None, frozenset(call.arguments)))
+                steps = (self.gold.steps[-1], GoldStep(call, last, None, frozenset(call.arguments)))
                 says = f"at the end {call.tool} takes back call {index}"
-                yield Mutant("undone", says, len(self.gold.steps) - 1, steps, must=1)
+                yield RunMutant("undone", says, len(self.gold.steps) - 1, steps, must=1)
 
     def _inverses(self, index: int) -> Iterator[GoldCall]:
         """Calls that could take a write back: with its arguments, its results, and the values that it has changed."""
         step = self.gold.steps[index]
         before, after = self._around(index)
-        known = {**_scalars(self.gold.ran.results.get(index)), **step.call.arguments}
+        known = {**_list_scalars(self.gold.ran.results.get(index)), **step.call.arguments}
         old = {op["path"].rsplit("/", 1)[-1]: op.get("value") for op in diff(after, before) if op["op"] != "remove"}
         same = {**step.call.arguments, **{name: old[name] for name in step.call.arguments if old.get(name) is not None}}
         if same != step.call.arguments:
@@ -209,43 +209,47 @@ class Mutator:
         turn = self.gold.steps[index].turn
         return self.gold.ran.states[turn - 1] if turn else self.gold.initial, self.gold.ran.states[turn]
 
-    def answers(self) -> Iterator[Mutant]:
+    def answers(self) -> Iterator[RunMutant]:
         """The state is right, but one fact is told wrongly."""
         sites = [(turn, number) for turn, facts in enumerate(self.facts) for number in range(len(facts))]
         for turn, number in self.rng.sample(sites, len(sites)):
             fact = self.facts[turn][number]
             other = self._other_fact(fact, self.facts[turn])
-            if other is not None and not mentions(say(other), fact):
+            if other is not None and not is_value_mentioned(format_value(other), fact):
                 says = f"the answer of turn {turn + 1} tells {other!r} in place of {fact!r}"
-                same = [n for n, beside in enumerate(self.facts[turn]) if n == number or mentions(say(beside), fact)]
-                yield Mutant("answer", says, answers={(turn, n): other for n in same})
+                same = [
+                    n
+                    for n, beside in enumerate(self.facts[turn])
+                    if n == number or is_value_mentioned(format_value(beside), fact)
+                ]
+                yield RunMutant("answer", says, answers={(turn, n): other for n in same})
 
     def _other_fact(self, fact: JsonValue, beside: Sequence[JsonValue]) -> JsonValue:
         """Another fact of the same kind."""
-        moment = as_moment(fact)
+        moment = parse_datetime(fact)
         if moment is not None:
             return (moment + timedelta(days=self.rng.choice((1, 7)))).isoformat()
         if isinstance(fact, int | float):
             return round(fact + self.rng.choice((1, 10, -1)), 2)
         known = [
-            other for facts in self.facts for other in facts if isinstance(other, str) and as_moment(other) is None
+            other for facts in self.facts for other in facts if isinstance(other, str) and parse_datetime(other) is None
         ]
         options = [other for other in known if other != fact and other not in beside]
         return self.rng.choice(options) if options else "nothing of the kind"
 
 
-def took_back(gold: Ran, ran: Ran, initial: JsonObject) -> bool:
-    """True if something that the gold run has changed is as it was at first."""
+def is_change_undone(gold: RunResult, ran: RunResult, initial: JsonObject) -> bool:
+    """Return True if something that the gold run has changed is as it was at first."""
     changes = {op["path"]: op for op in diff(initial, gold.states[-1])}
     left = {op["path"] for op in diff(initial, ran.states[-1])}
     gone = [
-        place for place in changed_places(initial, gold.states[-1]) if not is_there(initial, place)
+        place for place in find_changed_places(initial, gold.states[-1]) if not is_there(initial, place)
         and not is_there(ran.states[-1], place)
     ]  # fmt: skip
     return bool(gone) or bool(changes.keys() - left)
 
 
-def _scalars(result: Any) -> dict[str, Any]:
+def _list_scalars(result: Any) -> dict[str, Any]:
     """Values of a result by their names, one level deep."""
     if not isinstance(result, dict):
         return {}

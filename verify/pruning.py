@@ -9,20 +9,20 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from chatmodel.surface import mentions
-from environments import Session
-from environments.staged import open_turn
-from trajectory import CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
-from verify.form import leaves_of
-from verify.messages import arranged, call_id, result_of, without_calls
+from trajsmith.environments import Session
+from trajsmith.environments.injected_faults import open_turn
+from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.records import CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
+from trajsmith.verify.call_removal import find_call_id, read_result, remove_calls, remove_calls_with_positions
+from trajsmith.verify.normalized_state import iter_leaves
 
-WHY = "the run without it gives the same results and states, and nothing said later rests on it alone"
+PRUNE_REASON = "the run without it gives the same results and states, and nothing said later rests on it alone"
 
 
-async def redundant_calls(
+async def find_redundant_calls(
     trajectory: Trajectory, needed: AbstractSet[int], state: JsonObject, session: Session
 ) -> tuple[PrunedCall, ...]:
-    """Calls that can go, all of them together.
+    """Return calls that can be removed, all of them together.
 
     Args:
         trajectory: A trajectory that replays.
@@ -34,7 +34,7 @@ async def redundant_calls(
     candidates = [
         index
         for index, event in enumerate(trajectory.events)
-        if index not in needed and event.actor == "assistant" and call_id(trajectory, index) is not None
+        if index not in needed and event.actor == "assistant" and find_call_id(trajectory, index) is not None
     ]
     if len(candidates) > 1 and await _can_go(trajectory, set(candidates), state, session):
         gone = set(candidates)
@@ -48,39 +48,39 @@ async def redundant_calls(
                     more = True
     events = trajectory.events
     return tuple(
-        PrunedCall(event=index, tool=events[index].tool, arguments=events[index].arguments, why=WHY)
+        PrunedCall(event=index, tool=events[index].tool, arguments=events[index].arguments, why=PRUNE_REASON)
         for index in sorted(gone)
     )
 
 
-def pruned(trajectory: Trajectory, calls: Iterable[PrunedCall]) -> Trajectory:
+def prune_trajectory(trajectory: Trajectory, calls: Iterable[PrunedCall]) -> Trajectory:
     """The trajectory without these calls; the same one if there are none."""
     gone = {call.event for call in calls}
-    return without_calls(trajectory, gone) if gone else trajectory
+    return remove_calls(trajectory, gone) if gone else trajectory
 
 
 async def _can_go(trajectory: Trajectory, gone: AbstractSet[int], state: JsonObject, session: Session) -> bool:
     return (
-        not _answers_a_question(trajectory, gone)
-        and _is_known_otherwise(trajectory, gone)
-        and await _comes_to_the_same(trajectory, gone, state, session)
+        not _follows_question(trajectory, gone)
+        and _is_known_without(trajectory, gone)
+        and await _is_outcome_equal(trajectory, gone, state, session)
     )
 
 
-async def _comes_to_the_same(
+async def _is_outcome_equal(
     trajectory: Trajectory, gone: AbstractSet[int], state: JsonObject, session: Session
 ) -> bool:
     """Replay without some calls: the same results of all others, the same state after every turn."""
     try:
         await session.reset(state)
-        made = 0
+        call_count = 0
         for number, span in enumerate(trajectory.turns):
             open_turn(session, number)
-            while made < len(trajectory.events) and trajectory.events[made].message < span.stop:
-                event = trajectory.events[made]
-                if made not in gone and not await _same_result(event, session):
+            while call_count < len(trajectory.events) and trajectory.events[call_count].message < span.stop:
+                event = trajectory.events[call_count]
+                if call_count not in gone and not await _is_result_equal(event, session):
                     return False
-                made += 1
+                call_count += 1
             if await session.state_hash() != span.state_hash:
                 return False
     except EnvironmentFault:
@@ -88,15 +88,15 @@ async def _comes_to_the_same(
     return True
 
 
-async def _same_result(event: CallEvent, session: Session) -> bool:
+async def _is_result_equal(event: CallEvent, session: Session) -> bool:
     if not event.reached:
         return True
     result = await session.call(event.tool, event.arguments, event.actor)
     return result.ok == event.ok and result.hash == event.result_hash
 
 
-def _answers_a_question(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
-    """True if a call was made on the word of a user who was asked: without it the question would lead nowhere."""
+def _follows_question(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
+    """Return True if a call follows the user's answer to a question, which would be pointless without it."""
     openings = {span.start for span in trajectory.turns}
     for index in gone:
         message = trajectory.events[index].message
@@ -107,11 +107,11 @@ def _answers_a_question(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
     return False
 
 
-def _is_known_otherwise(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
-    """True if all that later arguments and messages say of the results that go stands elsewhere before it."""
-    shown, place = arranged(trajectory, gone)
+def _is_known_without(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
+    """Return True if all values of the removed results that are used later occur elsewhere before."""
+    shown, place = remove_calls_with_positions(trajectory, gone)
     for index in gone:
-        values = {repr(value): value for value in _values(result_of(trajectory, index))}
+        values = {repr(value): value for value in _list_usable_values(read_result(trajectory, index))}
         start = place[trajectory.events[index].message]
         if not all(_is_known(value, shown.messages, start) for value in values.values()):
             return False
@@ -119,41 +119,43 @@ def _is_known_otherwise(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
 
 
 def _is_known(value: Any, messages: Sequence[Message], start: int) -> bool:
-    """True if the value was heard of before each message from `start` on that uses it."""
+    """Return True if the value occurs before each message from `start` on that uses it."""
     for number in range(start, len(messages)):
         message = messages[number]
         if message.role == "tool":
-            if mentions(message.content, value):
+            if is_value_mentioned(message.content, value):
                 return True  # from here on it is known
             continue
-        used = mentions(message.content, value) or any(
-            _same(value, leaf)
+        used = is_value_mentioned(message.content, value) or any(
+            _is_equal(value, leaf)
             for call in message.tool_calls or ()
-            for _, leaf in leaves_of(call.function.arguments, ())
+            for _, leaf in iter_leaves(call.function.arguments, ())
         )
         if used:
-            return any(_tells(earlier, value) for earlier in messages[:number]) or message.role == "user"
+            return any(_is_value_in_message(earlier, value) for earlier in messages[:number]) or message.role == "user"
     return True
 
 
-def _tells(message: Message, value: Any) -> bool:
-    return mentions(message.content, value) or any(
-        _same(value, leaf) for call in message.tool_calls or () for _, leaf in leaves_of(call.function.arguments, ())
+def _is_value_in_message(message: Message, value: Any) -> bool:
+    return is_value_mentioned(message.content, value) or any(
+        _is_equal(value, leaf)
+        for call in message.tool_calls or ()
+        for _, leaf in iter_leaves(call.function.arguments, ())
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _values(result: Any) -> list[Any]:
-    """What a result tells that somebody could take up: texts and numbers."""
+def _list_usable_values(result: Any) -> list[Any]:
+    """Return the texts and numbers of a result that could be used later."""
     if isinstance(result, str):
         return [line.strip() for line in result.splitlines() if len(line.strip()) > 1]
-    found = [value for _, value in leaves_of(result, ())]
+    leaves = [value for _, value in iter_leaves(result, ())]
     return [
         value
-        for value in found
+        for value in leaves
         if (isinstance(value, str) and len(value) > 1)
         or (isinstance(value, int | float) and not isinstance(value, bool))
     ]

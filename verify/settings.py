@@ -1,14 +1,14 @@
-"""How trajectories are verified."""
+"""Settings of verification."""
 
 from typing import Literal
 
-from environments.sandbox.settings import SandboxSettings
-from trajectory import Frozen
-from verify.code_checks import CHECK_SANDBOX
-from verify.rewards import RewardSettings
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import FrozenModel
+from trajsmith.verify.code_checks import CHECK_SANDBOX
+from trajsmith.verify.rewards import RewardSettings
 
 
-class ImportedSettings(Frozen):
+class ImportedSettings(FrozenModel):
     """When a dialogue recorded elsewhere is accepted whose file has no gold actions."""
 
     without_gold: Literal["reject", "replay", "reward"] = "reject"
@@ -18,8 +18,8 @@ class ImportedSettings(Frozen):
     """Lowest recorded reward that `reward` accepts; a dialogue without a recorded reward is rejected."""
 
 
-class VerifySettings(Frozen):
-    """How trajectories are verified and selected."""
+class VerifySettings(FrozenModel):
+    """Settings of verification and selection."""
 
     rewards: RewardSettings = RewardSettings()
     """Which rewards a verdict has, and their weights."""

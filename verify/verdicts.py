@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatmodel import Wording
-from chatmodel.surface import clock_of
-from environments import Session
-from environments.staged import open_turn, staged
-from trajectory import (
+from trajsmith.environments import Session
+from trajsmith.environments.injected_faults import inject_faults, open_turn
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.records import (
     CallEvent,
     CheckOutcome,
     EnvironmentFault,
@@ -18,22 +18,22 @@ from trajectory import (
     TurnVerdict,
     Verdict,
 )
-from trajectory.verdict import Outcome
-from verify.blame import blame, script_faults, turn_outcome
-from verify.checks import Called
-from verify.code_checks import CodeChecks, run_checks
-from verify.conduct import CONDUCT, conduct
-from verify.fidelity import USER, user_faults
-from verify.form import Form, masked_form
-from verify.matching import matched_calls, trajectory_match
-from verify.pruning import redundant_calls
-from verify.rewards import Evidence, all_rewards
-from verify.settings import VerifySettings
+from trajsmith.records.verdict import Outcome
+from trajsmith.verify.checks import CheckedCall
+from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
+from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
+from trajsmith.verify.fidelity import USER, find_user_faults
+from trajsmith.verify.matching import compute_trajectory_match, match_calls
+from trajsmith.verify.normalized_state import NormalizedState, normalize_state
+from trajsmith.verify.pruning import find_redundant_calls
+from trajsmith.verify.rewards import RewardEvidence, compute_rewards
+from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.variant_checks import CONDUCT, build_variant_checks
 
 
 @dataclass
-class Replay:
-    """What a replay gave.
+class ReplayResult:
+    """Result of a replay.
 
     Attributes:
         mismatches: What differed from the record, in words; empty if nothing did.
@@ -49,52 +49,52 @@ class Replay:
     """What the user saw on their own device."""
 
 
-async def replay(trajectory: Trajectory, state: JsonObject, session: Session) -> Replay:
+async def replay_trajectory(trajectory: Trajectory, state: JsonObject, session: Session) -> ReplayResult:
     """Make all calls of a trajectory again on a fresh initial state and compare with the record.
 
     Raises:
         EnvironmentFault: The environment broke.
     """
-    found = Replay()
+    result = ReplayResult()
     await session.reset(state)
-    found.initial = await session.snapshot()
+    result.initial = await session.snapshot()
     if await session.state_hash() != trajectory.initial_state:
-        found.mismatches.append("the initial state differs")
+        result.mismatches.append("the initial state differs")
     done = 0
     texts = [message.content for message in trajectory.messages if message.role == "tool"]
     for number, span in enumerate(trajectory.turns):
         open_turn(session, number)
         upto = sum(event.message < span.stop for event in trajectory.events)
         for event in trajectory.events[done:upto]:
-            await _repeat(event, session, found, texts.pop(0) if event.actor == "assistant" and texts else None)
+            await _repeat_call(event, session, result, texts.pop(0) if event.actor == "assistant" and texts else None)
         done = upto
-        found.states.append(await session.snapshot())
-        found.final = await session.state_hash()
-        if found.final != span.state_hash:
-            found.mismatches.append(f"the state after turn {number + 1} differs")
-    return found
+        result.states.append(await session.snapshot())
+        result.final = await session.state_hash()
+        if result.final != span.state_hash:
+            result.mismatches.append(f"the state after turn {number + 1} differs")
+    return result
 
 
-async def _repeat(event: CallEvent, session: Session, found: Replay, text: str | None) -> None:
+async def _repeat_call(event: CallEvent, session: Session, replayed: ReplayResult, text: str | None) -> None:
     """Make one call again; `text` is what the record says that the agent saw, None for calls of the user."""
     if not event.reached:
         return
     result = await session.call(event.tool, event.arguments, event.actor)
     if result.ok != event.ok:
-        found.mismatches.append(f"{event.tool} is {'accepted' if result.ok else 'refused'} now")
+        replayed.mismatches.append(f"{event.tool} is {'accepted' if result.ok else 'refused'} now")
     elif session.spec.can_restore and (result.hash != event.result_hash or text not in (None, result.text)):
-        found.mismatches.append(f"{event.tool} returns something else")
+        replayed.mismatches.append(f"{event.tool} returns something else")
     if event.actor == "user":
-        found.device.append(result.content)
+        replayed.device.append(result.content)
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _TurnReplay:
     """One turn of a trajectory, judged."""
 
     outcomes: list[CheckOutcome]
     state_match: bool
-    form: Form
+    form: NormalizedState
 
 
 async def verify_trajectory(
@@ -103,7 +103,7 @@ async def verify_trajectory(
     state: JsonObject,
     session: Session,
     settings: VerifySettings | None = None,
-    code: CodeChecks | None = None,
+    code: CodeCheckRunner | None = None,
     wording: Wording | None = None,
 ) -> Verdict:
     """Replay, run the checks of every turn, compare with the gold calls, and decide.
@@ -120,66 +120,73 @@ async def verify_trajectory(
         code: Where written check functions run; without it they could not tell.
         wording: How people say the values of the environment; without it the user's words are not examined.
     """
-    settings, session = settings or VerifySettings(), staged(session, task)
+    settings, session = settings or VerifySettings(), inject_faults(session, task)
     if trajectory.stop_reason == "model_fault":
-        return _broken(task, trajectory, None, (f"model_fault:{trajectory.fault}",), settings, "undecided")
+        return _build_broken_verdict(
+            task, trajectory, None, (f"model_fault:{trajectory.fault}",), settings, "undecided"
+        )
     if trajectory.stop_reason == "environment_fault":
-        return _broken(task, trajectory, None, ("environment_fault",), settings)
+        return _build_broken_verdict(task, trajectory, None, ("environment_fault",), settings)
     try:
-        again = await replay(trajectory, state, session)
+        again = await replay_trajectory(trajectory, state, session)
     except EnvironmentFault as fault:
-        return _broken(task, trajectory, None, (f"environment_fault:{fault.kind}",), settings)
+        return _build_broken_verdict(task, trajectory, None, (f"environment_fault:{fault.kind}",), settings)
     if again.mismatches:
         reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
-        return _broken(task, trajectory, False, reasons, settings)
-    turns = [await _judge_turn(task, trajectory, again, number, code) for number in range(_played(task, trajectory))]
-    strayed = user_faults(task, trajectory, wording, again.device, clock_of(state)) if wording else []
-    verdict = _decided(task, trajectory, turns, strayed, settings)
+        return _build_broken_verdict(task, trajectory, False, reasons, settings)
+    turns = [
+        await _judge_turn(task, trajectory, again, number, code)
+        for number in range(_count_played_turns(task, trajectory))
+    ]
+    strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
+    verdict = _decide_verdict(task, trajectory, turns, strayed, settings)
     if verdict.accepted and settings.prune:
-        needed = set(_matched(task, trajectory, turns).values())
+        needed = set(_match_gold_calls(task, trajectory, turns).values())
         if len(needed) < len(trajectory.events):
-            gone = await redundant_calls(trajectory, needed, state, session)
-            verdict = _again(verdict, pruned=gone)
+            gone = await find_redundant_calls(trajectory, needed, state, session)
+            verdict = _update_verdict(verdict, pruned=gone)
     return verdict
 
 
-def _again(verdict: Verdict, **changes: object) -> Verdict:
-    """A verdict with something changed, and the id that belongs to it."""
-    made = verdict.model_copy(update=changes)
-    return made.model_copy(update={"id": made.content_id()})
+def _update_verdict(verdict: Verdict, **changes: object) -> Verdict:
+    """Return a verdict with changes, and the id that belongs to it."""
+    updated = verdict.model_copy(update=changes)
+    return updated.model_copy(update={"id": updated.content_id()})
 
 
-def _played(task: Task, trajectory: Trajectory) -> int:
+def _count_played_turns(task: Task, trajectory: Trajectory) -> int:
     return min(len(task.turns), len(trajectory.turns))
 
 
 async def _judge_turn(
-    task: Task, trajectory: Trajectory, again: Replay, number: int, code: CodeChecks | None
-) -> _Judged:
+    task: Task, trajectory: Trajectory, again: ReplayResult, number: int, code: CodeCheckRunner | None
+) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
-    said = [message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"]
-    form = masked_form(again.initial, state, task.masks)
-    calls: list[Called] = [
+    answers = [
+        message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"
+    ]
+    form = normalize_state(again.initial, state, task.masks)
+    calls: list[CheckedCall] = [
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
-    outcomes = await run_checks(turn.checks, form, (again.initial, state), "\n".join(said), calls, code)
+    outcomes = await run_checks(turn.checks, form, (again.initial, state), "\n".join(answers), calls, code)
     if task.twist is not None and task.twist.turn == number:
-        outcomes += conduct(task.twist, task.variant, trajectory)
+        outcomes += build_variant_checks(task.twist, task.variant, trajectory)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
-    return _Judged(outcomes, match, form)
+    return _TurnReplay(outcomes, match, form)
 
 
-def _matched(task: Task, trajectory: Trajectory, turns: Sequence[_Judged]) -> dict[int, int]:
+def _match_gold_calls(task: Task, trajectory: Trajectory, turns: Sequence[_TurnReplay]) -> dict[int, int]:
     """Gold calls that were made."""
     names = turns[-1].form.names if turns else {}
     complete = len(turns) == len(task.turns) and turns[-1].state_match
-    return matched_calls(task.gold_calls, trajectory.events, task.masks.names, names, complete)
+    return match_calls(task.gold_calls, trajectory.events, task.masks.names, names, complete)
 
 
-def _decided(
+def _decide_verdict(
     task: Task,
     trajectory: Trajectory,
-    turns: Sequence[_Judged],
+    turns: Sequence[_TurnReplay],
     strayed: Sequence[CheckOutcome],
     settings: VerifySettings,
 ) -> Verdict:
@@ -188,46 +195,53 @@ def _decided(
     state_match = complete and turns[-1].state_match
     failed = [outcome for outcome in outcomes if outcome.passed is False]
     unsure = [outcome for outcome in outcomes if outcome.passed is None]
-    faults = script_faults(task, trajectory)
-    outcome: Outcome = "user_error" if strayed else blame(outcomes, complete and state_match, faults)
+    faults = find_script_faults(task, trajectory)
+    outcome: Outcome = "user_error" if strayed else decide_outcome(outcomes, complete and state_match, faults)
     reasons: tuple[str, ...] = ()
     if strayed:
         reasons = tuple(dict.fromkeys(fault.says for fault in strayed))
     elif outcome == "undecided":
-        reasons = tuple(sorted({f"could not tell: {found.kind}: {found.detail.split(':')[0]}" for found in unsure}))
+        reasons = tuple(
+            sorted(
+                {
+                    f"could not tell: {check_outcome.kind}: {check_outcome.detail.split(':')[0]}"
+                    for check_outcome in unsure
+                }
+            )
+        )
     elif outcome != "completed":
-        reasons = (*faults, *_reasons(trajectory, failed, state_match))
-    return _verdict(
+        reasons = (*faults, *_list_reasons(trajectory, failed, state_match))
+    return _build_verdict(
         task, trajectory, outcome, (*outcomes, *strayed), state_match, True, reasons, settings,
-        matched=len(_matched(task, trajectory, turns)),
+        matched=len(_match_gold_calls(task, trajectory, turns)),
         turns=tuple(
             TurnVerdict(
-                outcome=turn_outcome(turn.outcomes, turn.state_match),
+                outcome=decide_turn_outcome(turn.outcomes, turn.state_match),
                 state_match=turn.state_match,
                 checks=len(turn.outcomes),
-                passed=sum(found.passed is True for found in turn.outcomes),
+                passed=sum(check_outcome.passed is True for check_outcome in turn.outcomes),
             )
             for turn in turns
         ),
     )  # fmt: skip
 
 
-def _reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match: bool) -> tuple[str, ...]:
+def _list_reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match: bool) -> tuple[str, ...]:
     reasons = []
     if trajectory.stop_reason != "user_stop":
         reasons.append(f"stopped: {trajectory.stop_reason}")
-    reasons += sorted({f"check failed: {_said(outcome)}" for outcome in failed})
+    reasons += sorted({f"check failed: {_get_check_kind(outcome)}" for outcome in failed})
     if not state_match:
         reasons.append("the final state is not the gold state")
     return tuple(reasons)
 
 
-def _said(outcome: CheckOutcome) -> str:
+def _get_check_kind(outcome: CheckOutcome) -> str:
     """The kind of a check; of what an agent must do about a twist, there is only one of each."""
     return f"{outcome.kind}: {outcome.says}" if outcome.kind == CONDUCT else outcome.kind
 
 
-def _broken(
+def _build_broken_verdict(
     task: Task,
     trajectory: Trajectory,
     replays: bool | None,
@@ -236,12 +250,12 @@ def _broken(
     outcome: Outcome = "environment_error",
 ) -> Verdict:
     """The verdict where the environment or a model broke."""
-    found = trajectory_match(task.gold_calls, trajectory.events)
-    matched = round(found * len(task.gold_calls))
-    return _verdict(task, trajectory, outcome, (), None, replays, reasons, settings, matched)
+    match_share = compute_trajectory_match(task.gold_calls, trajectory.events)
+    matched = round(match_share * len(task.gold_calls))
+    return _build_verdict(task, trajectory, outcome, (), None, replays, reasons, settings, matched)
 
 
-def _verdict(
+def _build_verdict(
     task: Task,
     trajectory: Trajectory,
     outcome: Outcome,
@@ -255,7 +269,7 @@ def _verdict(
 ) -> Verdict:
     gold = len(task.gold_calls)
     match = round(matched / gold, 4) if gold else 1.0
-    evidence = Evidence(
+    evidence = RewardEvidence(
         outcome=outcome,
         checks=[check for check in checks if check.kind != USER],
         state_match=state_match,
@@ -272,7 +286,7 @@ def _verdict(
         checks=checks,
         state_match=state_match,
         replay_match=replay_match,
-        rewards=all_rewards(evidence, settings.rewards),
+        rewards=compute_rewards(evidence, settings.rewards),
         accepted=outcome == "completed",
         reasons=reasons,
         trajectory_match=match,

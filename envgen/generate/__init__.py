@@ -1,6 +1,22 @@
 """Environments without a model: from an OpenAPI document, a tool list or tables to a native environment."""
 
-from envgen.generate.blueprint import Blueprint, Column, Entity, LeftOut, Operation, Source
-from envgen.generate.making import Made, make
+from trajsmith.envgen.generate.blueprint import (
+    Blueprint,
+    BlueprintSource,
+    Entity,
+    SkippedItem,
+    TableColumn,
+    ToolBlueprint,
+)
+from trajsmith.envgen.generate.pipeline import GenerationResult, generate_environment
 
-__all__ = ["Blueprint", "Column", "Entity", "LeftOut", "Made", "Operation", "Source", "make"]
+__all__ = [
+    "Blueprint",
+    "BlueprintSource",
+    "Entity",
+    "GenerationResult",
+    "SkippedItem",
+    "TableColumn",
+    "ToolBlueprint",
+    "generate_environment",
+]

@@ -1,37 +1,37 @@
-"""What every source is read into, and what the code of an environment is written from."""
+"""Blueprints of environments: what every source is read into and what the code is written from."""
 
 import keyword
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, StringConstraints
 
-from trajectory import Frozen
+from trajsmith.records import FrozenModel
 
 
-def _name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not (text.isascii() and text.isidentifier()) or keyword.iskeyword(text):
         raise ValueError(f"{text[:60]!r} is no name in Python")
     return text
 
 
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, AfterValidator(_check_name)]
 """Becomes a name in the code. A blueprint may be read from a file, and nothing of it may become other code."""
-NameOrNone = Annotated[str, AfterValidator(lambda text: text and _name(text))]
+NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(text))]
 """The same, or empty."""
 Scalar = str | int | float | bool
-Kind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
-Action = Literal["get", "list", "create", "update", "delete", "move"]
+ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
+ToolAction = Literal["get", "list", "create", "update", "delete", "move"]
 
 
-class LeftOut(Frozen):
-    """Something of a source that did not become part of the environment."""
+class SkippedItem(FrozenModel):
+    """Part of a source that was skipped, with the reason."""
 
     what: str
     reason: str
 
 
-class Source(Frozen):
-    """Where an environment comes from."""
+class BlueprintSource(FrozenModel):
+    """Origin of an environment: the file or server that it was read from."""
 
     kind: Literal["openapi", "mcp", "tables"]
     name: str
@@ -43,11 +43,11 @@ class Source(Frozen):
     """As the source states it; empty if it does not."""
 
 
-class Column(Frozen):
+class TableColumn(FrozenModel):
     """A field of an entity."""
 
     name: Name
-    kind: Kind
+    kind: ColumnKind
     label: str = ""
     """Its name in the source."""
     description: str = ""
@@ -68,7 +68,7 @@ class Column(Frozen):
     """Values that seed states draw from."""
 
 
-class Entity(Frozen):
+class Entity(FrozenModel):
     """A table of the state."""
 
     table: Name
@@ -83,11 +83,11 @@ class Entity(Frozen):
     prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
     """What counted keys of text begin with."""
     description: str = ""
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Scalar | None, ...], ...] = ()
     """Real records, in the order of the columns."""
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> TableColumn:
         return next(column for column in self.columns if column.name == name)
 
     @property
@@ -95,16 +95,16 @@ class Entity(Frozen):
         return tuple(column.name for column in self.columns)
 
     @property
-    def status(self) -> Column | None:
-        """The column that tells how far a record has come."""
+    def status(self) -> TableColumn | None:
+        """Return the column that holds a record's status, if there is one."""
         return next((column for column in self.columns if column.kind == "choice" and _is_status(column.name)), None)
 
 
-class Operation(Frozen):
+class ToolBlueprint(FrozenModel):
     """A tool."""
 
     name: Name
-    action: Action
+    action: ToolAction
     table: Name
     description: str
     fields: tuple[Name, ...] = ()
@@ -117,28 +117,28 @@ class Operation(Frozen):
     """What a move makes of the status."""
 
 
-class Blueprint(Frozen):
+class Blueprint(FrozenModel):
     """A whole environment before it is code."""
 
     name: Name
     cls: Name
     title: str
     domain: str
-    source: Source
+    source: BlueprintSource
     entities: tuple[Entity, ...]
-    operations: tuple[Operation, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    operations: tuple[ToolBlueprint, ...]
+    left_out: tuple[SkippedItem, ...] = ()
     notes: tuple[str, ...] = ()
 
     def entity(self, table: str) -> Entity:
         return next(entity for entity in self.entities if entity.table == table)
 
-    def referrers(self, table: str) -> list[tuple[Entity, Column]]:
+    def referrers(self, table: str) -> list[tuple[Entity, TableColumn]]:
         """Columns that hold keys of a table."""
         return [(entity, column) for entity in self.entities for column in entity.columns if column.references == table]
 
 
-FINAL = frozenset(
+FINAL_STATUSES = frozenset(
     [
         "archived",
         "cancelled",
@@ -166,11 +166,11 @@ FINAL = frozenset(
 """Choices of a status that nothing leads out of."""
 
 
-def final_choices(entity: Entity) -> tuple[str, ...]:
-    """Choices of the status that a record keeps once it has come to them; never all of them."""
+def find_final_choices(entity: Entity) -> tuple[str, ...]:
+    """Return the status values that a record never leaves again; never all of them."""
     status = entity.status
-    found = tuple(choice for choice in status.choices if choice.lower() in FINAL) if status else ()
-    return found if status and len(found) < len(status.choices) else ()
+    finals = tuple(choice for choice in status.choices if choice.lower() in FINAL_STATUSES) if status else ()
+    return finals if status and len(finals) < len(status.choices) else ()
 
 
 def _is_status(name: str) -> bool:

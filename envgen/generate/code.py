@@ -1,11 +1,11 @@
-"""A blueprint as the Python of a native environment."""
+"""Render a blueprint as the Python source of a native environment."""
 
-from envgen.generate.blueprint import Blueprint, Column, Entity, final_choices
-from envgen.generate.code_checks import check_method
-from envgen.generate.code_seeds import seed_code
-from envgen.generate.code_tools import tool_code
-from envgen.generate.rules import policy
-from envgen.generate.spelling import quoted, words
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
+from trajsmith.envgen.generate.code_checks import render_check_method
+from trajsmith.envgen.generate.code_seeds import render_seed_code
+from trajsmith.envgen.generate.code_tools import render_tool_code
+from trajsmith.envgen.generate.identifiers import quote_text, to_words
+from trajsmith.envgen.generate.rules import render_policy
 
 _PYTHON = {
     "text": "str", "whole": "int", "number": "float", "flag": "bool", "date": "date", "moment": "datetime",
@@ -13,23 +13,23 @@ _PYTHON = {
 }  # fmt: skip
 
 
-def environment_code(blueprint: Blueprint) -> str:
-    """The text of the environment's file, not yet formatted."""
+def render_environment_code(blueprint: Blueprint) -> str:
+    """Return the source of the environment's file, not yet formatted."""
     return "\n\n".join(
         [
-            _head(blueprint),
-            *(alias for entity in blueprint.entities for alias in _aliases(entity)),
-            *(_model(entity) for entity in blueprint.entities),
-            _state(blueprint),
-            _environment(blueprint),
-            seed_code(blueprint),
+            _render_head(blueprint),
+            *(alias for entity in blueprint.entities for alias in _render_aliases(entity)),
+            *(_render_model(entity) for entity in blueprint.entities),
+            _render_state(blueprint),
+            _render_environment(blueprint),
+            render_seed_code(blueprint),
         ]
     )
 
 
-def apart(blueprint: Blueprint) -> Blueprint:
-    """The blueprint with classes that are called like nothing else in the file."""
-    aliases = {type_name(entity, column) for entity in blueprint.entities for column in entity.columns}
+def rename_colliding_classes(blueprint: Blueprint) -> Blueprint:
+    """Return the blueprint with class names that collide with nothing else in the file."""
+    aliases = {build_type_name(entity, column) for entity in blueprint.entities for column in entity.columns}
     entities = tuple(
         entity.model_copy(update={"cls": f"{entity.cls}Record"}) if entity.cls in aliases else entity
         for entity in blueprint.entities
@@ -40,37 +40,37 @@ def apart(blueprint: Blueprint) -> Blueprint:
     return blueprint.model_copy(update={"cls": cls, "entities": entities})
 
 
-def type_name(entity: Entity, column: Column) -> str:
-    """How the type of a column is called."""
-    if column.kind == "choice" or constraints(column):
+def build_type_name(entity: Entity, column: TableColumn) -> str:
+    """Return the name of a column's type in the generated code."""
+    if column.kind == "choice" or build_field_constraints(column):
         return entity.cls + "".join(part.capitalize() for part in column.name.split("_"))
     return _PYTHON[column.kind]
 
 
-def constraints(column: Column) -> list[str]:
-    """What values of a column keep to, as arguments of `Field`."""
-    found = []
+def build_field_constraints(column: TableColumn) -> list[str]:
+    """Return a column's value constraints as arguments of `Field`."""
+    arguments = []
     if column.kind == "text" and not column.references:
-        found.append(f"min_length={column.shortest or 1}")
+        arguments.append(f"min_length={column.shortest or 1}")
         if column.longest is not None:
-            found.append(f"max_length={column.longest}")
+            arguments.append(f"max_length={column.longest}")
         if column.pattern:
-            found.append(f"pattern={column.pattern!r}")
+            arguments.append(f"pattern={column.pattern!r}")
     if column.kind in ("whole", "number") and not column.references:
         for bound, mark in ((column.low, "ge"), (column.high, "le")):
             if bound is not None:
-                found.append(f"{mark}={int(bound) if float(bound).is_integer() else bound}")
-    if column.pool and column.kind in ("text", "whole", "number") and not column.references and found:
-        found.append(f"examples={list(column.pool[:4])!r}")
-    return found
+                arguments.append(f"{mark}={int(bound) if float(bound).is_integer() else bound}")
+    if column.pool and column.kind in ("text", "whole", "number") and not column.references and arguments:
+        arguments.append(f"examples={list(column.pool[:4])!r}")
+    return arguments
 
 
-def _head(blueprint: Blueprint) -> str:
+def _render_head(blueprint: Blueprint) -> str:
     source = blueprint.source
-    licence = f" Licence as stated there: {_safe(source.licence)}." if source.licence else ""
-    return f'''"""{_safe(blueprint.title)}.
+    licence = f" Licence as stated there: {_strip_full_stop(source.licence)}." if source.licence else ""
+    return f'''"""{_strip_full_stop(blueprint.title)}.
 
-Written by `trajsmith env gen` from {source.kind}: {_safe(source.name)} ({source.digest[:12]}).{licence}
+Written by `trajsmith env gen` from {source.kind}: {_strip_full_stop(source.name)} ({source.digest[:12]}).{licence}
 """
 
 import random
@@ -79,70 +79,73 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from environments.native import Environment, EnvironmentState, StateModel, tool
-from trajectory import ToolError
+from trajsmith import Environment, EnvironmentState, StateModel, ToolError, tool
 '''
 
 
-def _aliases(entity: Entity) -> list[str]:
-    found = []
+def _render_aliases(entity: Entity) -> list[str]:
+    lines = []
     for column in entity.columns:
-        name = type_name(entity, column)
+        name = build_type_name(entity, column)
         if column.kind == "choice":
-            found.append(f"{name} = Literal[{', '.join(map(repr, column.choices))}]")
-        elif constraints(column) and column.name != entity.key:
-            found.append(f"{name} = Annotated[{_PYTHON[column.kind]}, Field({', '.join(constraints(column))})]")
-    return found
+            lines.append(f"{name} = Literal[{', '.join(map(repr, column.choices))}]")
+        elif build_field_constraints(column) and column.name != entity.key:
+            lines.append(
+                f"{name} = Annotated[{_PYTHON[column.kind]}, Field({', '.join(build_field_constraints(column))})]"
+            )
+    return lines
 
 
-def _model(entity: Entity) -> str:
+def _render_model(entity: Entity) -> str:
     lines = [
         f"class {entity.cls}(StateModel):",
-        f'    """{_safe(entity.description) or words(entity.noun).capitalize()}."""',
+        f'    """{_strip_full_stop(entity.description) or to_words(entity.noun).capitalize()}."""',
         "",
     ]
     for column in entity.columns:
-        plain = _PYTHON["text"] if column.name == entity.key and column.kind == "text" else type_name(entity, column)
+        plain = (
+            _PYTHON["text"] if column.name == entity.key and column.kind == "text" else build_type_name(entity, column)
+        )
         kind = plain if column.name != entity.key else _PYTHON[column.kind]
         optional = "" if column.required else " | None"
         lines.append(f"    {column.name}: {kind}{optional}")
         if column.description:
-            lines.append(f'    """{_safe(column.description)}"""')
+            lines.append(f'    """{_strip_full_stop(column.description)}"""')
     return "\n".join(lines)
 
 
-def _state(blueprint: Blueprint) -> str:
+def _render_state(blueprint: Blueprint) -> str:
     lines = [
         f"class {blueprint.cls}State(EnvironmentState):",
-        f'    """Everything that {_safe(blueprint.title)} knows."""',
+        f'    """Everything that {_strip_full_stop(blueprint.title)} knows."""',
         "",
     ]
     lines += [f"    {entity.table}: dict[str, {entity.cls}] = {{}}" for entity in blueprint.entities]
     return "\n".join(lines)
 
 
-def _environment(blueprint: Blueprint) -> str:
+def _render_environment(blueprint: Blueprint) -> str:
     finals = [
-        f"{entity.noun.upper()}_FINAL = ({', '.join(map(repr, final_choices(entity)))},)"
+        f"{entity.noun.upper()}_FINAL = ({', '.join(map(repr, find_final_choices(entity)))},)"
         for entity in blueprint.entities
-        if final_choices(entity)
+        if find_final_choices(entity)
     ]
     body = [
         *finals,
         f"class {blueprint.cls}(Environment[{blueprint.cls}State]):",
-        f'    """{_safe(blueprint.title)}."""',
+        f'    """{_strip_full_stop(blueprint.title)}."""',
         "",
         f"    name = {blueprint.name!r}",
         f"    domain = {blueprint.domain!r}",
-        f'    policy = """\n{policy(blueprint)}\n    """',
+        f'    policy = """\n{render_policy(blueprint)}\n    """',
         "",
         "    @classmethod",
         f"    def seed_state(cls, size: str, seed: int) -> {blueprint.cls}State:",
         "        return make_state(size, seed)",
         "",
     ]
-    body += [tool_code(blueprint, operation, type_name) for operation in blueprint.operations]
-    body += [check_method(blueprint, entity) for entity in blueprint.entities if _is_written(blueprint, entity)]
+    body += [render_tool_code(blueprint, operation, build_type_name) for operation in blueprint.operations]
+    body += [render_check_method(blueprint, entity) for entity in blueprint.entities if _is_written(blueprint, entity)]
     return "\n".join(body)
 
 
@@ -150,6 +153,6 @@ def _is_written(blueprint: Blueprint, entity: Entity) -> bool:
     return any(one.table == entity.table and one.action in ("create", "update") for one in blueprint.operations)
 
 
-def _safe(text: str) -> str:
-    """A sentence of a docstring, without its full stop."""
-    return quoted(text).rstrip(".")
+def _strip_full_stop(text: str) -> str:
+    """Return a sentence for a docstring without its full stop."""
+    return quote_text(text).rstrip(".")

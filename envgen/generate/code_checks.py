@@ -1,42 +1,42 @@
 """The method that keeps the rules of one entity."""
 
-from envgen.generate.blueprint import Blueprint, Column, Entity
-from envgen.generate.rules import spans
-from envgen.generate.spelling import words
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn
+from trajsmith.envgen.generate.identifiers import to_words
+from trajsmith.envgen.generate.rules import find_spans
 
 
-def check_method(blueprint: Blueprint, entity: Entity) -> str:
-    """A method that refuses a record which breaks a rule."""
+def render_check_method(blueprint: Blueprint, entity: Entity) -> str:
+    """Return a method that refuses a record which breaks a rule."""
     record, lines = "record", list[str]()
     for column in entity.columns:
         if column.references:
-            lines += _reference(blueprint.entity(column.references), column, record)
+            lines += _render_reference_check(blueprint.entity(column.references), column, record)
         if column.unique and column.name != entity.key:
-            lines += _unique(entity, column, record)
-    for first, last in spans(entity):
+            lines += _render_unique_check(entity, column, record)
+    for first, last in find_spans(entity):
         lines += [
             f"        if {record}.{first.name} is not None and {record}.{last.name} is not None:",
             f"            if _moment({record}.{last.name}) < _moment({record}.{first.name}):" if first.kind == "moment"
             else f"            if {record}.{last.name} < {record}.{first.name}:",
-            f'                raise ToolError("{words(last.name)} is before {words(first.name)}")',
+            f'                raise ToolError("{to_words(last.name)} is before {to_words(first.name)}")',
         ]  # fmt: skip
     body = lines or ["        pass"]
     head = [
         f"    def _check_{entity.noun}(self, record: {entity.cls}) -> None:",
-        f'        """Refuse {words(entity.table)} that break a rule."""',
+        f'        """Refuse {to_words(entity.table)} that break a rule."""',
     ]
     return "" if not lines else "\n".join([*head, *body, ""])
 
 
 def has_checks(entity: Entity) -> bool:
-    """True if an entity has rules of its own."""
+    """Return True if an entity has rules of its own."""
     unique = any(column.unique and column.name != entity.key for column in entity.columns)
-    return unique or any(column.references for column in entity.columns) or bool(spans(entity))
+    return unique or any(column.references for column in entity.columns) or bool(find_spans(entity))
 
 
-def _reference(target: Entity, column: Column, record: str) -> list[str]:
+def _render_reference_check(target: Entity, column: TableColumn, record: str) -> list[str]:
     value = f"{record}.{column.name}"
-    look = f"self.lookup(self.state.{target.table}, {{}}, {words(target.noun)!r})"
+    look = f"self.lookup(self.state.{target.table}, {{}}, {to_words(target.noun)!r})"
     if column.kind == "texts":
         return [f"        for one in {value} or []:", f"            {look.format('one')}"]
     key = f"str({value})" if column.kind == "whole" else value
@@ -45,8 +45,8 @@ def _reference(target: Entity, column: Column, record: str) -> list[str]:
     return [f"        if {value} is not None:", f"            {look.format(key)}"]
 
 
-def _unique(entity: Entity, column: Column, record: str) -> list[str]:
-    noun, name = words(entity.noun), words(column.name)
+def _render_unique_check(entity: Entity, column: TableColumn, record: str) -> list[str]:
+    noun, name = to_words(entity.noun), to_words(column.name)
     same = f"other.{column.name} == {record}.{column.name} and other.{entity.key} != {record}.{entity.key}"
     present = "" if column.required else f"{record}.{column.name} is not None and "
     return [

@@ -1,21 +1,21 @@
 """The code that makes seed states: the same for the same seed, references that exist, real rows where there are any."""
 
-from envgen.generate.blueprint import Blueprint, Column, Entity
-from envgen.generate.rules import spans
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn
+from trajsmith.envgen.generate.rules import find_spans
 
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
 
 
-def seed_code(blueprint: Blueprint) -> str:
-    """Functions and data below the environment's class."""
+def render_seed_code(blueprint: Blueprint) -> str:
+    """Return the functions and data that stand below the environment's class."""
     real = any(entity.rows for entity in blueprint.entities)
-    parts = [_helpers(blueprint), _rows(blueprint) if real else _pools(blueprint)]
-    parts += [_chosen(blueprint)] if real else []
-    parts += [_of_rows(entity) if real else _made(blueprint, entity) for entity in blueprint.entities]
-    return "\n\n".join([*parts, _make_state(blueprint, real)])
+    parts = [_render_helpers(blueprint), _render_rows(blueprint) if real else _render_pools(blueprint)]
+    parts += [_render_row_choice(blueprint)] if real else []
+    parts += [_count_rows(entity) if real else _render_record(blueprint, entity) for entity in blueprint.entities]
+    return "\n\n".join([*parts, _render_make_state(blueprint, real)])
 
 
-def _helpers(blueprint: Blueprint) -> str:
+def _render_helpers(blueprint: Blueprint) -> str:
     lines = [f"NOW = datetime(2026, 3, 2, 9, 0)\nCOUNTS = {_SIZES}"]
     if any(operation.search for operation in blueprint.operations):
         lines.append(
@@ -23,7 +23,7 @@ def _helpers(blueprint: Blueprint) -> str:
             '    """True if one of the values has the text in it, in any case."""\n'
             "    return any(value is not None and text.lower() in value.lower() for value in values)"
         )
-    if any(first.kind == "moment" for entity in blueprint.entities for first, _ in spans(entity)):
+    if any(first.kind == "moment" for entity in blueprint.entities for first, _ in find_spans(entity)):
         lines.append(
             "def _moment(value: datetime) -> datetime:\n"
             '    """A time that can be compared with others: those without a zone are UTC."""\n'
@@ -32,11 +32,11 @@ def _helpers(blueprint: Blueprint) -> str:
     return "\n\n".join(lines)
 
 
-def _pool_name(entity: Entity, column: Column) -> str:
+def _pool_name(entity: Entity, column: TableColumn) -> str:
     return f"{entity.noun}_{column.name}".upper() + "S"
 
 
-def _pools(blueprint: Blueprint) -> str:
+def _render_pools(blueprint: Blueprint) -> str:
     lines = []
     for entity in blueprint.entities:
         for column in entity.columns:
@@ -45,16 +45,16 @@ def _pools(blueprint: Blueprint) -> str:
     return "\n".join(lines)
 
 
-def _made(blueprint: Blueprint, entity: Entity) -> str:
+def _render_record(blueprint: Blueprint, entity: Entity) -> str:
     key = entity.column(entity.key)
-    made = f"{entity.start} + place" if key.kind == "whole" else f'f"{entity.prefix}{{{entity.start} + place}}"'
+    key_code = f"{entity.start} + place" if key.kind == "whole" else f'f"{entity.prefix}{{{entity.start} + place}}"'
     values = [f"{entity.key}={entity.key}"]
-    labels = _labels(entity)
-    later = {last.name: first for first, last in spans(entity)}
+    labels = _find_label_columns(entity)
+    later = {last.name: first for first, last in find_spans(entity)}
     lines = [
         f"def _make_{entity.table}(rng: random.Random, state: {blueprint.cls}State, wanted: int) -> None:",
         "    for place in range(1, wanted + 1):",
-        f"        {entity.key} = {made}",
+        f"        {entity.key} = {key_code}",
     ]
     for column in entity.columns:
         if column.name == entity.key:
@@ -62,7 +62,7 @@ def _made(blueprint: Blueprint, entity: Entity) -> str:
         if column.name in later and column.required and later[column.name].required:
             value = f"{later[column.name].name} + timedelta(days=rng.randint(1, 20))"
         else:
-            value = _value(blueprint, entity, column, column.name in labels)
+            value = _render_value(blueprint, entity, column, column.name in labels)
             if column.name in later:
                 value = "None"
         lines.append(f"        {column.name} = {value}")
@@ -71,7 +71,7 @@ def _made(blueprint: Blueprint, entity: Entity) -> str:
     return "\n".join([*lines, f"        state.{entity.table}[str({entity.key})] = {entity.noun}_made"])
 
 
-def _labels(entity: Entity) -> set[str]:
+def _find_label_columns(entity: Entity) -> set[str]:
     """Columns whose values tell records apart."""
     return {
         c.name
@@ -80,16 +80,16 @@ def _labels(entity: Entity) -> set[str]:
     }
 
 
-def _value(blueprint: Blueprint, entity: Entity, column: Column, distinct: bool) -> str:
-    made = _plain_value(blueprint, entity, column, distinct)
-    if column.required or made == "None":
-        return made
-    return f"None if rng.random() < 0.2 else {made}"
+def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, distinct: bool) -> str:
+    value_code = _render_plain_value(blueprint, entity, column, distinct)
+    if column.required or value_code == "None":
+        return value_code
+    return f"None if rng.random() < 0.2 else {value_code}"
 
 
-def _plain_value(blueprint: Blueprint, entity: Entity, column: Column, distinct: bool) -> str:
+def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColumn, distinct: bool) -> str:
     if column.references:
-        return _reference(blueprint, entity, column)
+        return _render_reference(blueprint, entity, column)
     if column.automatic or column.kind == "moment":
         ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
         return ago if column.kind == "moment" else f"({ago}).date()"
@@ -101,16 +101,16 @@ def _plain_value(blueprint: Blueprint, entity: Entity, column: Column, distinct:
         choices = ", ".join(map(repr, column.choices))
         return f"rng.choice([{choices}])"
     if not column.pool:
-        return "[]" if column.kind == "texts" else "None" if not column.required else repr(_least(column))
+        return "[]" if column.kind == "texts" else "None" if not column.required else repr(_find_least(column))
     pool = _pool_name(entity, column)
     if column.kind == "texts":
         return f"rng.sample({pool}, min(len({pool}), rng.randint(1, 2)))"
     if distinct and column.kind == "text" and not column.pattern and column.longest is None:
-        return _numbered(pool, column)
+        return _render_numbered_pool(pool, column)
     return f"rng.choice({pool})"
 
 
-def _numbered(pool: str, column: Column) -> str:
+def _render_numbered_pool(pool: str, column: TableColumn) -> str:
     """Values of a pool, told apart by a number once all are used."""
     first = f"{pool}[(place - 1) % len({pool})]"
     if any("@" in str(value) for value in column.pool):
@@ -118,13 +118,13 @@ def _numbered(pool: str, column: Column) -> str:
     return f'{first} if place <= len({pool}) else f"{{{first}}} {{place}}"'
 
 
-def _least(column: Column) -> str | int | float:
+def _find_least(column: TableColumn) -> str | int | float:
     if column.kind == "text":
         return "x" * (column.shortest or 1)
     return int(column.low or 1) if column.kind == "whole" else float(column.low or 1)
 
 
-def _reference(blueprint: Blueprint, entity: Entity, column: Column) -> str:
+def _render_reference(blueprint: Blueprint, entity: Entity, column: TableColumn) -> str:
     target = blueprint.entity(column.references)
     order = [one.table for one in blueprint.entities]
     if order.index(target.table) > order.index(entity.table):
@@ -137,7 +137,7 @@ def _reference(blueprint: Blueprint, entity: Entity, column: Column) -> str:
     return f"rng.choice({keys})"
 
 
-def _rows(blueprint: Blueprint) -> str:
+def _render_rows(blueprint: Blueprint) -> str:
     lines = []
     for entity in blueprint.entities:
         lines.append(f"{entity.table.upper()}_ROWS = [\n" + "".join(f"    {row!r},\n" for row in entity.rows) + "]")
@@ -145,7 +145,7 @@ def _rows(blueprint: Blueprint) -> str:
     return "\n".join(lines)
 
 
-def _chosen(blueprint: Blueprint) -> str:
+def _render_row_choice(blueprint: Blueprint) -> str:
     """Code that picks rows and what they mean, so that every reference leads somewhere."""
     tables = ", ".join(f'"{entity.table}": {entity.table.upper()}_ROWS' for entity in reversed(blueprint.entities))
     places = ", ".join(f'"{entity.table}": {entity.names.index(entity.key)}' for entity in blueprint.entities)
@@ -180,7 +180,7 @@ def _chosen(rng: random.Random, count: int) -> dict[str, set[str]]:
 '''
 
 
-def _of_rows(entity: Entity) -> str:
+def _count_rows(entity: Entity) -> str:
     values = []
     for number, column in enumerate(entity.columns):
         value = f"row[{number}]"
@@ -196,7 +196,7 @@ def _of_rows(entity: Entity) -> str:
     )
 
 
-def _make_state(blueprint: Blueprint, real: bool) -> str:
+def _render_make_state(blueprint: Blueprint, real: bool) -> str:
     lines = [
         f"def make_state(size: str, seed: int) -> {blueprint.cls}State:",
         '    """An initial state."""',

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from envgen.generate.blueprint import Blueprint, Column, Entity, Operation
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
 
 
-def test_code(blueprint: Blueprint, file: str) -> str:
-    """The text of a pytest file, not yet formatted."""
-    parts = [_head(blueprint, file)]
+def render_test_code(blueprint: Blueprint, file: str) -> str:
+    """Return the source of a pytest file, not yet formatted."""
+    parts = [_render_head(blueprint, file)]
     for operation in blueprint.operations:
-        parts += list(_tests(blueprint, operation, blueprint.entity(operation.table)))
+        parts += list(_render_tests(blueprint, operation, blueprint.entity(operation.table)))
     return "\n\n".join(parts) + "\n"
 
 
-def _head(blueprint: Blueprint, file: str) -> str:
+def _render_head(blueprint: Blueprint, file: str) -> str:
     return f'''"""Tests of {file}: run them with pytest in this folder."""
 
 import importlib.util
@@ -61,7 +61,7 @@ def test_seed_states_are_the_same_for_the_same_seed() -> None:
 '''
 
 
-def _tests(blueprint: Blueprint, operation: Operation, entity: Entity) -> Iterator[str]:
+def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> Iterator[str]:
     table, key, name = f"play.state.{entity.table}", entity.key, operation.name
     missing = "-1" if entity.column(key).kind == "whole" else '"nothing"'
     if operation.action == "get":
@@ -75,15 +75,15 @@ def _tests(blueprint: Blueprint, operation: Operation, entity: Entity) -> Iterat
     assert result.error == "refused" and "not found" in result.text
 """
     if operation.action == "list":
-        yield _list(operation, entity, table)
+        yield _render_list_test(operation, entity, table)
     if operation.action == "create":
-        yield _create(operation, entity, table)
+        yield _render_create_test(operation, entity, table)
     if operation.action == "update":
         yield f"""def test_{name}_needs_a_change(play: Any) -> None:
     result = play.call("{name}", {{"{key}": first({table}).{key}}})
     assert result.error == "refused" and "nothing to change" in result.text
 """
-        yield _update(operation, entity, table)
+        yield _render_update_test(operation, entity, table)
     if operation.action in ("delete", "move"):
         yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
     for record in list({table}.values())[:5]:
@@ -92,29 +92,29 @@ def _tests(blueprint: Blueprint, operation: Operation, entity: Entity) -> Iterat
 """
 
 
-def _list(operation: Operation, entity: Entity, table: str) -> str:
-    given = _names(operation.needed)
+def _render_list_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:
+    required_names = _join_names(operation.needed)
     return f"""def test_{operation.name}(play: Any) -> None:
-    for record in complete({table}{given})[:5]:
-        given = plain(record{given})
+    for record in complete({table}{required_names})[:5]:
+        given = plain(record{required_names})
         found = play.call("{operation.name}", {{**given, "limit": 100}}).content["result"]
-        expected = [one.model_dump(mode="json") for one in {table}.values() if plain(one{given}) == given]
+        expected = [one.model_dump(mode="json") for one in {table}.values() if plain(one{required_names}) == given]
         assert found == expected[:100]
 """
 
 
-def _create(operation: Operation, entity: Entity, table: str) -> str:
-    names = _names(operation.fields)
+def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:
+    names = _join_names(operation.fields)
     new_key = ""
     if entity.key_is_given:
         key = "987654" if entity.column(entity.key).kind == "whole" else repr("new-key")
         new_key = f'    given["{entity.key}"] = {key}\n'
     distinct = "".join(
         f'    given["{column.name}"] = f"{{given.get({column.name!r}, {column.name!r})}}-new"\n'
-        for column in _unique(operation, entity)
+        for column in _render_unique_test(operation, entity)
     )
     return f"""def test_{operation.name}(play: Any) -> None:
-    records = complete({table}{_names(operation.needed)})
+    records = complete({table}{_join_names(operation.needed)})
     if not records:
         pytest.skip("no record of the seed state has all that a new one needs")
     given = plain(records[0]{names})
@@ -126,8 +126,8 @@ def _create(operation: Operation, entity: Entity, table: str) -> str:
 """
 
 
-def _update(operation: Operation, entity: Entity, table: str) -> str:
-    names = _names(operation.fields)
+def _render_update_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:
+    names = _join_names(operation.fields)
     return f"""def test_{operation.name}(play: Any) -> None:
     records = list({table}.values())
     for record in records[1:6]:
@@ -137,10 +137,10 @@ def _update(operation: Operation, entity: Entity, table: str) -> str:
 """
 
 
-def _unique(operation: Operation, entity: Entity) -> list[Column]:
+def _render_unique_test(operation: ToolBlueprint, entity: Entity) -> list[TableColumn]:
     columns = [entity.column(name) for name in operation.fields]
     return [column for column in columns if column.unique and column.kind == "text" and column.name != entity.key]
 
 
-def _names(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     return "".join(f', "{name}"' for name in names)

@@ -1,22 +1,31 @@
-"""OpenAPI documents as blueprints; resources, relations and what operations do come from `environments.openapi`."""
+"""OpenAPI documents as blueprints; resources, relations and what operations do come from
+`trajsmith.environments.adapters.openapi`.
+"""
 
 from pathlib import Path as FilePath
 
-from envgen.generate.blueprint import Blueprint, Column, Entity, LeftOut, Operation, Source
-from envgen.generate.columns import Columns
-from envgen.generate.spelling import class_name, identifier, noun_of
-from environments.openapi.building import Builder, Built
-from environments.openapi.derive import Kept
-from environments.openapi.reading import read_document
-from environments.openapi.reads import Getting, Listing
-from environments.openapi.references import Document
-from environments.openapi.settings import OpenApiSettings, payload
-from environments.openapi.tables import ID, Table
-from environments.openapi.words import plain
-from environments.openapi.writes import Creating, Deleting, Updating
-from trajectory import InputError, JsonObject, hash_bytes
+from trajsmith.envgen.generate.blueprint import (
+    Blueprint,
+    BlueprintSource,
+    Entity,
+    SkippedItem,
+    TableColumn,
+    ToolBlueprint,
+)
+from trajsmith.envgen.generate.columns import ColumnBuilder
+from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_noun
+from trajsmith.environments.adapters.openapi.document_reading import read_document
+from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
+from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
+from trajsmith.environments.adapters.openapi.naming import normalize_name
+from trajsmith.environments.adapters.openapi.operation_derivation import DerivedOperation
+from trajsmith.environments.adapters.openapi.read_actions import GetAction, ListAction
+from trajsmith.environments.adapters.openapi.settings import OpenApiSettings, build_payload
+from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, ResourceTable
+from trajsmith.environments.adapters.openapi.write_actions import CreateAction, DeleteAction, UpdateAction
+from trajsmith.records import InputError, JsonObject, hash_bytes
 
-COLUMNS = 24
+MAX_COLUMNS = 24
 """Columns of an entity; required ones come first."""
 
 
@@ -26,23 +35,23 @@ def read_openapi(path: FilePath) -> Blueprint:
     Raises:
         InputError: It is none, or nothing of it can be played.
     """
-    given = payload(OpenApiSettings(spec=path))
+    document_payload = build_payload(OpenApiSettings(spec=path))
     try:
-        document = Document(read_document(given["text"], path.name), path.name)
-        built = Builder(document).build(None, set())
+        document = OpenApiDocument(read_document(document_payload["text"], path.name), path.name)
+        built = ModelBuilder(document).build(None, set())
     except RecursionError as error:
         raise InputError(f"{path}: nested too deeply") from error
-    return _Reader(document, built, str(given["name"]), str(given["text"])).blueprint()
+    return _BlueprintReader(document, built, str(document_payload["name"]), str(document_payload["text"])).blueprint()
 
 
-class _Reader:
-    def __init__(self, document: Document, built: Built, name: str, text: str) -> None:
+class _BlueprintReader:
+    def __init__(self, document: OpenApiDocument, built: BuildResult, name: str, text: str) -> None:
         self._document = document
         self._built = built
         self._name = name
         self._text = text
-        self._columns = Columns(built.model.responses)
-        self._left_out = [LeftOut(what=label, reason=reason) for label, reason in built.left_out.items()]
+        self._columns = ColumnBuilder(built.model.responses)
+        self._left_out = [SkippedItem(what=label, reason=reason) for label, reason in built.left_out.items()]
         self._names: dict[str, dict[str, str]] = {}
         """Names of columns by the properties that they are, by table."""
         self._keys: dict[str, str] = {}
@@ -52,42 +61,44 @@ class _Reader:
         tables = {name: table for name, table in self._built.model.tables.items() if not table.fixed}
         nouns: set[str] = set()
         for name, table in tables.items():
-            noun = identifier(table.noun, "item", nouns)
+            noun = to_identifier(table.noun, "item", nouns)
             nouns.add(noun)
             self._nouns[name] = noun
             self._keys[name] = (
-                f"{noun}_id" if plain(table.identity) in ("id", "uuid", "guid", "@id") else identifier(table.identity)
+                f"{noun}_id"
+                if normalize_name(table.identity) in ("id", "uuid", "guid", "@id")
+                else to_identifier(table.identity)
             )
         entities = tuple(self._entity(table) for table in tables.values())
         known = {entity.table: entity for entity in entities}
-        operations: list[Operation] = []
-        for tool, kept in self._built.kept.items():
-            made = self._operation(tool, kept, known)
-            if isinstance(made, str):
-                self._left_out.append(LeftOut(what=kept.operation.label, reason=made))
+        operations: list[ToolBlueprint] = []
+        for tool, derived in self._built.derived.items():
+            operation = self._operation(tool, derived, known)
+            if isinstance(operation, str):
+                self._left_out.append(SkippedItem(what=derived.operation.label, reason=operation))
             else:
-                operations.append(made)
+                operations.append(operation)
         info = self._document.root.get("info")
         title = str(info.get("title") or self._name) if isinstance(info, dict) else self._name
-        name = identifier(self._name, "api")
+        name = to_identifier(self._name, "api")
         return Blueprint(
-            name=name, cls=class_name(name), title=title, domain=f"openapi/{name}",
-            source=Source(
+            name=name, cls=to_class_name(name), title=title, domain=f"openapi/{name}",
+            source=BlueprintSource(
                 kind="openapi", name=self._document.file, digest=hash_bytes(self._text.encode()), title=title,
-                licence=_licence(info),
+                licence=_read_licence(info),
             ),
             entities=entities, operations=tuple(operations), left_out=tuple(self._left_out),
         )  # fmt: skip
 
     # Entities
 
-    def _entity(self, table: Table) -> Entity:
+    def _entity(self, table: ResourceTable) -> Entity:
         noun, key = self._nouns[table.name], self._keys[table.name]
         dialect = self._built.model.responses
         required, places = dialect.required(table.schema), {r.path: r.table for r in table.references}
-        whole = table.identity != ID and dialect.look(table.identity_schema).get("type") == "integer"
+        whole = table.identity != GENERATED_ID and dialect.look(table.identity_schema).get("type") == "integer"
         columns = [
-            Column(
+            TableColumn(
                 name=key,
                 kind="whole" if whole else "text",
                 label=table.identity,
@@ -104,72 +115,79 @@ class _Reader:
                 continue
             reason = self._add(table, label, properties[label], label in required, columns)
             if reason:
-                self._left_out.append(LeftOut(what=f"{table.name}.{label}", reason=reason))
+                self._left_out.append(SkippedItem(what=f"{table.name}.{label}", reason=reason))
         prefix = "" if whole else f"{noun.replace('_', '')[:3].upper()}-"
         return Entity(
-            table=identifier(table.name, "items"), noun=noun, cls=class_name(noun), key=key, columns=tuple(columns),
-            start=table.start + 1000, prefix=prefix,
-        )  # fmt: skip
+            table=to_identifier(table.name, "items"),
+            noun=noun,
+            cls=to_class_name(noun),
+            key=key,
+            columns=tuple(columns),
+            start=table.start + 1000,
+            prefix=prefix,
+        )
 
-    def _add(self, table: Table, label: str, schema: JsonObject, required: bool, columns: list[Column]) -> str:
+    def _add(
+        self, table: ResourceTable, label: str, schema: JsonObject, required: bool, columns: list[TableColumn]
+    ) -> str:
         names = self._names[table.name]
         target = next((r.table for r in table.references if r.path in ((label,), (label, "*"))), None)
         many = any(r.path == (label, "*") for r in table.references)
-        if len(columns) >= COLUMNS:
-            return f"more than {COLUMNS} columns"
+        if len(columns) >= MAX_COLUMNS:
+            return f"more than {MAX_COLUMNS} columns"
         if target is not None and target in self._keys:
-            stem = noun_of(label.strip("@"))
+            stem = to_noun(label.strip("@"))
             name = stem if stem.endswith("_id") else f"{stem}_id"
-            name = identifier(f"{name}s" if many else name, taken=[column.name for column in columns])
+            name = to_identifier(f"{name}s" if many else name, taken=[column.name for column in columns])
             target_whole = self._whole(self._built.model.tables[target])
             if many and target_whole:
                 return "a list of numbers that mean other records"
-            columns.append(Column(
+            columns.append(TableColumn(
                 name=name, kind="texts" if many else "whole" if target_whole else "text", label=label,
                 description=f"The {self._nouns[target].replace('_', ' ')} it belongs to." if not many else "",
-                required=required or label.startswith("@"), references=identifier(target, "items"),
+                required=required or label.startswith("@"), references=to_identifier(target, "items"),
             ))  # fmt: skip
             names[label] = name
             return ""
         if label.startswith("@"):
             return "hidden"
-        name = identifier(label, taken=[column.name for column in columns])
-        made = self._columns.column(label, schema, table.noun, required, name)
-        if isinstance(made, str):
-            return made
-        columns.append(made)
+        name = to_identifier(label, taken=[column.name for column in columns])
+        result = self._columns.column(label, schema, table.noun, required, name)
+        if isinstance(result, str):
+            return result
+        columns.append(result)
         names[label] = name
         return ""
 
-    def _whole(self, table: Table) -> bool:
+    def _whole(self, table: ResourceTable) -> bool:
         looked = self._built.model.responses.look(table.identity_schema)
-        return table.identity != ID and looked.get("type") == "integer"
+        return table.identity != GENERATED_ID and looked.get("type") == "integer"
 
     # Operations
 
-    def _operation(self, tool: str, kept: Kept, known: dict[str, Entity]) -> Operation | str:
-        action = kept.action
-        name = identifier(action.table.name, "items")
+    def _operation(self, tool: str, derived: DerivedOperation, known: dict[str, Entity]) -> ToolBlueprint | str:
+        action = derived.action
+        name = to_identifier(action.table.name, "items")
         entity = known.get(name)
         if entity is None:
             return "about something there is only one of"
         description = (
-            " ".join(kept.operation.description.split("\n")[0].split())[:200].replace('"""', "").replace("\\", "/")
+            " ".join(derived.operation.description.split("\n")[0].split())[:200].replace('"""', "").replace("\\", "/")
         )
-        base = {"name": identifier(tool, "tool"), "table": name, "description": description}
-        if isinstance(action, Getting):
-            return Operation(action="get", **base)
-        if isinstance(action, Deleting):
-            return Operation(action="delete", **base)
-        if isinstance(action, Listing):
+        base = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
+        if isinstance(action, GetAction):
+            return ToolBlueprint(action="get", **base)
+        if isinstance(action, DeleteAction):
+            return ToolBlueprint(action="delete", **base)
+        if isinstance(action, ListAction):
             return self._listing(action, base, entity)
-        if isinstance(action, Creating):
+        if isinstance(action, CreateAction):
             return self._creating(action, base, entity)
-        if isinstance(action, Updating):
+        if isinstance(action, UpdateAction):
             return self._updating(action, base, entity)
-        return f"{kept.kind} of a part of a record"
+        return f"{derived.kind} of a part of a record"
 
-    def _listing(self, action: Listing, base: dict[str, str], entity: Entity) -> Operation:
+    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint:
         names = self._names[action.table.name]
         fields, search = [], ""
         for test in action.query.conditions:
@@ -181,41 +199,45 @@ class _Reader:
         if action.below is not None and action.below.kind == "owned" and action.below.path[0] in names:
             needed = [names[action.below.path[0]]]
         fields = [f for f in dict.fromkeys([*needed, *fields]) if f != entity.key and entity.column(f).kind != "moment"]
-        return Operation(action="list", fields=tuple(fields), needed=tuple(needed), search=search, **base)
+        return ToolBlueprint(action="list", fields=tuple(fields), needed=tuple(needed), search=search, **base)
 
-    def _creating(self, action: Creating, base: dict[str, str], entity: Entity) -> Operation | str:
+    def _creating(self, action: CreateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         required = self._built.model.requests.required(action.inputs.record_schema or {})
-        given = [label for label in action.inputs.fields.values() if label in names and names[label] != entity.key]
+        arguments = [label for label in action.inputs.fields.values() if label in names and names[label] != entity.key]
         if action.inputs.record_schema is not None:
             inner = self._built.model.requests.all_properties(action.inputs.record_schema)
-            given = [label for label in inner if label in names and names[label] != entity.key]
-        fields = [names[label] for label in given if not entity.column(names[label]).automatic]
-        needed = [names[label] for label in given if label in required]
+            arguments = [label for label in inner if label in names and names[label] != entity.key]
+        fields = [names[label] for label in arguments if not entity.column(names[label]).automatic]
+        needed = [names[label] for label in arguments if label in required]
         if action.below is not None and action.below.kind == "owned" and action.below.path[0] in names:
             owner = names[action.below.path[0]]
             fields, needed = [owner, *fields], [owner, *needed]
         if not fields:
             return "nothing that it is sent is kept"
-        return Operation(
+        return ToolBlueprint(
             action="create", fields=tuple(dict.fromkeys(fields)), needed=tuple(dict.fromkeys(needed)), **base
         )
 
-    def _updating(self, action: Updating, base: dict[str, str], entity: Entity) -> Operation | str:
+    def _updating(self, action: UpdateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         status = entity.status
         for label, value in action.sets.items():
             if status is not None and names.get(label) == status.name and value in status.choices:
-                return Operation(action="move", sets=str(value), **base)
+                return ToolBlueprint(action="move", sets=str(value), **base)
         if action.sets:
             return "what it changes is no status that records show"
         inner = self._built.model.requests.all_properties(action.inputs.record_schema or {})
         labels = [*inner, *action.inputs.fields.values()]
         fields = [names[label] for label in labels if label in names and names[label] != entity.key]
         fields = [name for name in dict.fromkeys(fields) if not entity.column(name).automatic]
-        return Operation(action="update", fields=tuple(fields), **base) if fields else "nothing that it is sent is kept"
+        return (
+            ToolBlueprint(action="update", fields=tuple(fields), **base)
+            if fields
+            else "nothing that it is sent is kept"
+        )
 
 
-def _licence(info: object) -> str:
+def _read_licence(info: object) -> str:
     licence = info.get("license") if isinstance(info, dict) else None
     return str(licence.get("name") or "") if isinstance(licence, dict) else ""

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envgen.generate.blueprint import LeftOut
-from trajectory import InputError, hash_bytes
+from trajsmith.envgen.generate.blueprint import SkippedItem
+from trajsmith.records import InputError, hash_bytes
 
 _SQLITE = (".sqlite", ".sqlite3", ".db", ".db3")
-_READ = 10_000
+_MAX_ROWS = 10_000
 """Rows that are read of a table."""
-_BYTES = 200_000_000
+_MAX_BYTES = 200_000_000
 
 
 @dataclass
 class RawTable:
-    """A table as it lies in its file."""
+    """Table as it is stored in its file."""
 
     name: str
     columns: list[str]
@@ -30,8 +30,8 @@ class RawTable:
     """Tables by the columns whose foreign keys lead to them."""
 
 
-def read_files(path: Path) -> tuple[list[RawTable], list[LeftOut], str]:
-    """The tables of a file or of a directory's files, what could not be read, and a hash of it all.
+def read_files(path: Path) -> tuple[list[RawTable], list[SkippedItem], str]:
+    """Return the tables of a file or folder, the files that could not be read, and a hash of everything.
 
     Raises:
         InputError: There is no such file, or it is too large.
@@ -39,81 +39,83 @@ def read_files(path: Path) -> tuple[list[RawTable], list[LeftOut], str]:
     if not path.exists():
         raise InputError(f"no such file or directory: {path}")
     files = sorted(child for child in path.iterdir() if child.is_file()) if path.is_dir() else [path]
-    tables, left_out, hashes = list[RawTable](), list[LeftOut](), list[str]()
+    tables, left_out, hashes = list[RawTable](), list[SkippedItem](), list[str]()
     for file in files:
-        if file.stat().st_size > _BYTES:
-            left_out.append(LeftOut(what=file.name, reason=f"larger than {_BYTES // 1_000_000} MB"))
+        if file.stat().st_size > _MAX_BYTES:
+            left_out.append(SkippedItem(what=file.name, reason=f"larger than {_MAX_BYTES // 1_000_000} MB"))
             continue
         try:
-            found = _read(file)
+            file_tables = _read(file)
         except (ValueError, csv.Error, sqlite3.Error, RecursionError) as error:
-            left_out.append(LeftOut(what=file.name, reason=f"cannot be read: {' '.join(str(error).split())[:160]}"))
+            left_out.append(SkippedItem(what=file.name, reason=f"cannot be read: {' '.join(str(error).split())[:160]}"))
             continue
-        if found is None:
-            left_out.append(LeftOut(what=file.name, reason="neither CSV, JSON, JSON Lines nor SQLite"))
+        if file_tables is None:
+            left_out.append(SkippedItem(what=file.name, reason="neither CSV, JSON, JSON Lines nor SQLite"))
             continue
         hashes.append(hash_bytes(file.read_bytes()))
-        tables += found
+        tables += file_tables
     return tables, left_out, hash_bytes("".join(hashes).encode())
 
 
 def _read(file: Path) -> list[RawTable] | None:
     suffix = file.suffix.lower()
     if suffix in _SQLITE:
-        return _sqlite(file)
+        return _read_sqlite(file)
     if suffix in (".csv", ".tsv"):
-        return [_csv(file, "\t" if suffix == ".tsv" else "")]
+        return [_read_csv(file, "\t" if suffix == ".tsv" else "")]
     if suffix == ".jsonl":
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-        return [_records(file.stem, [json.loads(line) for line in lines[:_READ] if line.strip()])]
-    return _json(file.stem, json.loads(file.read_text(encoding="utf-8-sig"))) if suffix == ".json" else None
+        return [_read_records(file.stem, [json.loads(line) for line in lines[:_MAX_ROWS] if line.strip()])]
+    return _read_json_tables(file.stem, json.loads(file.read_text(encoding="utf-8-sig"))) if suffix == ".json" else None
 
 
-def _csv(file: Path, delimiter: str) -> RawTable:
+def _read_csv(file: Path, delimiter: str) -> RawTable:
     text = file.read_text(encoding="utf-8-sig")
     delimiter = delimiter or max(",;\t|", key=text.partition("\n")[0].count)
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter, strict=True) if row]
     if not rows:
         raise ValueError("it is empty")
-    head, body = rows[0], rows[1 : _READ + 1]
+    head, body = rows[0], rows[1 : _MAX_ROWS + 1]
     uneven = next((number for number, row in enumerate(body, 2) if len(row) != len(head)), None)
     if uneven is not None:
         raise ValueError(f"row {uneven} has {len(body[uneven - 2])} values, the head has {len(head)}")
     return RawTable(file.stem, head, [list(row) for row in body])
 
 
-def _json(name: str, document: Any) -> list[RawTable]:
+def _read_json_tables(name: str, document: Any) -> list[RawTable]:
     if isinstance(document, list):
-        return [_records(name, document)]
+        return [_read_records(name, document)]
     if isinstance(document, dict):
-        found = [_records(str(key), value) for key, value in document.items() if isinstance(value, list) and value]
-        if found:
-            return found
+        json_tables = [
+            _read_records(str(key), value) for key, value in document.items() if isinstance(value, list) and value
+        ]
+        if json_tables:
+            return json_tables
     raise ValueError("neither a list of records nor an object of such lists")
 
 
-def _records(name: str, records: list[Any]) -> RawTable:
+def _read_records(name: str, records: list[Any]) -> RawTable:
     if not records or not all(isinstance(record, dict) for record in records):
         raise ValueError(f"{name} is no list of records")
     columns = list(dict.fromkeys(str(key) for record in records for key in record))
-    return RawTable(name, columns, [[record.get(column) for column in columns] for record in records[:_READ]])
+    return RawTable(name, columns, [[record.get(column) for column in columns] for record in records[:_MAX_ROWS]])
 
 
-def _sqlite(file: Path) -> list[RawTable]:
+def _read_sqlite(file: Path) -> list[RawTable]:
     database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     database.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
         names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-        return [_sqlite_table(database, str(name)) for (name,) in names.fetchall()]
+        return [_read_sqlite_table(database, str(name)) for (name,) in names.fetchall()]
     finally:
         database.close()
 
 
-def _sqlite_table(database: sqlite3.Connection, name: str) -> RawTable:
+def _read_sqlite_table(database: sqlite3.Connection, name: str) -> RawTable:
     quoted = '"' + name.replace('"', '""') + '"'
     info = database.execute(f"PRAGMA table_info({quoted})").fetchall()
     links = database.execute(f"PRAGMA foreign_key_list({quoted})").fetchall()
-    rows = database.execute(f"SELECT * FROM {quoted} LIMIT {_READ}").fetchall()
+    rows = database.execute(f"SELECT * FROM {quoted} LIMIT {_MAX_ROWS}").fetchall()
     key = tuple(column[1] for column in sorted(info, key=lambda column: column[5]) if column[5])
     return RawTable(
         name, [column[1] for column in info], [list(row) for row in rows], key, {link[3]: link[2] for link in links}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trajectory import InputError, JsonObject, canonical_json, hash_bytes
+from trajsmith.records import InputError, JsonObject, canonical_json, hash_bytes
 
 
 @dataclass
@@ -22,7 +22,7 @@ class ToolList:
 
 
 def read_tool_list(reference: str) -> ToolList:
-    """The tools that `FILE` or `FILE:SERVER` holds.
+    """Return the tools that `FILE` or `FILE:SERVER` holds.
 
     Raises:
         InputError: There is no such file or server, or it holds no tools.
@@ -34,7 +34,7 @@ def read_tool_list(reference: str) -> ToolList:
     if not path.is_file():
         raise InputError(f"tool list not found: {reference}")
     servers: dict[str, list[JsonObject]] = {}
-    for tool in _tools(path):
+    for tool in _read_tools(path):
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
             servers.setdefault(str(tool.get("server") or path.stem), []).append(tool)
     if not servers:
@@ -44,10 +44,10 @@ def read_tool_list(reference: str) -> ToolList:
     wanted = wanted or next(iter(servers))
     if wanted not in servers:
         raise InputError(f"{path} has no server {wanted!r}; it has {', '.join(list(servers)[:8])}")
-    return ToolList(wanted, servers[wanted], _licence(path, wanted))
+    return ToolList(wanted, servers[wanted], _read_licence(path, wanted))
 
 
-def _tools(path: Path) -> list[Any]:
+def _read_tools(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".jsonl":
@@ -61,8 +61,8 @@ def _tools(path: Path) -> list[Any]:
     return document if isinstance(document, list) else []
 
 
-def _licence(path: Path, server: str) -> str:
-    """What a list of servers beside the tools says of the licence."""
+def _read_licence(path: Path, server: str) -> str:
+    """Return the licence that a list of servers beside the tools states."""
     for beside in sorted(path.parent.glob("*.servers.jsonl")):
         if path.name.startswith(beside.name.split(".")[0]):
             for line in beside.read_text(encoding="utf-8").splitlines():

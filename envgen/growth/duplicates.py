@@ -10,31 +10,31 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from envgen.growth.shape import Encoder, Shape, ToolShape
-from trajectory import EnvironmentSpec, Frozen, InputError
+from trajsmith.envgen.growth.environment_shape import Encoder, EnvironmentShape, ToolShape
+from trajsmith.records import EnvironmentSpec, FrozenModel, InputError
 
-SAME_TOOL = 0.55
+SAME_TOOL_LIKENESS = 0.55
 """Likeness from which two tools count as each other's counterpart."""
 WEIGHTS = {"tools": 0.45, "state": 0.3, "text": 0.25}
-THRESHOLD = 0.6
+DUPLICATE_THRESHOLD = 0.6
 """Score from which a pair is told as duplicates."""
-CONTAINED = 0.85
+CONTAINED_SHARE = 0.85
 """Share of the smaller one's tools that the larger one has, from which it counts as contained."""
-NEAR = 0.35
+CLEARLY_DIFFERENT = 0.35
 """Likeness of text below which tools are not compared where there are many environments."""
-MANY = 400
+MAX_COMPARED = 400
 """Environments from which pairs are chosen by text first."""
 
 
 @dataclass(frozen=True)
-class Rarity:
-    """Weights of tools and fields: those that few environments have tell more."""
+class RarityWeights:
+    """Weights of tools and fields: rare ones count more."""
 
     tools: dict[str, float]
     fields: dict[str, float]
 
     @classmethod
-    def of(cls, shapes: Sequence[Shape]) -> "Rarity":
+    def of(cls, shapes: Sequence[EnvironmentShape]) -> "RarityWeights":
         return cls(
             _weights([{tool.name for tool in shape.tools} for shape in shapes]),
             _weights([shape.fields for shape in shapes]),
@@ -49,8 +49,8 @@ def _weights(sets: Sequence[Set[str]]) -> dict[str, float]:
     return {name: math.log(1 + len(sets) / count) for name, count in counts.items()}
 
 
-class Pair(Frozen):
-    """Two environments that are much alike."""
+class DuplicatePair(FrozenModel):
+    """Two environments that are near-duplicates."""
 
     keep: str
     drop: str
@@ -71,10 +71,10 @@ class Pair(Frozen):
 def find_duplicates(
     specs: Sequence[EnvironmentSpec],
     encode: Encoder,
-    threshold: float = THRESHOLD,
+    threshold: float = DUPLICATE_THRESHOLD,
     scores: Mapping[str, float] | None = None,
-) -> list[Pair]:
-    """Pairs of environments from a score on, the most alike first.
+) -> list[DuplicatePair]:
+    """Return pairs of environments above a score, the most alike first.
 
     Args:
         specs: Names may repeat; those that do are told by their place.
@@ -87,25 +87,25 @@ def find_duplicates(
     """
     if not 0 < threshold <= 1:
         raise InputError(f"--threshold is above 0 and at most 1, not {threshold}")
-    shapes = [Shape(spec) for spec in named_apart(specs)]
+    shapes = [EnvironmentShape(spec) for spec in rename_repeated(specs)]
     if len(shapes) < 2:
         return []
     vectors = encode([shape.text for shape in shapes])
     texts = vectors @ vectors.T
-    rarity = Rarity.of(shapes)
-    found = []
+    rarity = RarityWeights.of(shapes)
+    pairs = []
     for one in range(len(shapes)):
         for other in range(one + 1, len(shapes)):
             text = float(texts[one, other])
-            if len(shapes) <= MANY or text >= NEAR:
-                pair = _pair(shapes[one], shapes[other], text, rarity, scores or {})
-                if pair.score >= threshold or (pair.contained >= CONTAINED and pair.score >= threshold - 0.15):
-                    found.append(pair)
-    return sorted(found, key=lambda pair: (-pair.score, pair.keep, pair.drop))
+            if len(shapes) <= MAX_COMPARED or text >= CLEARLY_DIFFERENT:
+                pair = _compare_pair(shapes[one], shapes[other], text, rarity, scores or {})
+                if pair.score >= threshold or (pair.contained >= CONTAINED_SHARE and pair.score >= threshold - 0.15):
+                    pairs.append(pair)
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.keep, pair.drop))
 
 
-def dropped(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """The environments that can go so that of every pair one stays; the most alike pairs decide first."""
+def choose_dropped(pairs: Sequence[DuplicatePair]) -> tuple[str, ...]:
+    """Return the environments to drop so that one of every pair stays; the most alike pairs decide first."""
     gone: dict[str, None] = {}
     for pair in pairs:
         if pair.keep not in gone:
@@ -113,19 +113,21 @@ def dropped(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return tuple(gone)
 
 
-def named_apart(specs: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
-    """The same with a number behind names that were there before."""
-    seen, found = Counter[str](), []
+def rename_repeated(specs: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
+    """Return the specs with a number behind names that occurred before."""
+    seen, renamed = Counter[str](), []
     for spec in specs:
         seen[spec.name] += 1
         number = seen[spec.name]
-        found.append(spec if number == 1 else spec.model_copy(update={"name": f"{spec.name} ({number})"}))
-    return found
+        renamed.append(spec if number == 1 else spec.model_copy(update={"name": f"{spec.name} ({number})"}))
+    return renamed
 
 
-def _pair(one: Shape, other: Shape, text: float, rarity: Rarity, scores: Mapping[str, float]) -> Pair:
-    keep, drop, why = _better(one, other, scores)
-    matched = counterparts(keep.tools, drop.tools)
+def _compare_pair(
+    one: EnvironmentShape, other: EnvironmentShape, text: float, rarity: RarityWeights, scores: Mapping[str, float]
+) -> DuplicatePair:
+    keep, drop, why = _choose_better(one, other, scores)
+    matched = match_tools(keep.tools, drop.tools)
     sizes = [sum(rarity.tool(tool.name) for tool in shape.tools) for shape in (keep, drop)]
     shared = sum(likeness * min(rarity.tool(first), rarity.tool(second)) for first, second, likeness in matched)
     tools = shared / max(sizes) if max(sizes) else 0.0
@@ -133,7 +135,7 @@ def _pair(one: Shape, other: Shape, text: float, rarity: Rarity, scores: Mapping
     parts = {"tools": tools, "state": state, "text": max(0.0, text)}
     known = {name: value for name, value in parts.items() if value is not None}
     score = sum(WEIGHTS[name] * value for name, value in known.items()) / sum(WEIGHTS[name] for name in known)
-    return Pair(
+    return DuplicatePair(
         keep=keep.name, drop=drop.name, score=round(score, 3), tools=round(tools, 3),
         state=None if state is None else round(state, 3), text=round(text, 3),
         contained=round(shared / min(sizes) if min(sizes) else 0.0, 3),
@@ -141,24 +143,24 @@ def _pair(one: Shape, other: Shape, text: float, rarity: Rarity, scores: Mapping
     )  # fmt: skip
 
 
-def counterparts(one: Sequence[ToolShape], other: Sequence[ToolShape]) -> list[tuple[str, str, float]]:
-    """Tools of two environments in pairs, each at most once, so that they are alike as much as possible together."""
+def match_tools(one: Sequence[ToolShape], other: Sequence[ToolShape]) -> list[tuple[str, str, float]]:
+    """Match the tools of two environments one to one, so that total likeness is largest."""
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
     if not one or not other:
         return []
-    alike = np.array([[tool_likeness(first, second) for second in other] for first in one])
+    alike = np.array([[score_tool_likeness(first, second) for second in other] for first in one])
     rows, columns = linear_sum_assignment(-alike)
     return [
         (one[row].name, other[column].name, float(alike[row, column]))
         for row, column in zip(rows, columns, strict=True)
-        if alike[row, column] >= SAME_TOOL
+        if alike[row, column] >= SAME_TOOL_LIKENESS
     ]
 
 
-def tool_likeness(one: ToolShape, other: ToolShape) -> float:
-    """0 to 1: by what is done, to what, and with which parameters."""
+def score_tool_likeness(one: ToolShape, other: ToolShape) -> float:
+    """Return 0 to 1: by action, object and parameters."""
     noun = _jaccard(one.noun, other.noun)
     if noun == 0 and one.noun | other.noun:
         return 0.0
@@ -175,8 +177,10 @@ def _overlap(one: frozenset[str], other: frozenset[str], weights: Mapping[str, f
     return sum(weights[field] for field in one & other) / sum(weights[field] for field in one | other)
 
 
-def _better(one: Shape, other: Shape, scores: Mapping[str, float]) -> tuple[Shape, Shape, str]:
-    """Which of two to keep, and why."""
+def _choose_better(
+    one: EnvironmentShape, other: EnvironmentShape, scores: Mapping[str, float]
+) -> tuple[EnvironmentShape, EnvironmentShape, str]:
+    """Return which of two to keep, and the reason."""
     criteria = (
         ("the doctor gives it {} against {}", lambda shape: round(scores.get(shape.name, -1.0), 2)),
         ("it has {} tools against {}", lambda shape: len(shape.tools)),

@@ -1,4 +1,4 @@
-"""What a collection of environments does not cover: domains, kinds of rules, relations; and what to make next.
+"""Find domains, kinds of rules and relations that a collection of environments lacks; propose what to add.
 
 Kinds of rules are found by words of policies, relations by names and types of the state's schema: a rule in other words
 is not seen, so a count is a lower bound.
@@ -12,19 +12,19 @@ from typing import Any
 
 import yaml
 
-from envgen.growth.duplicates import named_apart
-from envgen.growth.shape import Encoder, Shape, resolved, tables
-from envgen.sources import Source
-from grounding.names import singular, words
-from trajectory import EnvironmentSpec, Frozen, InputError, JsonObject
+from trajsmith.envgen.growth.duplicates import rename_repeated
+from trajsmith.envgen.growth.environment_shape import Encoder, EnvironmentShape, find_table_schemas, resolve_schema
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.grounding.names import singularize, split_name
+from trajsmith.records import EnvironmentSpec, FrozenModel, InputError, JsonObject
 
-NEAR = 0.38
+COVERED_LIKENESS = 0.38
 """Likeness from which an environment counts as one of a domain."""
-THIN = 0.2
+THIN_SHARE = 0.2
 """Share of the environments below which a kind of rule or relation is thin."""
-ASKED = 3
+ASKED_PER_PROPOSAL = 3
 """Thin kinds that one proposal is asked to have; the next one is asked for the next."""
-CATALOGUE = "domains.yaml"
+CATALOGUE_FILE = "domains.yaml"
 _RULES: dict[str, str] = {
     "deadlines": r"\bwithin \d|\bat least \d+ (hour|day|minute)|\bno later than|\bin advance|\bdeadline"
     r"|\bhours? (of|before|after)|\bdays? (of|before|after)",
@@ -44,16 +44,16 @@ _RULES: dict[str, str] = {
 """Kind of rule to what policies say of it."""
 
 
-class Kind(Frozen):
-    """A kind of rule or of relation, and who has it."""
+class FeatureCoverage(FrozenModel):
+    """Kind of rule or relation, with the environments that have it."""
 
     name: str
     environments: tuple[str, ...]
     share: float
 
 
-class Domain(Frozen):
-    """A domain of the catalogue."""
+class DomainCoverage(FrozenModel):
+    """Domain of the catalogue, with the nearest environment."""
 
     sector: str
     name: str
@@ -63,37 +63,37 @@ class Domain(Frozen):
 
     @property
     def covered(self) -> bool:
-        return self.likeness >= NEAR
+        return self.likeness >= COVERED_LIKENESS
 
 
-class Coverage(Frozen):
-    """What is there, what is thin, and what to make next."""
+class CollectionCoverage(FrozenModel):
+    """Covered and missing domains, rules and relations of a collection, with proposals."""
 
-    domains: tuple[Domain, ...]
-    rules: tuple[Kind, ...]
-    relations: tuple[Kind, ...]
+    domains: tuple[DomainCoverage, ...]
+    rules: tuple[FeatureCoverage, ...]
+    relations: tuple[FeatureCoverage, ...]
     elsewhere: tuple[str, ...]
     """Environments that are near no domain of the catalogue."""
-    proposals: tuple[Source, ...]
+    proposals: tuple[ThemeSource, ...]
 
     @property
     def thin(self) -> tuple[str, ...]:
         """Kinds of rules and relations that few environments have."""
-        return tuple(kind.name for kind in (*self.rules, *self.relations) if kind.share < THIN)
+        return tuple(kind.name for kind in (*self.rules, *self.relations) if kind.share < THIN_SHARE)
 
     @property
     def sectors(self) -> dict[str, tuple[int, int]]:
         """Sector to how many of its domains are covered, and how many it has."""
-        found: dict[str, tuple[int, int]] = {}
+        counts: dict[str, tuple[int, int]] = {}
         for domain in self.domains:
-            covered, total = found.get(domain.sector, (0, 0))
-            found[domain.sector] = (covered + domain.covered, total + 1)
-        return found
+            covered, total = counts.get(domain.sector, (0, 0))
+            counts[domain.sector] = (covered + domain.covered, total + 1)
+        return counts
 
 
 def find_gaps(
-    specs: Sequence[EnvironmentSpec], encode: Encoder, count: int = 10, candidates: Sequence[Source] = ()
-) -> Coverage:
+    specs: Sequence[EnvironmentSpec], encode: Encoder, count: int = 10, candidates: Sequence[ThemeSource] = ()
+) -> CollectionCoverage:
     """Compare environments with the catalogue of domains, and propose what is farthest from all of them.
 
     Args:
@@ -109,53 +109,56 @@ def find_gaps(
         raise InputError("no environment to compare with the catalogue of domains")
     if count < 1:
         raise InputError(f"--count is at least 1, not {count}")
-    shapes = [Shape(spec) for spec in named_apart(specs)]
-    listed = catalogue()
-    mine, theirs = _encoded(encode, shapes, [source for _, source in listed])
+    shapes = [EnvironmentShape(spec) for spec in rename_repeated(specs)]
+    listed = load_catalogue()
+    mine, theirs = _encode_all(encode, shapes, [source for _, source in listed])
     alike = theirs @ mine.T
     domains = tuple(
-        Domain(
+        DomainCoverage(
             sector=sector, name=source.name, nearest=shapes[int(row.argmax())].name,
             likeness=round(float(row.max()), 3),
         )
         for (sector, source), row in zip(listed, alike, strict=True)
     )  # fmt: skip
-    elsewhere = tuple(shape.name for shape, near in zip(shapes, alike.max(0), strict=True) if near < NEAR)
-    rules, relations = _kinds(shapes, _RULES, _has_rule), _kinds(shapes, _RELATIONS, _has_relation)
-    found = Coverage(domains=domains, rules=rules, relations=relations, elsewhere=elsewhere, proposals=())
+    elsewhere = tuple(shape.name for shape, near in zip(shapes, alike.max(0), strict=True) if near < COVERED_LIKENESS)
+    rules, relations = (
+        _measure_features(shapes, _RULES, _has_rule),
+        _measure_features(shapes, _RELATIONS, _has_relation),
+    )
+    coverage = CollectionCoverage(domains=domains, rules=rules, relations=relations, elsewhere=elsewhere, proposals=())
     if candidates:
-        mine, theirs = _encoded(encode, shapes, candidates)
-        chosen, sources = _farthest(mine, theirs, min(count, len(candidates))), list(candidates)
+        mine, theirs = _encode_all(encode, shapes, candidates)
+        chosen, sources = _choose_farthest(mine, theirs, min(count, len(candidates))), list(candidates)
     else:
-        open_share = [found.sectors[sector][0] / found.sectors[sector][1] for sector, _ in listed]
-        chosen = _farthest(mine, theirs, min(count, len(listed)), [sector for sector, _ in listed], open_share)
+        open_share = [coverage.sectors[sector][0] / coverage.sectors[sector][1] for sector, _ in listed]
+        chosen = _choose_farthest(mine, theirs, min(count, len(listed)), [sector for sector, _ in listed], open_share)
         sources = [source for _, source in listed]
-    proposals = tuple(_proposal(sources[place], found.thin, number) for number, place in enumerate(chosen))
-    return found.model_copy(update={"proposals": proposals})
+    proposals = tuple(_build_proposal(sources[place], coverage.thin, number) for number, place in enumerate(chosen))
+    return coverage.model_copy(update={"proposals": proposals})
 
 
 @cache
-def catalogue() -> tuple[tuple[str, Source], ...]:
-    """Sector and domain of every entry of the catalogue."""
-    document = yaml.safe_load((files("envgen.growth") / CATALOGUE).read_text(encoding="utf-8"))
+def load_catalogue() -> tuple[tuple[str, ThemeSource], ...]:
+    """Return sector and domain of every entry of the catalogue."""
+    document = yaml.safe_load((files("trajsmith.envgen.growth") / CATALOGUE_FILE).read_text(encoding="utf-8"))
     return tuple(
-        (sector, Source(kind="domain", name=name, summary=summary, origin=CATALOGUE, licence="Apache-2.0"))
+        (sector, ThemeSource(kind="domain", name=name, summary=summary, origin=CATALOGUE_FILE, licence="Apache-2.0"))
         for sector, domains in document.items()
         for name, summary in domains.items()
     )
 
 
-def _text(source: Source) -> str:
+def _build_text(source: ThemeSource) -> str:
     return " ".join([source.name, source.summary, *source.requests[:20]])
 
 
-def _encoded(encode: Encoder, shapes: Sequence[Shape], sources: Sequence[Source]) -> tuple[Any, Any]:
+def _encode_all(encode: Encoder, shapes: Sequence[EnvironmentShape], sources: Sequence[ThemeSource]) -> tuple[Any, Any]:
     """Vectors of environments and of sources; encoders may number words by what they are given, so all go together."""
-    vectors = encode([*(shape.text for shape in shapes), *map(_text, sources)])
+    vectors = encode([*(shape.text for shape in shapes), *map(_build_text, sources)])
     return vectors[: len(shapes)], vectors[len(shapes) :]
 
 
-def _farthest(
+def _choose_farthest(
     mine: Any, among: Any, count: int, sectors: Sequence[str] = (), covered: Sequence[float] = ()
 ) -> list[int]:
     """Places of candidates, each as unlike the environments and those chosen before as possible.
@@ -184,9 +187,13 @@ def _farthest(
     return chosen
 
 
-def _proposal(source: Source, thin: Sequence[str], number: int) -> Source:
+def _build_proposal(source: ThemeSource, thin: Sequence[str], number: int) -> ThemeSource:
     """A candidate that is asked to have some of what is thin; all of it comes up in turn."""
-    asked = [thin[(number * ASKED + place) % len(thin)] for place in range(min(ASKED, len(thin)))] if thin else []
+    asked = (
+        [thin[(number * ASKED_PER_PROPOSAL + place) % len(thin)] for place in range(min(ASKED_PER_PROPOSAL, len(thin)))]
+        if thin
+        else []
+    )
     if not asked:
         return source
     return source.model_copy(
@@ -194,67 +201,74 @@ def _proposal(source: Source, thin: Sequence[str], number: int) -> Source:
     )
 
 
-def _kinds(shapes: Sequence[Shape], kinds: Any, has: Any) -> tuple[Kind, ...]:
-    found = []
+def _measure_features(shapes: Sequence[EnvironmentShape], kinds: Any, has: Any) -> tuple[FeatureCoverage, ...]:
+    kinds_with_share = []
     for name, pattern in kinds.items():
         having = tuple(shape.name for shape in shapes if has(shape, pattern))
-        found.append(Kind(name=name, environments=having, share=round(len(having) / len(shapes), 3)))
-    return tuple(sorted(found, key=lambda kind: (-kind.share, kind.name)))
+        kinds_with_share.append(
+            FeatureCoverage(name=name, environments=having, share=round(len(having) / len(shapes), 3))
+        )
+    return tuple(sorted(kinds_with_share, key=lambda kind: (-kind.share, kind.name)))
 
 
-def _has_rule(shape: Shape, pattern: str) -> bool:
-    told = " ".join([shape.spec.policy, *(rule.says for rule in shape.spec.rules)])
-    return re.search(pattern, " ".join(told.lower().split())) is not None
+def _has_rule(shape: EnvironmentShape, pattern: str) -> bool:
+    rule_text = " ".join([shape.spec.policy, *(rule.says for rule in shape.spec.rules)])
+    return re.search(pattern, " ".join(rule_text.lower().split())) is not None
 
 
-def _references(spec: EnvironmentSpec) -> dict[str, list[str]]:
+def _find_references(spec: EnvironmentSpec) -> dict[str, list[str]]:
     """Table to the tables that its records refer to, by the names of fields; its own among them where it does."""
-    found: dict[str, list[str]] = {}
-    records = tables(spec)
-    nouns = {singular(words(name)[-1]): name for name in records if words(name)}
+    references: dict[str, list[str]] = {}
+    records = find_table_schemas(spec)
+    nouns = {singularize(split_name(name)[-1]): name for name in records if split_name(name)}
     for name, record in records.items():
         meant = []
         for field in record.get("properties", {}):
-            said = words(field)
-            if len(said) > 1 and said[-1] in ("id", "number", "code"):
-                if said[-2] in nouns and not (nouns[said[-2]] == name and len(said) == 2):
-                    meant.append(nouns[said[-2]])
-                elif said[0] in ("parent", "previous", "next", "reply"):
+            field_words = split_name(field)
+            if len(field_words) > 1 and field_words[-1] in ("id", "number", "code"):
+                if field_words[-2] in nouns and not (nouns[field_words[-2]] == name and len(field_words) == 2):
+                    meant.append(nouns[field_words[-2]])
+                elif field_words[0] in ("parent", "previous", "next", "reply"):
                     meant.append(name)
-        found[name] = meant
-    return found
+        references[name] = meant
+    return references
 
 
-def _fields(spec: EnvironmentSpec) -> list[tuple[str, JsonObject]]:
-    records = tables(spec).values()
+def _find_fields(spec: EnvironmentSpec) -> list[tuple[str, JsonObject]]:
+    records = find_table_schemas(spec).values()
     root = spec.state_schema
-    return [(name, resolved(part, root)) for record in records for name, part in record.get("properties", {}).items()]
+    return [
+        (name, resolve_schema(part, root)) for record in records for name, part in record.get("properties", {}).items()
+    ]
 
 
-def _named(*wanted: str) -> Any:
-    return lambda shape: any(set(words(name)) & set(wanted) for name, _ in _fields(shape.spec))
+def _load_reference_names(*wanted: str) -> Any:
+    return lambda shape: any(set(split_name(name)) & set(wanted) for name, _ in _find_fields(shape.spec))
 
 
 _RELATIONS: dict[str, Any] = {
-    "one to many": lambda shape: any(_references(shape.spec).values()),
-    "many to many": lambda shape: any(len(set(meant)) > 1 for meant in _references(shape.spec).values()),
+    "one to many": lambda shape: any(_find_references(shape.spec).values()),
+    "many to many": lambda shape: any(len(set(meant)) > 1 for meant in _find_references(shape.spec).values()),
     "records that refer to their own kind": lambda shape: any(
-        name in meant for name, meant in _references(shape.spec).items()
+        name in meant for name, meant in _find_references(shape.spec).items()
     ),
     "lists inside records": lambda shape: any(
-        resolved(part.get("items"), shape.spec.state_schema).get("properties") for _, part in _fields(shape.spec)
+        resolve_schema(part.get("items"), shape.spec.state_schema).get("properties")
+        for _, part in _find_fields(shape.spec)
     ),
-    "statuses": _named("status", "state", "stage", "phase"),
+    "statuses": _load_reference_names("status", "state", "stage", "phase"),
     "periods": lambda shape: (
-        _named("start", "starts", "begin", "from")(shape) and _named("end", "ends", "until", "to")(shape)
+        _load_reference_names("start", "starts", "begin", "from")(shape)
+        and _load_reference_names("end", "ends", "until", "to")(shape)
     ),
-    "amounts of money": _named("price", "amount", "balance", "fee", "total", "cost", "salary", "rent"),
-    "quantities in stock": _named("quantity", "stock", "capacity", "seats", "remaining", "available"),
+    "amounts of money": _load_reference_names("price", "amount", "balance", "fee", "total", "cost", "salary", "rent"),
+    "quantities in stock": _load_reference_names("quantity", "stock", "capacity", "seats", "remaining", "available"),
     "history of changes": lambda shape: any(
-        {"history", "log", "event", "audit", "revision", "activity"} & set(words(name)) for name in tables(shape.spec)
+        {"history", "log", "event", "audit", "revision", "activity"} & set(split_name(name))
+        for name in find_table_schemas(shape.spec)
     ),
 }
 
 
-def _has_relation(shape: Shape, test: Any) -> bool:
+def _has_relation(shape: EnvironmentShape, test: Any) -> bool:
     return bool(test(shape))

@@ -1,4 +1,4 @@
-"""An accepted environment that models made, as something to grow: its design, code and tests, from its folder alone."""
+"""Load an accepted model-written environment as a parent: design, code and tests from its folder alone."""
 
 import ast
 from functools import cached_property
@@ -6,25 +6,25 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from envgen.generate import Made
-from envgen.growth.growing import child_of, generation_of
-from envgen.sources import Source
-from envgen.synthesis.acceptance import DESIGN
-from envgen.synthesis.parts import PlannedTool, UnitTest
-from envgen.synthesis.records import Design, Draft
-from environments.reading import read_text
-from trajectory import InputError, first_fault, hash_bytes
+from trajsmith.envgen.generate import GenerationResult
+from trajsmith.envgen.growth.blueprint_growth import build_child_name, parse_generation
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.envgen.synthesis.acceptance import DESIGN_FILE
+from trajsmith.envgen.synthesis.answer_schemas import PlannedTool, UnitTest
+from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft
+from trajsmith.environments.file_reading import read_text
+from trajsmith.records import InputError, format_first_error, hash_bytes
 
 _TESTS = TypeAdapter(tuple[UnitTest, ...])
 
 
 def is_by_models(directory: Path) -> bool:
-    """Whether a folder holds an environment that models made."""
-    return (directory / DESIGN).is_file()
+    """Return True if a folder holds an environment that models wrote."""
+    return (directory / DESIGN_FILE).is_file()
 
 
 class ModelParent:
-    """What `trajsmith env gen` with models, or `env grow`, left in a folder.
+    """Files that `trajsmith env gen` with models, or `env grow`, left in a folder.
 
     Its code may have been changed by hand: growth starts from the file, and from the tests that pass on it.
 
@@ -34,26 +34,26 @@ class ModelParent:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        for name in (DESIGN, "made.json", "tests.json"):
+        for name in (DESIGN_FILE, "made.json", "tests.json"):
             if not (directory / name).is_file():
                 raise InputError(f"{directory}: no {name}: give the folder of an environment that `env gen` made")
         try:
-            made = Made.model_validate_json((directory / "made.json").read_bytes())
-            self.design = Design.model_validate_json((directory / DESIGN).read_bytes())
+            result = GenerationResult.model_validate_json((directory / "made.json").read_bytes())
+            self.design = Design.model_validate_json((directory / DESIGN_FILE).read_bytes())
             self.tests = _TESTS.validate_json((directory / "tests.json").read_bytes())
         except ValidationError as error:
-            raise InputError(f"{directory}: {first_fault(error)}") from error
-        if not made.accepted:
-            raise InputError(f"{directory}: {made.name} was rejected: nothing is built on it")
-        self.name = made.name
+            raise InputError(f"{directory}: {format_first_error(error)}") from error
+        if not result.accepted:
+            raise InputError(f"{directory}: {result.name} was rejected: nothing is built on it")
+        self.name = result.name
         self.code = read_text(directory / f"{self.name}.py")
         self.digest = hash_bytes(self.code.encode())
-        self.generation = generation_of(self.name)
-        self.child = child_of(self.name)
+        self.generation = parse_generation(self.name)
+        self.child = build_child_name(self.name)
 
     @cached_property
     def plan(self) -> tuple[PlannedTool, ...]:
-        """The planned tools that the code has.
+        """Return the planned tools that the code has.
 
         Raises:
             InputError: The code is no Python.
@@ -66,17 +66,19 @@ class ModelParent:
         return tuple(tool for tool in self.design.plan.tools if tool.name in there)
 
     @property
-    def draft(self) -> Draft:
-        """The code as a draft, so that it is run as any other: from a copy, in the sandbox."""
-        return Draft(theme=self.design.theme, design=self.design.id, number=0, code=self.code, tests=self.tests)
+    def draft(self) -> EnvironmentDraft:
+        """Return the code as a draft, so that it runs as any other: from a copy, in the sandbox."""
+        return EnvironmentDraft(
+            theme=self.design.theme, design=self.design.id, number=0, code=self.code, tests=self.tests
+        )
 
-    def source(self, child: str, wish: str) -> Source:
-        """What a child is made from: another parent, name or wish is another theme.
+    def source(self, child: str, wish: str) -> ThemeSource:
+        """Return the source of a child: another parent, name or wish is another theme.
 
         Args:
             wish: What it should have more of; empty if the designer may choose.
         """
-        return Source(
+        return ThemeSource(
             kind="environment", name=child, summary=f"{self.name} grown", requests=(wish,) if wish else (),
             origin=f"{self.name}.py {self.digest[:16]}", licence=None,
         )  # fmt: skip

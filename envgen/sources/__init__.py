@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from trajectory import Frozen
+from trajsmith.records import FrozenModel
 
-SHOWN_PASSAGES = 12
+MAX_SHOWN_PASSAGES = 12
 """Passages that a prompt shows at most, the first of a source."""
 
 
-class Source(Frozen):
-    """One theme, with what was found about it."""
+class ThemeSource(FrozenModel):
+    """Theme of an environment, with the requests and passages that describe it."""
 
     kind: Literal["domain", "tasks", "documents", "openapi", "mcp", "tables", "environment"]
     name: str

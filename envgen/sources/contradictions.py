@@ -14,7 +14,7 @@ _WORD = re.compile(rf"\b({'|'.join(_SPOKEN)})\b")
 _NOT = re.compile(r"\b(not|never|no|cannot|can't|don't|doesn't|won't|without)\b")
 _BARE = re.compile(r"[^a-z0-9# ]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-FEWEST = 5
+MIN_WORDS = 5
 """Words that a statement has at least to be compared."""
 
 
@@ -24,11 +24,11 @@ class Contradiction:
 
     documents: tuple[str, ...]
     sentences: tuple[str, ...]
-    told: str
+    explanation: str
 
 
-def contradicted(documents: Sequence[tuple[str, Sequence[str]]]) -> list[Contradiction]:
-    """Statements of different documents that are alike but for their numbers, or for a negation.
+def find_contradictions(documents: Sequence[tuple[str, Sequence[str]]]) -> list[Contradiction]:
+    """Return statements of different documents that differ only in numbers or a negation.
 
     Args:
         documents: Name and paragraphs of each. Within one document nothing is compared: lists and tables repeat their
@@ -37,21 +37,23 @@ def contradicted(documents: Sequence[tuple[str, Sequence[str]]]) -> list[Contrad
     alike: dict[str, dict[str, tuple[str, str]]] = {}
     for name, paragraphs in documents:
         for sentence in (part for paragraph in paragraphs for part in _SENTENCE.split(paragraph)):
-            frame, facts = _frame(sentence)
-            if len(frame.split()) >= FEWEST:
+            frame, facts = _build_frame(sentence)
+            if len(frame.split()) >= MIN_WORDS:
                 alike.setdefault(frame, {}).setdefault(facts, (name, sentence))
-    found = []
-    for said in alike.values():
-        names = tuple(dict.fromkeys(name for name, _ in said.values()))
-        if len(said) > 1 and len(names) > 1:
-            sentences = tuple(sentence for _, sentence in said.values())
-            found.append(Contradiction(names, sentences, " / ".join(f'"{one[:120]}"' for one in sentences[:3])))
-    return found
+    contradictions = []
+    for statements in alike.values():
+        names = tuple(dict.fromkeys(name for name, _ in statements.values()))
+        if len(statements) > 1 and len(names) > 1:
+            sentences = tuple(sentence for _, sentence in statements.values())
+            contradictions.append(
+                Contradiction(names, sentences, " / ".join(f'"{one[:120]}"' for one in sentences[:3]))
+            )
+    return contradictions
 
 
-def _frame(sentence: str) -> tuple[str, str]:
-    """What a sentence is about, and what it claims of that: its numbers, and whether it denies."""
-    low = _WORD.sub(lambda found: _SPOKEN[found.group()], sentence.lower())
+def _build_frame(sentence: str) -> tuple[str, str]:
+    """Return a sentence's topic and its claim: its numbers, and whether it denies."""
+    low = _WORD.sub(lambda match: _SPOKEN[match.group()], sentence.lower())
     facts = " ".join([*_NUMBER.findall(low), *(["not"] if _NOT.search(low) else [])])
     frame = _NUMBER.sub("#", low) if _NUMBER.search(low) or _NOT.search(low) else low
     return " ".join(_BARE.sub(" ", _NOT.sub(" ", frame)).split()), facts

@@ -8,23 +8,23 @@ from typing import Any
 
 import yaml
 
-from envgen.generate.blueprint import LeftOut
-from envgen.sources import Source
-from envgen.sources.contradictions import contradicted
-from envgen.sources.licences import FILES, licence_in, licence_named
-from envgen.sources.reading import Reading
-from environments.openapi.words import kinds_of
-from environments.reading import read_json
-from trajectory import InputError, JsonObject
+from trajsmith.envgen.generate.blueprint import SkippedItem
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.envgen.sources.contradictions import find_contradictions
+from trajsmith.envgen.sources.licences import LICENCE_FILES, find_licence, identify_licence
+from trajsmith.envgen.sources.read_result import SourceReadResult
+from trajsmith.environments.adapters.openapi.naming import normalize_words
+from trajsmith.environments.file_reading import read_json
+from trajsmith.records import InputError, JsonObject
 
-ENDINGS = (".md", ".txt", ".html", ".htm", ".json")
-LONGEST = 1200
+DOCUMENT_SUFFIXES = (".md", ".txt", ".html", ".htm", ".json")
+MAX_PASSAGE_CHARACTERS = 1200
 """Letters of a passage."""
-PASSAGES = 400
+MAX_PASSAGES = 400
 """Passages of a folder at most."""
-LARGEST = 5_000_000
+MAX_FILE_BYTES = 5_000_000
 """Bytes of a document."""
-FEWEST = 40
+MIN_LETTERS = 40
 """Letters below which a document says nothing."""
 _FRONT = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.S)
 
@@ -39,12 +39,12 @@ class _Document:
 
     @property
     def licence(self) -> str | None:
-        said = self.head.get("license") or self.head.get("licence")
-        return licence_named(str(said)) if said else None
+        stated = self.head.get("license") or self.head.get("licence")
+        return identify_licence(str(stated)) if stated else None
 
 
-def read_documents(folder: Path) -> Reading:
-    """One source of everything that a folder, or one document, says.
+def read_documents(folder: Path) -> SourceReadResult:
+    """Read a folder, or one document, as one source.
 
     Raises:
         InputError: There is no such folder, no document in it, or none that says anything.
@@ -52,73 +52,75 @@ def read_documents(folder: Path) -> Reading:
     if not folder.exists():
         raise InputError(f"no such folder of documents: {folder}")
     files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else [folder]
-    left_out, documents, read = list[LeftOut](), list[_Document](), 0
+    left_out, documents, read = list[SkippedItem](), list[_Document](), 0
     for file in files:
-        if file.name in FILES:
+        if file.name in LICENCE_FILES:
             continue
         read += 1
-        found = _read(file, str(file.relative_to(folder)) if folder.is_dir() else file.name)
-        if isinstance(found, LeftOut):
-            left_out.append(found)
+        document = _read(file, str(file.relative_to(folder)) if folder.is_dir() else file.name)
+        if isinstance(document, SkippedItem):
+            left_out.append(document)
         else:
-            documents.append(found)
+            documents.append(document)
     if not documents:
         reasons = "; ".join(f"{one.what}: {one.reason}" for one in left_out[:3])
-        raise InputError(f"{folder}: no document to use ({', '.join(ENDINGS)}): {reasons or 'it is empty'}")
-    passages = _passages(documents, left_out)
+        raise InputError(f"{folder}: no document to use ({', '.join(DOCUMENT_SUFFIXES)}): {reasons or 'it is empty'}")
+    passages = _build_passages(documents, left_out)
     if not passages:
         raise InputError(f"{folder}: its documents say nothing but what contradicts itself: {left_out[-1].reason}")
-    licence = _licence(folder if folder.is_dir() else folder.parent, documents, left_out)
+    licence = _find_licence(folder if folder.is_dir() else folder.parent, documents, left_out)
     name = " ".join(re.findall(r"[^\W_]+", folder.stem)) or "documents"
-    source = Source(
-        kind="documents", name=name, summary=_summary(documents, passages), passages=tuple(passages),
+    source = ThemeSource(
+        kind="documents", name=name, summary=_find_summary(documents, passages), passages=tuple(passages),
         origin=folder.name, licence=licence,
     )  # fmt: skip
-    return Reading(sources=(source,), left_out=tuple(left_out), read=read)
+    return SourceReadResult(sources=(source,), left_out=tuple(left_out), read=read)
 
 
-def _read(file: Path, name: str) -> "_Document | LeftOut":
-    if file.suffix.lower() not in ENDINGS:
-        return LeftOut(what=name, reason=f"neither {' nor '.join(ENDINGS)}")
-    if file.stat().st_size > LARGEST:
-        return LeftOut(what=name, reason=f"larger than {LARGEST // 1_000_000} MB")
+def _read(file: Path, name: str) -> "_Document | SkippedItem":
+    if file.suffix.lower() not in DOCUMENT_SUFFIXES:
+        return SkippedItem(what=name, reason=f"neither {' nor '.join(DOCUMENT_SUFFIXES)}")
+    if file.stat().st_size > MAX_FILE_BYTES:
+        return SkippedItem(what=name, reason=f"larger than {MAX_FILE_BYTES // 1_000_000} MB")
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        return LeftOut(what=name, reason="no UTF-8 text")
+        return SkippedItem(what=name, reason="no UTF-8 text")
     head: JsonObject = {}
     if file.suffix == ".json":
         try:
-            text = "\n\n".join(_said(read_json(file)))
+            text = "\n\n".join(_flatten_json(read_json(file)))
         except InputError as error:
-            return LeftOut(what=name, reason=f"no JSON: {str(error).rpartition(': ')[2]}")
+            return SkippedItem(what=name, reason=f"no JSON: {str(error).rpartition(': ')[2]}")
     elif file.suffix.startswith(".htm"):
-        text, head = text_of_html(text)
+        text, head = extract_html_text(text)
     else:
-        text, head = _front(text)
+        text, head = _split_front_matter(text)
     document = _Document(name, head, text)
-    if sum(map(len, document.paragraphs)) < FEWEST:
-        return LeftOut(what=name, reason="empty" if not document.paragraphs else f"fewer than {FEWEST} letters")
+    if sum(map(len, document.paragraphs)) < MIN_LETTERS:
+        return SkippedItem(
+            what=name, reason="empty" if not document.paragraphs else f"fewer than {MIN_LETTERS} letters"
+        )
     return document
 
 
-def _front(text: str) -> tuple[str, JsonObject]:
+def _split_front_matter(text: str) -> tuple[str, JsonObject]:
     """A text without its front matter, and that."""
-    found = _FRONT.match(text)
-    if not found:
+    match = _FRONT.match(text)
+    if not match:
         return text, {}
     try:
-        head = yaml.safe_load(found.group(1))
+        head = yaml.safe_load(match.group(1))
     except yaml.YAMLError:
         return text, {}  # dashes that are no front matter belong to the text
-    return (text[found.end() :], head) if isinstance(head, dict) else (text, {})
+    return (text[match.end() :], head) if isinstance(head, dict) else (text, {})
 
 
 class _Html(HTMLParser):
-    """The text of a page: paragraphs apart, no scripts."""
+    """Parser that extracts the paragraphs of a page, without scripts."""
 
-    BLOCKS = kinds_of("p div li tr h1 h2 h3 h4 h5 h6 section article table ul ol dl dt dd br blockquote pre")
-    SILENT = kinds_of("script style head nav noscript svg template")
+    BLOCKS = normalize_words("p div li tr h1 h2 h3 h4 h5 h6 section article table ul ol dl dt dd br blockquote pre")
+    SILENT = normalize_words("script style head nav noscript svg template")
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,15 +130,15 @@ class _Html(HTMLParser):
         self._title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         self._silent += tag in self.SILENT
         self._title = tag == "title"
         if tag in self.BLOCKS:
             self.parts.append("\n\n")
-        if tag == "meta" and given.get("name") in ("license", "licence", "description", "dcterms.license"):
-            self.head[str(given["name"]).rpartition(".")[2]] = given.get("content") or ""
-        if tag in ("a", "link") and given.get("rel") == "license":
-            self.head.setdefault("license", given.get("title") or given.get("href") or "")
+        if tag == "meta" and attributes.get("name") in ("license", "licence", "description", "dcterms.license"):
+            self.head[str(attributes["name"]).rpartition(".")[2]] = attributes.get("content") or ""
+        if tag in ("a", "link") and attributes.get("rel") == "license":
+            self.head.setdefault("license", attributes.get("title") or attributes.get("href") or "")
 
     def handle_endtag(self, tag: str) -> None:
         self._silent -= tag in self.SILENT and self._silent > 0
@@ -151,47 +153,53 @@ class _Html(HTMLParser):
             self.parts.append(data)
 
 
-def text_of_html(text: str) -> tuple[str, JsonObject]:
-    """What a page says, paragraphs apart, and what its head says of it."""
+def extract_html_text(text: str) -> tuple[str, JsonObject]:
+    """Return a page's text with blank lines between paragraphs, and the metadata of its head."""
     page = _Html()
     page.feed(text)
     return "".join(page.parts), page.head
 
 
-def _said(value: Any, path: str = "") -> Iterator[str]:
-    """What a JSON document says, a line per value with the keys that lead to it."""
+def _flatten_json(value: Any, path: str = "") -> Iterator[str]:
+    """Return a JSON document as lines: each value with the keys that lead to it."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _said(part, f"{path} {key}".strip())
+            yield from _flatten_json(part, f"{path} {key}".strip())
     elif isinstance(value, list):
         for part in value:
-            yield from _said(part, path)
+            yield from _flatten_json(part, path)
     elif value is not None and str(value).strip():
         yield f"{path}: {value}" if path else str(value)
 
 
-def _passages(documents: list[_Document], left_out: list[LeftOut]) -> list[str]:
-    wrong = contradicted([(document.name, document.paragraphs) for document in documents])
-    left_out += [LeftOut(what=" and ".join(one.documents), reason=f"contradictory: {one.told}") for one in wrong]
+def _build_passages(documents: list[_Document], left_out: list[SkippedItem]) -> list[str]:
+    wrong = find_contradictions([(document.name, document.paragraphs) for document in documents])
+    left_out += [
+        SkippedItem(what=" and ".join(one.documents), reason=f"contradictory: {one.explanation}") for one in wrong
+    ]
     doubted = {sentence for one in wrong for sentence in one.sentences}
-    found = dict[str, None]()
+    passages = dict[str, None]()
     for document in documents:
-        for passage in bounded(document.paragraphs, doubted):
-            found.setdefault(passage)
-    if len(found) > PASSAGES:
-        left_out.append(LeftOut(what="passages", reason=f"{len(found) - PASSAGES} beyond the first {PASSAGES}"))
-    return list(found)[:PASSAGES]
+        for passage in join_paragraphs(document.paragraphs, doubted):
+            passages.setdefault(passage)
+    if len(passages) > MAX_PASSAGES:
+        left_out.append(
+            SkippedItem(what="passages", reason=f"{len(passages) - MAX_PASSAGES} beyond the first {MAX_PASSAGES}")
+        )
+    return list(passages)[:MAX_PASSAGES]
 
 
-def bounded(paragraphs: Sequence[str], doubted: Collection[str] = ()) -> Iterator[str]:
-    """Paragraphs joined up to the longest passage, cut at sentences where one alone is longer."""
+def join_paragraphs(paragraphs: Sequence[str], doubted: Collection[str] = ()) -> Iterator[str]:
+    """Join paragraphs up to the longest passage; cut at sentences where one alone is longer."""
     waiting = ""
     for paragraph in paragraphs:
         for sentence in re.split(r"(?<=[.!?])\s+", paragraph):
             if sentence in doubted:
                 continue
-            for part in [sentence[at : at + LONGEST] for at in range(0, len(sentence), LONGEST)]:
-                if waiting and len(waiting) + 1 + len(part) > LONGEST:
+            for part in [
+                sentence[at : at + MAX_PASSAGE_CHARACTERS] for at in range(0, len(sentence), MAX_PASSAGE_CHARACTERS)
+            ]:
+                if waiting and len(waiting) + 1 + len(part) > MAX_PASSAGE_CHARACTERS:
                     yield waiting
                     waiting = part
                 else:
@@ -200,28 +208,28 @@ def bounded(paragraphs: Sequence[str], doubted: Collection[str] = ()) -> Iterato
         yield waiting
 
 
-def _summary(documents: list[_Document], passages: list[str]) -> str:
-    """What a document's head says it is about, else the first sentence that no other contradicts."""
+def _find_summary(documents: list[_Document], passages: list[str]) -> str:
+    """Return the description in a document's head, else the first sentence that no other contradicts."""
     keys = ("description", "summary", "title")
-    told = (str(document.head[key]) for document in documents for key in keys if document.head.get(key))
+    stated = (str(document.head[key]) for document in documents for key in keys if document.head.get(key))
     sentences = (
         one for document in documents for part in document.paragraphs for one in re.split(r"(?<=[.!?])\s+", part)
     )
-    first = next(told, "") or next(
+    first = next(stated, "") or next(
         (one for one in sentences if any(one in passage for passage in passages)), passages[0]
     )
     first = first.lstrip("# ")
     return " ".join(first.split())[:300]
 
 
-def _licence(folder: Path, documents: list[_Document], left_out: list[LeftOut]) -> str | None:
-    """What the folder's own file says, else what all documents that say something agree on."""
-    stated = licence_in(folder)
-    said = list(dict.fromkeys(document.licence for document in documents if document.licence))
-    if stated is None and len(said) == 1:
-        return said[0]
-    others = [one for one in said if one != stated]
+def _find_licence(folder: Path, documents: list[_Document], left_out: list[SkippedItem]) -> str | None:
+    """Return the licence that the folder's own file states, else the one that all documents agree on."""
+    stated = find_licence(folder)
+    declared = list(dict.fromkeys(document.licence for document in documents if document.licence))
+    if stated is None and len(declared) == 1:
+        return declared[0]
+    others = [one for one in declared if one != stated]
     if others:
         several = ", ".join([*([stated] if stated else []), *others])
-        left_out.append(LeftOut(what="licence", reason=f"contradictory: documents state {several}"))
+        left_out.append(SkippedItem(what="licence", reason=f"contradictory: documents state {several}"))
     return stated

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-FILES = ("LICENSE", "LICENCE", "LICENSE.txt", "LICENCE.txt", "LICENSE.md", "LICENCE.md", "COPYING")
+LICENCE_FILES = ("LICENSE", "LICENCE", "LICENSE.txt", "LICENCE.txt", "LICENSE.md", "LICENCE.md", "COPYING")
 _KNOWN = (
     (r"apache license.{0,40}version 2\.0", "Apache-2.0"),
     (r"mit license|permission is hereby granted, free of charge", "MIT"),
@@ -23,16 +23,16 @@ _READ = 4000
 """Letters of a licence's text that are looked at."""
 
 
-def licence_in(folder: Path) -> str | None:
-    """The licence that a file in a folder states: its usual short name, else its first line; None without a file."""
-    found = next((folder / name for name in FILES if (folder / name).is_file()), None)
-    if found is None:
+def find_licence(folder: Path) -> str | None:
+    """Return the licence that a file in a folder states: its SPDX name, else its first line; None without a file."""
+    file = next((folder / name for name in LICENCE_FILES if (folder / name).is_file()), None)
+    if file is None:
         return None
-    return licence_named(found.read_text(encoding="utf-8", errors="replace")[:_READ])
+    return identify_licence(file.read_text(encoding="utf-8", errors="replace")[:_READ])
 
 
-def licence_named(text: str) -> str | None:
-    """The short name of a licence, from its text."""
+def identify_licence(text: str) -> str | None:
+    """Return the short name of a licence, from its text."""
     flat = " ".join(text.lower().split())
     known = next((name for pattern, name in _KNOWN if re.search(pattern, flat)), None)
     first = next((line.strip() for line in text.splitlines() if line.strip()), None)

@@ -4,23 +4,23 @@ Proposal, tasks and rules, state model, tools, seed states, tests, doctor, repai
 loops of EnvFactory 3.2, EnvScaler 3, AWM 3 and Agent-World 3.1 in one (`loop.py`).
 """
 
-from envgen.synthesis.funnel import Funnel
-from envgen.synthesis.loop import Loop
-from envgen.synthesis.parts import UnitTest
-from envgen.synthesis.playing import run_tests
-from envgen.synthesis.records import Outcome
-from envgen.synthesis.settings import STAGES, StageRole, StageRoles, SynthesisSettings
-from envgen.synthesis.several import synthesise
+from trajsmith.envgen.synthesis.answer_schemas import UnitTest
+from trajsmith.envgen.synthesis.concurrent_themes import synthesize_environments
+from trajsmith.envgen.synthesis.execution import run_unit_tests
+from trajsmith.envgen.synthesis.funnel import Funnel
+from trajsmith.envgen.synthesis.loop import SynthesisLoop
+from trajsmith.envgen.synthesis.records import SynthesisOutcome
+from trajsmith.envgen.synthesis.settings import STAGES, StageRole, StageRoles, SynthesisSettings
 
 __all__ = [
     "STAGES",
     "Funnel",
-    "Loop",
-    "Outcome",
     "StageRole",
     "StageRoles",
+    "SynthesisLoop",
+    "SynthesisOutcome",
     "SynthesisSettings",
     "UnitTest",
-    "run_tests",
-    "synthesise",
+    "run_unit_tests",
+    "synthesize_environments",
 ]

@@ -1,4 +1,4 @@
-"""Keeping what was accepted: the environment's folder, with its tests, its words and where all of it comes from."""
+"""Write accepted environments: the folder with its tests, phrasebook and provenance."""
 
 import ast
 import re
@@ -10,64 +10,71 @@ import orjson
 import yaml
 from pydantic import ValidationError
 
-from chatmodel import Phrasebook
-from envgen.generate import Made
-from envgen.synthesis.desk import Desk
-from envgen.synthesis.examining import Bench, close
-from envgen.synthesis.parts import Proposal, Words
-from envgen.synthesis.records import Design, Draft, Examination, Semantic, Theme
-from envgen.synthesis.searched import origins_of
-from envgen.synthesis.store import Store, writing
-from envgen.synthesis.testing import tools_shown
-from trajectory import EnvironmentSpec, JsonObject, ModelFault, RunError, first_fault
+from trajsmith.envgen.generate import GenerationResult
+from trajsmith.envgen.synthesis.answer_schemas import EnvironmentPhrasing, Proposal
+from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
+from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
+from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Examination, SemanticAssessment, Theme
+from trajsmith.envgen.synthesis.search_records import collect_origins
+from trajsmith.envgen.synthesis.store import RecordStore, explain_write_errors
+from trajsmith.envgen.synthesis.unit_tests import describe_tools
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject, ModelFault, RunError, format_first_error
 
-FOLDER = "environments"
-PROVENANCE = "provenance.json"
-DESIGN = "design.json"
+ENVIRONMENTS_FOLDER = "environments"
+PROVENANCE_FILE = "provenance.json"
+DESIGN_FILE = "design.json"
 """The record of the design, from which growth starts."""
 _PATH = re.compile(r"[a-z][a-z0-9_]*\.\*\.[a-z][a-z0-9_]*")
 _SLOT = re.compile(r"\{[a-z][a-z0-9_]*(\|(date|human|money))?\}")
 
 
-async def accept(
-    desk: Desk, bench: Bench, store: Store, design: Design, draft: Draft, exam: Examination,
-    semantic: Semantic | None,
-) -> None:  # fmt: skip
+async def write_accepted(
+    generator: PromptedGenerator,
+    bench: DraftRunner,
+    store: RecordStore,
+    design: Design,
+    draft: EnvironmentDraft,
+    exam: Examination,
+    semantic: SemanticAssessment | None,
+) -> None:
     """Write the environment's folder. A killed run writes it again, the same."""
     name = design.proposal.name
     source = bench.open(design, draft)
     try:
         spec, plays = await source.spec(), source.isolation
     finally:
-        close(source)
-    book, note = await _phrases(desk, design, spec)
-    told = _told(store, design, draft, exam, semantic, spec, {"phrases": note, "runs in": plays})
-    folder = store.folder / FOLDER / name
-    made = Made(
+        close_source(source)
+    book, note = await _write_phrases(generator, design, spec)
+    provenance = _build_provenance(store, design, draft, exam, semantic, spec, {"phrases": note, "runs in": plays})
+    folder = store.folder / ENVIRONMENTS_FOLDER / name
+    result = GenerationResult(
         name=name, accepted=True, directory=folder, score=exam.doctor, tests=f"{exam.tests_passed} passed",
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
-    retract(store, design.theme)
-    with writing(folder):
-        _write(folder, design, draft, book, told, made)
+    retract_accepted(store, design.theme)
+    with explain_write_errors(folder):
+        _write_files(folder, design, draft, book, provenance, result)
 
 
-def _write(folder: Path, design: Design, draft: Draft, book: str, told: JsonObject, made: Made) -> None:
+def _write_files(
+    folder: Path, design: Design, draft: EnvironmentDraft, book: str, provenance: JsonObject, result: GenerationResult
+) -> None:
     """The files, `made.json` last: a folder without it is one that was not finished."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / f"{made.name}.py").write_text(draft.code, encoding="utf-8")
+    (folder / f"{result.name}.py").write_text(draft.code, encoding="utf-8")
     if book:
         (folder / "phrases.yaml").write_text(book, encoding="utf-8")
-    (folder / DESIGN).write_bytes(design.model_dump_json(indent=1).encode())
+    (folder / DESIGN_FILE).write_bytes(design.model_dump_json(indent=1).encode())
     suite = [test.model_dump(mode="json", exclude_defaults=True) for test in draft.tests]
     (folder / "tests.json").write_bytes(orjson.dumps(suite, option=orjson.OPT_INDENT_2))
-    (folder / PROVENANCE).write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-    (folder / "made.json").write_bytes(made.model_dump_json(indent=1).encode())
+    (folder / PROVENANCE_FILE).write_bytes(orjson.dumps(provenance, option=orjson.OPT_INDENT_2))
+    (folder / "made.json").write_bytes(result.model_dump_json(indent=1).encode())
 
 
-class Standing(NamedTuple):
-    """An accepted environment, with the theme that it came of."""
+class AcceptedEnvironment(NamedTuple):
+    """Accepted environment with its theme."""
 
     theme: str
     source: str
@@ -75,45 +82,45 @@ class Standing(NamedTuple):
     proposal: Proposal
 
 
-def standing(store: Store) -> list[Standing]:
-    """What is accepted in this run so far, whatever source it was started with."""
+def read_accepted(store: RecordStore) -> list[AcceptedEnvironment]:
+    """Return the environments accepted in this run so far, from any source."""
     designs = {design.id: design for design in store.all("designs", Design)}
     themes = {theme.id: theme for theme in store.all("themes", Theme)}
-    found = []
-    for made in sorted((store.folder / FOLDER).glob("*/made.json")):
-        design = designs.get(_origin(made.parent / PROVENANCE))
+    accepted = []
+    for result_file in sorted((store.folder / ENVIRONMENTS_FOLDER).glob("*/made.json")):
+        design = designs.get(_read_design_id(result_file.parent / PROVENANCE_FILE))
         if design is not None:
             source = themes[design.theme].source.name if design.theme in themes else design.proposal.title
-            found.append(Standing(design.theme, source, design.proposal))
-    return found
+            accepted.append(AcceptedEnvironment(design.theme, source, design.proposal))
+    return accepted
 
 
-def _origin(path: Path) -> str:
-    """Id of the design that an accepted environment was made after."""
+def _read_design_id(path: Path) -> str:
+    """Return the id of the design that an accepted environment implements."""
     try:
         return str(orjson.loads(path.read_bytes())["design"])
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise RunError(f"{path} was changed by hand: take its folder away, then start again") from error
 
 
-def retract(store: Store, theme: str) -> None:
-    """Take away what a theme was accepted as under other settings: only what it comes to now is kept as a result."""
-    for one in standing(store):
+def retract_accepted(store: RecordStore, theme: str) -> None:
+    """Remove what a theme was accepted as under other settings: only its present result stays."""
+    for one in read_accepted(store):
         if one.theme == theme:
-            with writing(store.folder / FOLDER):
-                shutil.rmtree(store.folder / FOLDER / one.proposal.name)
+            with explain_write_errors(store.folder / ENVIRONMENTS_FOLDER):
+                shutil.rmtree(store.folder / ENVIRONMENTS_FOLDER / one.proposal.name)
 
 
-def _told(
-    store: Store,
+def _build_provenance(
+    store: RecordStore,
     design: Design,
-    draft: Draft,
+    draft: EnvironmentDraft,
     exam: Examination,
-    semantic: Semantic | None,
+    semantic: SemanticAssessment | None,
     spec: EnvironmentSpec,
     notes: dict[str, str],
 ) -> JsonObject:
-    """Where an accepted environment comes from."""
+    """Return the provenance of an accepted environment."""
     themes = {theme.id: theme for theme in store.all("themes", Theme)}
     source = themes[design.theme].source if design.theme in themes else None
     answers = design.provenance | draft.provenance | ({} if semantic is None else semantic.provenance)
@@ -121,7 +128,7 @@ def _told(
         "name": spec.name,
         "version": spec.version,
         "source": None if source is None else source.model_dump(mode="json", exclude={"requests", "passages"}),
-        "searched": origins_of(store, design.theme),
+        "searched": collect_origins(store, design.theme),
         "theme": design.theme,
         "design": design.id,
         "draft": draft.id,
@@ -138,22 +145,26 @@ def _told(
     }
 
 
-async def _phrases(desk: Desk, design: Design, spec: EnvironmentSpec) -> tuple[str, str]:
+async def _write_phrases(generator: PromptedGenerator, design: Design, spec: EnvironmentSpec) -> tuple[str, str]:
     """A phrasebook and what is to be said of it; an environment without one is phrased from its schemas."""
     try:
-        words, _ = await desk.answer(
-            "phrase", design.theme, Words, lambda found: wrong_words(found, spec), tools=tools_shown(spec),
+        words, _ = await generator.answer(
+            "phrase",
+            design.theme,
+            EnvironmentPhrasing,
+            lambda answer: find_words_fault(answer, spec),
+            tools=describe_tools(spec),
             proposal=design.proposal.model_dump(mode="json"),
-        )  # fmt: skip
+        )
     except ModelFault as fault:
         if fault.kind != "bad_reply":
             raise
         return "", f"none: {fault.message}"
-    return phrasebook(words, spec.name), "as the designer says"
+    return format_phrasebook(words, spec.name), "as the designer says"
 
 
-def wrong_words(words: Words, spec: EnvironmentSpec) -> str:
-    """What is wrong with words; empty if nothing is. They become templates, so slots are all that braces may hold."""
+def find_words_fault(words: EnvironmentPhrasing, spec: EnvironmentSpec) -> str:
+    """Return the fault of an answer; empty if there is none. Texts become templates, so braces hold slots only."""
     parameters = {name for tool in spec.tools for name in tool.parameters}
     tools = {tool.name: set(tool.parameters) for tool in spec.tools}
     for entity in words.entities:
@@ -165,24 +176,24 @@ def wrong_words(words: Words, spec: EnvironmentSpec) -> str:
     wrong = [path for path in words.names if not _PATH.fullmatch(path)]
     if wrong:
         return f"{wrong[0]!r} is no path such as members.*.name."
-    for text in _texts(words):
+    for text in _find_texts(words):
         if set("{}%#") & set(_SLOT.sub("", text)):
             return f"braces may only hold a name, as in {{value}}: {text!r}."
     try:
-        Phrasebook.model_validate(_book(words))
+        Phrasebook.model_validate(_build_phrasebook(words))
     except ValidationError as error:
-        return first_fault(error)
+        return format_first_error(error)
     return ""
 
 
-def _texts(words: Words) -> list[str]:
-    found = [*words.roles]
+def _find_texts(words: EnvironmentPhrasing) -> list[str]:
+    phrases = [*words.roles]
     for entity in words.entities:
-        found += [entity.noun, entity.plural, *entity.own, *(text for texts in entity.by.values() for text in texts)]
-    return found + [text for tool in words.tools for text in tool.ask]
+        phrases += [entity.noun, entity.plural, *entity.own, *(text for texts in entity.by.values() for text in texts)]
+    return phrases + [text for tool in words.tools for text in tool.ask]
 
 
-def _book(words: Words) -> JsonObject:
+def _build_phrasebook(words: EnvironmentPhrasing) -> JsonObject:
     entities = {
         one.key: {
             "noun": one.noun,
@@ -200,20 +211,20 @@ def _book(words: Words) -> JsonObject:
     }
 
 
-def phrasebook(words: Words, name: str) -> str:
-    """The text of a `phrases.yaml`."""
-    head = f"# How users of {name} speak. See chatmodel/phrasebook.py for what each key means.\n"
-    return head + yaml.safe_dump(_book(words), sort_keys=False, allow_unicode=True, width=118)
+def format_phrasebook(words: EnvironmentPhrasing, name: str) -> str:
+    """Return the text of a `phrases.yaml`."""
+    head = f"# How users of {name} speak. See phrasing/phrasebook.py for what each key means.\n"
+    return head + yaml.safe_dump(_build_phrasebook(words), sort_keys=False, allow_unicode=True, width=118)
 
 
-def tool_count(draft: Draft | None) -> int:
-    """Tools of a draft, counted in its text."""
+def count_tools(draft: EnvironmentDraft | None) -> int:
+    """Count the tools of a draft in its source."""
     if draft is None:
         return 0
     decorated = [node for node in ast.walk(ast.parse(draft.code)) if isinstance(node, ast.FunctionDef)]
-    return sum(any(_is_tool(decorator) for decorator in node.decorator_list) for node in decorated)
+    return sum(any(_is_tool_decorator(decorator) for decorator in node.decorator_list) for node in decorated)
 
 
-def _is_tool(decorator: ast.expr) -> bool:
+def _is_tool_decorator(decorator: ast.expr) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(called, ast.Name) and called.id == "tool"

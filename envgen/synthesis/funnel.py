@@ -1,4 +1,4 @@
-"""How many themes came how far, why the others did not, and what an accepted environment costs."""
+"""Count how far themes came, why the others failed, and what an accepted environment costs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import orjson
 
-from envgen.synthesis.records import Outcome
-from trajectory import Frozen, RunError, UsageSummary
+from trajsmith.envgen.synthesis.records import SynthesisOutcome
+from trajsmith.records import FrozenModel, RunError, UsageSummary
 
 STEPS = ("sources", "proposed", "designed", "drafted", "examined", "checked", "accepted")
 _PASSED = {"propose": 0, "design": 1, "draft": 2, "examine": 3, "repair": 3, "check": 4, "accept": 5}
 """Stage at which a rejected theme ended, to the last step that it passed."""
 
 
-class StageCost(Frozen):
-    """What one stage asked of models."""
+class StageCost(FrozenModel):
+    """Requests, tokens and cost of one stage."""
 
     stage: str
     requests: int
@@ -24,8 +24,8 @@ class StageCost(Frozen):
     cost: float
 
 
-class Funnel(Frozen):
-    """A run in numbers."""
+class Funnel(FrozenModel):
+    """Counts and costs of a run."""
 
     themes: dict[str, int]
     """Step to how many themes passed it."""
@@ -46,19 +46,19 @@ class Funnel(Frozen):
     """Source's name to money."""
 
 
-def funnel(outcomes: Sequence[Outcome], undecided: int, usage: Path) -> Funnel:
-    """The numbers of a run.
+def build_funnel(outcomes: Sequence[SynthesisOutcome], undecided: int, usage: Path) -> Funnel:
+    """Return the counts and costs of a run.
 
     Args:
         usage: Its `usage.jsonl`.
     """
     accepted = sum(outcome.accepted for outcome in outcomes)
-    stages, themes = _spent(usage)
+    stages, themes = _sum_usage(usage)
     total = sum(stages.values(), UsageSummary())
     names = {outcome.theme: outcome.source for outcome in outcomes}
     return Funnel(
-        themes=_steps(outcomes, undecided),
-        rejected=dict(Counter(reason_of(one) for one in outcomes if not one.accepted).most_common()),
+        themes=_count_steps(outcomes, undecided),
+        rejected=dict(Counter(shorten_reason(one) for one in outcomes if not one.accepted).most_common()),
         undecided=undecided,
         repairs={one.name or one.source: one.rounds for one in outcomes},
         stages=tuple(
@@ -75,13 +75,13 @@ def funnel(outcomes: Sequence[Outcome], undecided: int, usage: Path) -> Funnel:
     )  # fmt: skip
 
 
-def _steps(outcomes: Sequence[Outcome], undecided: int) -> dict[str, int]:
-    passed = [_passed(outcome) for outcome in outcomes]
-    found = {step: sum(one >= number for one in passed) for number, step in enumerate(STEPS)}
-    return found | {STEPS[0]: found[STEPS[0]] + undecided}
+def _count_steps(outcomes: Sequence[SynthesisOutcome], undecided: int) -> dict[str, int]:
+    passed = [_find_last_step(outcome) for outcome in outcomes]
+    counts = {step: sum(one >= number for one in passed) for number, step in enumerate(STEPS)}
+    return counts | {STEPS[0]: counts[STEPS[0]] + undecided}
 
 
-def _passed(outcome: Outcome) -> int:
+def _find_last_step(outcome: SynthesisOutcome) -> int:
     """The last step that a theme passed, as a place in STEPS."""
     if outcome.accepted:
         return len(STEPS) - 1
@@ -90,16 +90,16 @@ def _passed(outcome: Outcome) -> int:
     return _PASSED[outcome.stage]
 
 
-def reason_of(outcome: Outcome) -> str:
-    """The short reason of a rejection."""
+def shorten_reason(outcome: SynthesisOutcome) -> str:
+    """Return the short reason of a rejection."""
     first = outcome.reasons[0]
     if first.startswith(("the code reaches", "nothing usable")):
         return first.partition(":")[0]
     return ":".join(first.split(":")[:2])[:120]
 
 
-def _spent(path: Path) -> tuple[dict[str, UsageSummary], dict[str, UsageSummary]]:
-    """What was spent, by stage and by theme."""
+def _sum_usage(path: Path) -> tuple[dict[str, UsageSummary], dict[str, UsageSummary]]:
+    """Return the usage by stage and by theme."""
     stages: dict[str, UsageSummary] = {}
     themes: dict[str, UsageSummary] = {}
     for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():

@@ -6,32 +6,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from envgen.generate.tidying import Untidy
-from envgen.synthesis import acceptance
-from envgen.synthesis.designing import design, first_draft, propose
-from envgen.synthesis.desk import Desk
-from envgen.synthesis.evidence import gravest, told
-from envgen.synthesis.examining import Bench, broken, is_closed
-from envgen.synthesis.parts import Proposal
-from envgen.synthesis.playing import short
-from envgen.synthesis.records import Complaint, Design, Draft, Examination, Outcome, Provenance, Semantic, Theme
-from envgen.synthesis.repairing import repair
-from envgen.synthesis.searched import notes_of
-from envgen.synthesis.semantic import assess, complaints_of, summed
-from envgen.synthesis.store import Store
-from envgen.synthesis.testing import write_tests
-from envgen.synthesis.tidy import without_tools
-from trajectory import EnvironmentFault, ModelFault
+from trajsmith.envgen.generate.formatting import FormattingError
+from trajsmith.envgen.synthesis import acceptance
+from trajsmith.envgen.synthesis.answer_schemas import Proposal
+from trajsmith.envgen.synthesis.code_assembly import remove_tools
+from trajsmith.envgen.synthesis.complaints import find_gravest, format_complaint
+from trajsmith.envgen.synthesis.design_stages import design_environment, propose_environment, write_first_draft
+from trajsmith.envgen.synthesis.examination import DraftRunner, build_load_complaint, names_closed_access
+from trajsmith.envgen.synthesis.execution import shorten_json
+from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
+from trajsmith.envgen.synthesis.records import (
+    Complaint,
+    Design,
+    EnvironmentDraft,
+    Examination,
+    Provenance,
+    SemanticAssessment,
+    SynthesisOutcome,
+    Theme,
+)
+from trajsmith.envgen.synthesis.repair_stage import repair_draft
+from trajsmith.envgen.synthesis.search_records import collect_notes
+from trajsmith.envgen.synthesis.semantic import assess_draft, build_assessment, build_semantic_complaints
+from trajsmith.envgen.synthesis.store import RecordStore
+from trajsmith.envgen.synthesis.unit_tests import write_tests
+from trajsmith.records import EnvironmentFault, ModelFault
 
-UNDECIDED = frozenset({"timeout", "connection", "rate_limit", "server"})
+UNDECIDED_FAULTS = frozenset({"timeout", "connection", "rate_limit", "server"})
 """Faults of a model that say nothing of a theme: it is left for the next start."""
 
-SAID = 300
+SHOWN_REPLY_CHARACTERS = 300
 """Characters of a useless reply that are kept with the reason."""
 
 
-class Rejected(Exception):
-    """A theme cannot become an environment, or its draft may not."""
+class ThemeRejected(Exception):
+    """Rejection of a theme or of its draft."""
 
     def __init__(self, stage: str, *reasons: str) -> None:
         self.stage = stage
@@ -39,8 +48,8 @@ class Rejected(Exception):
         super().__init__(reasons[0])
 
 
-class Proposed(Theme):
-    """A proposal, as it is kept."""
+class ProposalRecord(Theme):
+    """Stored proposal."""
 
     PREFIX: ClassVar[str] = "proposed"
 
@@ -49,31 +58,31 @@ class Proposed(Theme):
 
 
 @dataclass
-class Progress:
-    """How far a theme has come."""
+class ThemeProgress:
+    """Stage that a theme has reached, with its best draft."""
 
     name: str = ""
     stage: str = "propose"
     rounds: int = 0
-    best: Draft | None = None
+    best: EnvironmentDraft | None = None
     exam: Examination | None = None
     complaints: Sequence[Complaint] = ()
     """What is wrong with the best draft."""
-    semantic: Semantic | None = None
+    semantic: SemanticAssessment | None = None
     dropped: tuple[str, ...] = ()
 
-    def note(self, draft: Draft, exam: Examination) -> None:
+    def note(self, draft: EnvironmentDraft, exam: Examination) -> None:
         if self.exam is None or exam.score >= self.exam.score:
             self.best, self.exam, self.complaints = draft, exam, exam.complaints
 
 
 @dataclass
-class Loop:
-    """What the stages work with."""
+class SynthesisLoop:
+    """Synthesis loop from a theme to an accepted environment, with models, runner and record store."""
 
-    desk: Desk
-    bench: Bench
-    store: Store
+    generator: PromptedGenerator
+    bench: DraftRunner
+    store: RecordStore
     makers: str
     """Hash of what answers depend on beside what is asked: models and prompts."""
     fingerprint: str
@@ -85,195 +94,212 @@ class Loop:
     undecided: dict[str, str] = field(default_factory=dict)
     """Id of a theme to its name, and why it could not be decided now."""
 
-    def leave(self, theme: Theme, why: str) -> None:
-        """Decide nothing of a theme now; the next start takes it up."""
+    def defer(self, theme: Theme, why: str) -> None:
+        """Defer a theme without a decision; the next start takes it up."""
         self.undecided[theme.id] = f"{theme.source.name}: {why}"
 
-    async def run(self, theme: Theme, proposed: Proposed | tuple[str, ...]) -> Outcome | None:
-        """What becomes of a theme; None if that could not be told.
+    async def run(self, theme: Theme, proposed: ProposalRecord | tuple[str, ...]) -> SynthesisOutcome | None:
+        """Return the outcome of a theme; None if it was deferred.
 
         Args:
             proposed: Its proposal, or why it has none.
         """
-        progress = Progress()
+        progress = ThemeProgress()
         try:
             if isinstance(proposed, tuple):
-                raise Rejected("propose", *proposed)
+                raise ThemeRejected("propose", *proposed)
             progress.name = proposed.proposal.name
-            made = await self._design(theme, proposed, progress)
-            await self._build(made, progress)
-        except Rejected as rejected:
+            design = await self._design(theme, proposed, progress)
+            await self._build(design, progress)
+        except ThemeRejected as rejected:
             return self._outcome(theme, progress, rejected.stage, rejected.reasons)
-        except (EnvironmentFault, Untidy) as fault:
+        except (EnvironmentFault, FormattingError) as fault:
             return self._outcome(theme, progress, progress.stage, (f"{progress.stage}: {fault}",))
         except ModelFault as fault:
-            if fault.kind in UNDECIDED:
-                self.leave(theme, str(fault))
+            if fault.kind in UNDECIDED_FAULTS:
+                self.defer(theme, str(fault))
                 return None
-            return self._outcome(theme, progress, progress.stage, _why(progress.stage, fault))
+            return self._outcome(theme, progress, progress.stage, _explain_fault(progress.stage, fault))
         return self._outcome(theme, progress, "accept", ())
 
-    async def propose(self, theme: Theme) -> Proposed | tuple[str, ...] | None:
-        """The proposal of a theme, or why it has none; None if that could not be told."""
+    async def propose(self, theme: Theme) -> ProposalRecord | tuple[str, ...] | None:
+        """Return the proposal of a theme, or the reasons why it has none; None if it was deferred."""
 
-        async def work() -> Proposed:
-            proposal, where = await propose(self.desk, theme)
-            return Proposed(source=theme.source, proposal=proposal, provenance=where)
+        async def work() -> ProposalRecord:
+            proposal, where = await propose_environment(self.generator, theme)
+            return ProposalRecord(source=theme.source, proposal=proposal, provenance=where)
 
         try:
-            found = await self.store.step("proposals", Proposed, [theme.id, self.makers], work)
+            record = await self.store.step("proposals", ProposalRecord, [theme.id, self.makers], work)
         except ModelFault as fault:
-            if fault.kind in UNDECIDED:
-                self.leave(theme, str(fault))
+            if fault.kind in UNDECIDED_FAULTS:
+                self.defer(theme, str(fault))
                 return None
-            return _why("propose", fault)
-        unusable = found.proposal.unusable.strip()
-        return (f"nothing usable in the source: {unusable}",) if unusable else found
+            return _explain_fault("propose", fault)
+        unusable = record.proposal.unusable.strip()
+        return (f"nothing usable in the source: {unusable}",) if unusable else record
 
-    async def _design(self, theme: Theme, proposed: Proposed, progress: Progress) -> Design:
+    async def _design(self, theme: Theme, proposed: ProposalRecord, progress: ThemeProgress) -> Design:
         progress.stage, most = "design", self.bench.settings.most_tools
 
         async def work() -> Design:
-            return await design(self.desk, theme, proposed.proposal, proposed.provenance, self.bench.settings)
+            return await design_environment(
+                self.generator, theme, proposed.proposal, proposed.provenance, self.bench.settings
+            )
 
         return await self.store.step("designs", Design, [theme.id, proposed.id, self.makers, most], work)
 
-    async def _first(self, made: Design) -> Draft:
-        return await first_draft(self.desk, made)
+    async def _write_first_draft(self, design: Design) -> EnvironmentDraft:
+        return await write_first_draft(self.generator, design)
 
-    async def _build(self, made: Design, progress: Progress) -> None:
+    async def _build(self, design: Design, progress: ThemeProgress) -> None:
         """Draft, examine, mend, until it is accepted.
 
         Raises:
             Rejected: It is not, in the rounds that there are.
         """
         progress.stage = "draft"
-        draft = await self.store.step("drafts", Draft, [made.id, 0], lambda: self._first(made))
+        draft = await self.store.step(
+            "drafts", EnvironmentDraft, [design.id, 0], lambda: self._write_first_draft(design)
+        )
         worse = ""
         while True:
             progress.stage = "examine"
-            draft = await self._tested(made, draft)
-            exam = await self._examined(made, draft)
+            draft = await self._add_tests(design, draft)
+            exam = await self._examine_draft(design, draft)
             progress.note(draft, exam)
-            self.tell(f"{made.proposal.name}: version {progress.rounds}: {_found(exam)}")
+            self.tell(f"{design.proposal.name}: version {progress.rounds}: {_summarize_examination(exam)}")
             if exam.hostile:
-                raise Rejected("examine", *[complaint.what for complaint in exam.complaints])
+                raise ThemeRejected("examine", *[complaint.what for complaint in exam.complaints])
             complaints: Sequence[Complaint] = exam.complaints
             if not complaints:
-                draft, complaints = await self._assessed(made, draft, progress)
+                draft, complaints = await self._assess_draft(design, draft, progress)
                 progress.complaints = complaints
                 if not complaints:
                     progress.stage = "accept"
-                    await acceptance.accept(
-                        self.desk, self.bench, self.store, made, draft, progress.exam or exam, progress.semantic
+                    await acceptance.write_accepted(
+                        self.generator, self.bench, self.store, design, draft, progress.exam or exam, progress.semantic
                     )
                     return
             elif progress.exam is not None and progress.best is not None and progress.exam.score > exam.score:
-                worse = "; ".join(told(one) for one in gravest(complaints, 3))
+                worse = "; ".join(format_complaint(one) for one in find_gravest(complaints, 3))
                 draft, complaints = progress.best, progress.complaints
-            draft = await self._mended(made, draft, complaints, progress, worse)
+            draft = await self._repair_draft(design, draft, complaints, progress, worse)
             worse = ""
 
-    async def _mended(
-        self, made: Design, draft: Draft, complaints: Sequence[Complaint], progress: Progress, worse: str
-    ) -> Draft:
+    async def _repair_draft(
+        self,
+        design: Design,
+        draft: EnvironmentDraft,
+        complaints: Sequence[Complaint],
+        progress: ThemeProgress,
+        worse: str,
+    ) -> EnvironmentDraft:
         progress.rounds += 1
         settings = self.bench.settings
         if progress.rounds > settings.rounds:
             progress.rounds -= 1
-            short = gravest(complaints, settings.complaints)
-            raise Rejected("repair", f"{settings.rounds} repairs were not enough", *[told(one) for one in short])
+            short = find_gravest(complaints, settings.complaints)
+            raise ThemeRejected(
+                "repair", f"{settings.rounds} repairs were not enough", *[format_complaint(one) for one in short]
+            )
         progress.stage = "repair"
         number = progress.rounds
 
-        async def work() -> Draft:
-            return await repair(self.desk, made, draft, complaints, number, settings, worse)
+        async def work() -> EnvironmentDraft:
+            return await repair_draft(self.generator, design, draft, complaints, number, settings, worse)
 
         key = [draft.id, number, worse, [one.model_dump(mode="json") for one in complaints]]
-        return await self.store.step("drafts", Draft, key, work)
+        return await self.store.step("drafts", EnvironmentDraft, key, work)
 
-    async def _tested(self, made: Design, draft: Draft) -> Draft:
-        """The draft with tests, as soon as one starts."""
+    async def _add_tests(self, design: Design, draft: EnvironmentDraft) -> EnvironmentDraft:
+        """Return the draft with tests, as soon as it starts."""
         if draft.tests:
             return draft
 
-        async def work() -> Draft:
-            started = await self.bench.starts(made, draft)
+        async def work() -> EnvironmentDraft:
+            started = await self.bench.starts(design, draft)
             if isinstance(started, Complaint):
                 return draft
-            tests, where = await write_tests(self.desk, made, *started)
-            said = draft.provenance | {"test": where}
-            return Draft(**{**dict(draft), "id": "", "tests": (*made.earlier, *tests), "provenance": said})
+            tests, where = await write_tests(self.generator, design, *started)
+            provenance = draft.provenance | {"test": where}
+            return EnvironmentDraft(
+                **{**dict(draft), "id": "", "tests": (*design.earlier, *tests), "provenance": provenance}
+            )
 
-        return await self.store.step("drafts", Draft, [draft.id, "tests"], work)
+        return await self.store.step("drafts", EnvironmentDraft, [draft.id, "tests"], work)
 
-    async def _examined(self, made: Design, draft: Draft) -> Examination:
+    async def _examine_draft(self, design: Design, draft: EnvironmentDraft) -> Examination:
         tests = [test.model_dump(mode="json") for test in draft.tests]
-        key = [made.id, draft.code, tests, self.bench.measure]
-        return await self.store.step("examinations", Examination, key, lambda: self.bench.examine(made, draft))
+        key = [design.id, draft.code, tests, self.bench.measure]
+        return await self.store.step("examinations", Examination, key, lambda: self.bench.examine(design, draft))
 
-    async def _assessed(self, made: Design, draft: Draft, progress: Progress) -> tuple[Draft, Sequence[Complaint]]:
-        """The draft without tools that do not do what they say, and what is still wrong with it."""
+    async def _assess_draft(
+        self, design: Design, draft: EnvironmentDraft, progress: ThemeProgress
+    ) -> tuple[EnvironmentDraft, Sequence[Complaint]]:
+        """Return the draft without tools that fail the semantic assessment, and the remaining complaints."""
         progress.stage = "check"
         key = [draft.id, self.makers, self.bench.settings.trials, self.bench.settings.trial_rounds]
         try:
-            found = await self.store.step(
-                "semantics", Semantic, key, lambda: assess(self.desk, self.bench, made, draft)
+            semantic = await self.store.step(
+                "semantics", SemanticAssessment, key, lambda: assess_draft(self.generator, self.bench, design, draft)
             )
         except EnvironmentFault as fault:  # it worked until now
-            return draft, [broken(fault, "breaks while its tools are tried out")]
-        progress.semantic = found
-        self.tell(f"{made.proposal.name}: the checker approves {found.score:.2f} of {len(found.judged)} calls")
-        hostile = [one.outcome for one in found.judged if is_closed(one.outcome)]
+            return draft, [build_load_complaint(fault, "breaks while its tools are tried out")]
+        progress.semantic = semantic
+        self.tell(f"{design.proposal.name}: the checker approves {semantic.score:.2f} of {len(semantic.judged)} calls")
+        hostile = [one.outcome for one in semantic.judged if names_closed_access(one.outcome)]
         if hostile:
-            raise Rejected("check", f"the code reaches for what the sandbox closes: {hostile[0]}")
+            raise ThemeRejected("check", f"the code reaches for what the sandbox closes: {hostile[0]}")
         settings = self.bench.settings
-        weak = sorted(tool for tool, share in found.by_tool.items() if share < settings.drop_tool_below)
+        weak = sorted(tool for tool, share in semantic.by_tool.items() if share < settings.drop_tool_below)
         if weak:
-            less = await self._without(made, draft, weak, found)
-            exam = await self._examined(made, less)
-            left = _left(found, weak)
+            less = await self._remove_tools(design, draft, weak, semantic)
+            exam = await self._examine_draft(design, less)
+            left = _drop_tool_trials(semantic, weak)
             if exam.complaints or left is None:  # they are needed, or all that was tried: they must be mended
-                return draft, complaints_of(found)
+                return draft, build_semantic_complaints(semantic)
             progress.dropped = less.dropped
             progress.note(less, exam)
-            progress.semantic = found = left
+            progress.semantic = semantic = left
             draft = less
-        return draft, [] if found.score >= settings.semantic else complaints_of(found)
+        return draft, [] if semantic.score >= settings.semantic else build_semantic_complaints(semantic)
 
-    async def _without(self, made: Design, draft: Draft, tools: list[str], found: Semantic) -> Draft:
-        async def work() -> Draft:
-            said = tuple(f"{tool}: the checker approves {found.by_tool[tool]:.2f} of its calls" for tool in tools)
+    async def _remove_tools(
+        self, design: Design, draft: EnvironmentDraft, tools: list[str], semantic: SemanticAssessment
+    ) -> EnvironmentDraft:
+        async def work() -> EnvironmentDraft:
+            reasons = tuple(f"{tool}: the checker approves {semantic.by_tool[tool]:.2f} of its calls" for tool in tools)
             tests = tuple(test for test in draft.tests if not {call.tool for call in test.calls} & set(tools))
-            code = await asyncio.to_thread(without_tools, draft.code, tools)
-            return Draft(
+            code = await asyncio.to_thread(remove_tools, draft.code, tools)
+            return EnvironmentDraft(
                 theme=draft.theme, design=draft.design, number=draft.number, parent=draft.id, code=code,
-                tests=tests, dropped=(*draft.dropped, *said),
+                tests=tests, dropped=(*draft.dropped, *reasons),
                 provenance=draft.provenance,
             )  # fmt: skip
 
-        return await self.store.step("drafts", Draft, [draft.id, "without", tools], work)
+        return await self.store.step("drafts", EnvironmentDraft, [draft.id, "without", tools], work)
 
-    def _outcome(self, theme: Theme, progress: Progress, stage: str, reasons: Sequence[str]) -> Outcome:
+    def _outcome(self, theme: Theme, progress: ThemeProgress, stage: str, reasons: Sequence[str]) -> SynthesisOutcome:
         exam, semantic = progress.exam, progress.semantic
         if reasons:
-            acceptance.retract(self.store, theme.id)
-        return Outcome(
+            acceptance.retract_accepted(self.store, theme.id)
+        return SynthesisOutcome(
             theme=theme.id, source=theme.source.name, name=progress.name, accepted=not reasons, stage=stage,
             reasons=tuple(reasons), rounds=progress.rounds, score=exam.score if exam else 0.0,
             doctor=exam.doctor if exam else None, semantic=semantic.score if semantic else None,
-            tools=acceptance.tool_count(progress.best), dropped=progress.dropped,
-            best=progress.best.id if progress.best else "", notes=notes_of(self.store, theme),
+            tools=acceptance.count_tools(progress.best), dropped=progress.dropped,
+            best=progress.best.id if progress.best else "", notes=collect_notes(self.store, theme),
         )  # fmt: skip
 
 
-def _why(stage: str, fault: ModelFault) -> tuple[str, ...]:
-    """Why there is no answer, and what was said instead."""
-    said = (f"it said: {short(fault.reply, SAID)}",) if fault.reply else ()
-    return (f"{stage}: {fault.kind}: {fault.message}", *said)
+def _explain_fault(stage: str, fault: ModelFault) -> tuple[str, ...]:
+    """Return the reason why there is no answer, and the reply that came instead."""
+    reply = (f"it said: {shorten_json(fault.reply, SHOWN_REPLY_CHARACTERS)}",) if fault.reply else ()
+    return (f"{stage}: {fault.kind}: {fault.message}", *reply)
 
 
-def _found(exam: Examination) -> str:
+def _summarize_examination(exam: Examination) -> str:
     """An examination in a few words."""
     kinds = Counter(complaint.kind for complaint in exam.complaints)
     doctor = "" if exam.doctor is None else f", doctor {exam.doctor:.2f}"
@@ -281,7 +307,7 @@ def _found(exam: Examination) -> str:
     return f"tests {exam.tests_passed}/{exam.tests}, rules {exam.rules_bound}/{exam.rules}{doctor}; complaints: {wrong}"
 
 
-def _left(found: Semantic, gone: Sequence[str]) -> Semantic | None:
+def _drop_tool_trials(semantic: SemanticAssessment, gone: Sequence[str]) -> SemanticAssessment | None:
     """A semantic examination without the calls of tools that are gone; None if it has no others."""
-    judged = [one for one in found.judged if one.trial.tool not in gone]
-    return None if not judged else summed(found.theme, found.draft, judged, found.provenance)
+    judged = [one for one in semantic.judged if one.trial.tool not in gone]
+    return None if not judged else build_assessment(semantic.theme, semantic.draft, judged, semantic.provenance)

@@ -2,18 +2,18 @@
 
 from typing import ClassVar, Literal
 
-from envgen.sources import Source
-from envgen.synthesis.parts import (
-    Decision,
-    Opinion,
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.envgen.synthesis.answer_schemas import (
     Proposal,
+    RepairDecision,
     Requirements,
     TextList,
     ToolPlan,
     Trial,
+    TrialReview,
     UnitTest,
 )
-from trajectory import Frozen, Record
+from trajsmith.records import FrozenModel, Record
 
 ComplaintKind = Literal["reach", "load", "chance", "seeds", "earlier", "test", "rule", "doctor", "semantic", "task"]
 GRAVEST: tuple[ComplaintKind, ...] = (
@@ -22,8 +22,8 @@ GRAVEST: tuple[ComplaintKind, ...] = (
 """Kinds of complaints, those first without which the others mean nothing."""
 
 
-class Provenance(Frozen):
-    """Where an answer comes from; tokens and money stand in `usage.jsonl` under the theme's id."""
+class Provenance(FrozenModel):
+    """Origin of an answer; tokens and money stand in `usage.jsonl` under the theme's id."""
 
     prompt: str
     """Name and version hash of the prompt."""
@@ -33,15 +33,15 @@ class Provenance(Frozen):
 
 
 class Theme(Record):
-    """A source on its way; its id stands in every line of usage that was spent on it."""
+    """Source in progress; its id stands in every line of usage that was spent on it."""
 
     PREFIX: ClassVar[str] = "theme"
 
-    source: Source
+    source: ThemeSource
 
 
 class Design(Record):
-    """Everything that was thought out before code: one per theme."""
+    """Everything that was designed before code: one per theme."""
 
     PREFIX: ClassVar[str] = "design"
 
@@ -58,8 +58,8 @@ class Design(Record):
     """Stage to where its answer comes from."""
 
 
-class Draft(Record):
-    """One version of an environment's file, with the tests that belong to it."""
+class EnvironmentDraft(Record):
+    """Version of an environment's file, with the tests that belong to it."""
 
     PREFIX: ClassVar[str] = "draft"
 
@@ -70,7 +70,7 @@ class Draft(Record):
     parent: str = ""
     code: str
     tests: tuple[UnitTest, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[RepairDecision, ...] = ()
     """Who was found wrong in the repair that made it."""
     dropped: tuple[str, ...] = ()
     """Tools that were taken out, with the reason."""
@@ -78,8 +78,8 @@ class Draft(Record):
     """Answer to where it comes from, those of the versions before it included."""
 
 
-class Complaint(Frozen):
-    """One thing that is wrong, with its evidence."""
+class Complaint(FrozenModel):
+    """One fault, with its evidence."""
 
     id: str
     kind: ComplaintKind
@@ -94,7 +94,7 @@ class Complaint(Frozen):
 
 
 class Examination(Record):
-    """What execution says of a draft."""
+    """Results of executing a draft."""
 
     PREFIX: ClassVar[str] = "exam"
 
@@ -112,34 +112,34 @@ class Examination(Record):
 
     @property
     def hostile(self) -> bool:
-        """True if the code reached for what the sandbox closes."""
+        """Return True if the code accessed what the sandbox blocks."""
         return any(complaint.kind == "reach" for complaint in self.complaints)
 
 
-class Judged(Frozen):
-    """One call of the tester with what came of it."""
+class TrialResult(FrozenModel):
+    """Call of the tester with its outcome and review."""
 
     trial: Trial
     outcome: str
     changes: str
-    opinion: Opinion
+    opinion: TrialReview
 
 
-class Semantic(Record):
-    """What tester and checker found (EnvScaler 3.3)."""
+class SemanticAssessment(Record):
+    """Findings of tester and checker (EnvScaler 3.3)."""
 
     PREFIX: ClassVar[str] = "semantic"
 
     theme: str
     draft: str
-    judged: tuple[Judged, ...]
+    judged: tuple[TrialResult, ...]
     score: float
     by_tool: dict[str, float]
     provenance: dict[str, Provenance] = {}
 
 
-class Outcome(Record):
-    """What became of a theme."""
+class SynthesisOutcome(Record):
+    """Final outcome of a theme."""
 
     PREFIX: ClassVar[str] = "outcome"
 

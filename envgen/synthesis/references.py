@@ -6,79 +6,81 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from envgen.synthesis.parts import Having, Pick
-from trajectory import JsonObject, JsonValue, first_fault
+from trajsmith.envgen.synthesis.answer_schemas import RowCountCondition, RowPick
+from trajsmith.records import JsonObject, JsonValue, format_first_error
 
 _MISSING = object()
 
 
-class Unresolved(Exception):
-    """A reference leads nowhere: the test cannot be played from this state."""
+class UnresolvedTestReference(Exception):
+    """Error: a reference has no target, so the test cannot run from this state."""
 
 
-def resolved(value: Any, state: JsonObject, results: Sequence[JsonValue]) -> Any:
-    """A value with every reference in it replaced.
+def resolve_references(value: Any, state: JsonObject, results: Sequence[JsonValue]) -> Any:
+    """Return a value with every reference in it resolved.
 
     Raises:
         Unresolved: Nothing fits a reference, or it is written wrongly.
     """
     if isinstance(value, list):
-        return [resolved(part, state, results) for part in value]
+        return [resolve_references(part, state, results) for part in value]
     if not isinstance(value, dict):
         return value
     if "$pick" in value:
-        return picked(_pick(value["$pick"]), state, results)
+        return resolve_pick(_parse_pick(value["$pick"]), state, results)
     if "$result" in value:
-        return _of_result(value["$result"], results)
+        return _resolve_result_path(value["$result"], results)
     if "$days" in value:
-        return _day(value["$days"], state)
-    return {name: resolved(part, state, results) for name, part in value.items()}
+        return _resolve_day(value["$days"], state)
+    return {name: resolve_references(part, state, results) for name, part in value.items()}
 
 
-def resolved_object(value: JsonObject, state: JsonObject, results: Sequence[JsonValue]) -> JsonObject:
-    """Arguments or conditions with every reference in them replaced; a reference in place of all of them is none.
+def resolve_object(value: JsonObject, state: JsonObject, results: Sequence[JsonValue]) -> JsonObject:
+    """Return arguments or conditions with every reference resolved; a reference in place of all of them is none.
 
     Raises:
         Unresolved: As `resolved`.
     """
-    found = resolved(value, state, results)
-    if not isinstance(found, dict):
-        raise Unresolved(f"a reference stands where names with values must stand: {str(value)[:120]}")
-    return found
+    content = resolve_references(value, state, results)
+    if not isinstance(content, dict):
+        raise UnresolvedTestReference(f"a reference stands where names with values must stand: {str(value)[:120]}")
+    return content
 
 
-def _pick(told: Any) -> Pick:
+def _parse_pick(reference: Any) -> RowPick:
     try:
-        return Pick.model_validate(told)
+        return RowPick.model_validate(reference)
     except ValidationError as error:
-        raise Unresolved(f"$pick cannot be read: {first_fault(error)}") from error
+        raise UnresolvedTestReference(f"$pick cannot be read: {format_first_error(error)}") from error
 
 
-def picked(pick: Pick, state: JsonObject, results: Sequence[JsonValue]) -> JsonValue:
-    """The value that a pick stands for."""
+def resolve_pick(pick: RowPick, state: JsonObject, results: Sequence[JsonValue]) -> JsonValue:
+    """Return the value that a pick stands for."""
     fitting = []
-    for key, row in rows_where(state, pick.table, resolved_object(pick.where, state, results)):
-        if all(_has(having, key, state, results) for having in pick.having):
+    for key, row in find_rows(state, pick.table, resolve_object(pick.where, state, results)):
+        if all(_meets_row_count(having, key, state, results) for having in pick.having):
             fitting.append((key, row))
     if len(fitting) <= pick.number:
-        raise Unresolved(f"no row {pick.number} of {pick.table} fits {pick.model_dump(exclude_defaults=True)}")
+        raise UnresolvedTestReference(
+            f"no row {pick.number} of {pick.table} fits {pick.model_dump(exclude_defaults=True)}"
+        )
     key, row = fitting[pick.number]
     if pick.field in row:
-        found: JsonValue = row[pick.field]
-        return found
+        value: JsonValue = row[pick.field]
+        return value
     if pick.field == "$key":
         return key
-    raise Unresolved(f"{pick.table} has no column {pick.field}; it has {', '.join(row)}")
+    raise UnresolvedTestReference(f"{pick.table} has no column {pick.field}; it has {', '.join(row)}")
 
 
-def _has(having: Having, key: str, state: JsonObject, results: Sequence[JsonValue]) -> bool:
-    where = resolved_object(having.where, state, results)
-    count = sum(str(row.get(having.column)) == key for _, row in rows_where(state, having.table, where))
+def _meets_row_count(having: RowCountCondition, key: str, state: JsonObject, results: Sequence[JsonValue]) -> bool:
+    where = resolve_object(having.where, state, results)
+    count = sum(str(row.get(having.column)) == key for _, row in find_rows(state, having.table, where))
     return having.at_least <= count and (having.at_most is None or count <= having.at_most)
 
 
-def rows_where(state: JsonObject, table: str, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Rows of a table that satisfy conditions, in the order of their keys.
+def find_rows(state: JsonObject, table: str, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Return rows of a table that satisfy conditions, in the order of their keys.
 
     Raises:
         Unresolved: There is no such table.
@@ -87,27 +89,29 @@ def rows_where(state: JsonObject, table: str, where: JsonObject) -> Iterator[tup
     if isinstance(rows, list):
         rows = {str(number): row for number, row in enumerate(rows)}
     if not isinstance(rows, dict):
-        raise Unresolved(f"the state has no table {table}; it has {', '.join(state)}")
+        raise UnresolvedTestReference(f"the state has no table {table}; it has {', '.join(state)}")
     for key in sorted(rows):
         row = rows[key]
-        if isinstance(row, dict) and all(fits(row.get(name, _MISSING), wanted) for name, wanted in where.items()):
+        if isinstance(row, dict) and all(
+            meets_condition(row.get(name, _MISSING), wanted) for name, wanted in where.items()
+        ):
             yield key, row
 
 
-def fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what is wanted: equal, or as a condition says."""
+def meets_condition(value: Any, wanted: Any) -> bool:
+    """Return True if a value equals the expected one or satisfies its condition."""
     if not isinstance(wanted, dict) or not wanted or not wanted.keys() <= _CONDITIONS.keys():
-        return _equal(value, wanted)
+        return _is_equal(value, wanted)
     return all(_CONDITIONS[name](value, limit) for name, limit in wanted.items())
 
 
-def _equal(value: Any, wanted: Any) -> bool:
+def _is_equal(value: Any, wanted: Any) -> bool:
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     return bool(value == wanted)
 
 
-def _ordered(value: Any, limit: Any) -> bool:
+def _is_ordered(value: Any, limit: Any) -> bool:
     numbers = isinstance(value, int | float) and isinstance(limit, int | float)
     return numbers or (isinstance(value, str) and isinstance(limit, str))
 
@@ -119,27 +123,32 @@ def _contains(value: Any, part: Any) -> bool:
 
 
 _CONDITIONS = {
-    "is": _equal,
-    "not": lambda value, limit: not _equal(value, limit),
-    "above": lambda value, limit: _ordered(value, limit) and value > limit,
-    "below": lambda value, limit: _ordered(value, limit) and value < limit,
-    "least": lambda value, limit: _ordered(value, limit) and value >= limit,
-    "most": lambda value, limit: _ordered(value, limit) and value <= limit,
+    "is": _is_equal,
+    "not": lambda value, limit: not _is_equal(value, limit),
+    "above": lambda value, limit: _is_ordered(value, limit) and value > limit,
+    "below": lambda value, limit: _is_ordered(value, limit) and value < limit,
+    "least": lambda value, limit: _is_ordered(value, limit) and value >= limit,
+    "most": lambda value, limit: _is_ordered(value, limit) and value <= limit,
     "contains": _contains,
 }
 
 
-def _of_result(told: Any, results: Sequence[JsonValue]) -> JsonValue:
-    if not (isinstance(told, list) and len(told) == 2 and isinstance(told[0], int) and isinstance(told[1], str)):
-        raise Unresolved(f"$result must be [number of the call, path], not {told!r}")
-    number, path = told
+def _resolve_result_path(reference: Any, results: Sequence[JsonValue]) -> JsonValue:
+    if not (
+        isinstance(reference, list)
+        and len(reference) == 2
+        and isinstance(reference[0], int)
+        and isinstance(reference[1], str)
+    ):
+        raise UnresolvedTestReference(f"$result must be [number of the call, path], not {reference!r}")
+    number, path = reference
     if not 0 <= number < len(results):
-        raise Unresolved(f"$result: call {number} was not made before this one")
-    return at_path(results[number], path)
+        raise UnresolvedTestReference(f"$result: call {number} was not made before this one")
+    return get_at_path(results[number], path)
 
 
-def at_path(content: Any, path: str) -> Any:
-    """What stands at a dotted path ("result.0.loan_id").
+def get_at_path(content: Any, path: str) -> Any:
+    """Return the value at a dotted path ("result.0.loan_id").
 
     Raises:
         Unresolved: Nothing does.
@@ -151,14 +160,14 @@ def at_path(content: Any, path: str) -> Any:
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
-            raise Unresolved(f"nothing stands at {path} of the result {str(content)[:120]}")
+            raise UnresolvedTestReference(f"nothing stands at {path} of the result {str(content)[:120]}")
     return value
 
 
-def _day(told: Any, state: JsonObject) -> str:
-    if not isinstance(told, int):
-        raise Unresolved(f"$days must be a whole number, not {told!r}")
+def _resolve_day(reference: Any, state: JsonObject) -> str:
+    if not isinstance(reference, int):
+        raise UnresolvedTestReference(f"$days must be a whole number, not {reference!r}")
     try:
-        return (datetime.fromisoformat(str(state["now"])) + timedelta(days=told)).date().isoformat()
+        return (datetime.fromisoformat(str(state["now"])) + timedelta(days=reference)).date().isoformat()
     except (KeyError, ValueError, OverflowError) as error:
-        raise Unresolved(f"$days cannot be told: {error}") from error
+        raise UnresolvedTestReference(f"$days cannot be told: {error}") from error

@@ -1,4 +1,4 @@
-"""Tester and checker: does each tool do what it says? (EnvScaler 3.3; tools below a share go, Agent-World 3.1.)
+"""Assess tools with tester and checker (EnvScaler 3.3); tools below a share are dropped (Agent-World 3.1).
 
 The tester sees tools and state and no code; the checker sees a tool's source, the call, its result and what it changed.
 A call at which the environment breaks has failed without anybody being asked.
@@ -6,81 +6,105 @@ A call at which the environment breaks has failed without anybody being asked.
 
 from collections import defaultdict
 
-from envgen.synthesis.desk import Desk
-from envgen.synthesis.examining import Bench, close
-from envgen.synthesis.parts import Opinion, Opinions, Trial, Trials
-from envgen.synthesis.playing import SIZES, Played, play
-from envgen.synthesis.records import Complaint, Design, Draft, Judged, Provenance, Semantic
-from envgen.synthesis.testing import shown, tools_shown
-from envgen.synthesis.tidy import method_source
-from environments import EnvironmentSource
-from trajectory import EnvironmentSpec, JsonObject
+from trajsmith.envgen.synthesis.answer_schemas import Trial, TrialReview, TrialReviews, Trials
+from trajsmith.envgen.synthesis.code_assembly import extract_method
+from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
+from trajsmith.envgen.synthesis.execution import STATE_SIZES, ExecutedCall, execute_call
+from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
+from trajsmith.envgen.synthesis.records import (
+    Complaint,
+    Design,
+    EnvironmentDraft,
+    Provenance,
+    SemanticAssessment,
+    TrialResult,
+)
+from trajsmith.envgen.synthesis.unit_tests import describe_tools, shorten_state
+from trajsmith.environments import EnvironmentSource
+from trajsmith.records import EnvironmentSpec, JsonObject
 
-WORTH = {"pass": 1.0, "warning": 0.5, "fail": 0.0}
+VERDICT_SCORES = {"pass": 1.0, "warning": 0.5, "fail": 0.0}
 """What a verdict counts."""
 _ROWS = 12
 
 
-async def assess(desk: Desk, bench: Bench, design: Design, draft: Draft) -> Semantic:
-    """All rounds of tester and checker on one draft."""
+async def assess_draft(
+    generator: PromptedGenerator, bench: DraftRunner, design: Design, draft: EnvironmentDraft
+) -> SemanticAssessment:
+    """Run all rounds of tester and checker on one draft."""
     source = bench.open(design, draft)
-    judged: list[Judged] = []
+    judged: list[TrialResult] = []
     where: dict[str, Provenance] = {}
     try:
         spec = await source.spec()
         for number in range(bench.settings.trial_rounds):
-            state = (await source.states(number + 1))[SIZES["medium"]]
-            judged += await _round(desk, bench, design, draft, source, spec, state, judged, number, where)
+            state = (await source.states(number + 1))[STATE_SIZES["medium"]]
+            judged += await _run_round(generator, bench, design, draft, source, spec, state, judged, number, where)
     finally:
-        close(source)
-    return summed(draft.theme, draft.id, judged, where)
+        close_source(source)
+    return build_assessment(draft.theme, draft.id, judged, where)
 
 
-async def _round(
-    desk: Desk, bench: Bench, design: Design, draft: Draft, source: EnvironmentSource, spec: EnvironmentSpec,
-    state: JsonObject, before: list[Judged], number: int, where: dict[str, Provenance],
-) -> list[Judged]:  # fmt: skip
+async def _run_round(
+    generator: PromptedGenerator,
+    bench: DraftRunner,
+    design: Design,
+    draft: EnvironmentDraft,
+    source: EnvironmentSource,
+    spec: EnvironmentSpec,
+    state: JsonObject,
+    before: list[TrialResult],
+    number: int,
+    where: dict[str, Provenance],
+) -> list[TrialResult]:
     tried = {tool.name: sum(one.trial.tool == tool.name for one in before) for tool in spec.tools}
-    found, where[f"try {number + 1}"] = await desk.answer(
-        "try", draft.theme, Trials, lambda one: _wrong_trials(one, spec, bench.settings.trials), number=number + 1,
-        count=bench.settings.trials, tools=tools_shown(spec), state=shown(state, _ROWS), tried=tried,
+    answer, where[f"try {number + 1}"] = await generator.answer(
+        "try", draft.theme, Trials, lambda one: _find_trials_fault(one, spec, bench.settings.trials), number=number + 1,
+        count=bench.settings.trials, tools=describe_tools(spec), state=shorten_state(state, _ROWS), tried=tried,
         rules=[rule.model_dump(mode="json") for rule in design.requirements.rules],
     )  # fmt: skip
-    played = await _play(source, state, found.trials)
-    opinions, told = await _check(desk, draft, design, spec, found.trials, played)
-    where |= {} if told is None else {f"check {number + 1}": told}
+    played = await _execute_trials(source, state, answer.trials)
+    opinions, provenance = await _review_trials(generator, draft, design, spec, answer.trials, played)
+    where |= {} if provenance is None else {f"check {number + 1}": provenance}
     return [
-        Judged(trial=trial, outcome=call.outcome, changes=call.changes, opinion=opinion)
-        for trial, call, opinion in zip(found.trials, played, opinions, strict=True)
+        TrialResult(trial=trial, outcome=call.outcome, changes=call.changes, opinion=opinion)
+        for trial, call, opinion in zip(answer.trials, played, opinions, strict=True)
     ]
 
 
-def _wrong_trials(found: Trials, spec: EnvironmentSpec, most: int) -> str:
+def _find_trials_fault(answer: Trials, spec: EnvironmentSpec, most: int) -> str:
     names = {tool.name for tool in spec.tools}
-    unknown = [trial.tool for trial in found.trials if trial.tool not in names]
+    unknown = [trial.tool for trial in answer.trials if trial.tool not in names]
     if unknown:
         return f"{unknown[0]} is no tool."
-    return f"there are {len(found.trials)} calls; {most} is the most." if len(found.trials) > most else ""
+    return f"there are {len(answer.trials)} calls; {most} is the most." if len(answer.trials) > most else ""
 
 
-async def _play(source: EnvironmentSource, state: JsonObject, trials: tuple[Trial, ...]) -> list[Played]:
+async def _execute_trials(
+    source: EnvironmentSource, state: JsonObject, trials: tuple[Trial, ...]
+) -> list[ExecutedCall]:
     """Every call from the same state."""
     session = await source.open()
     try:
         played = []
         for trial in trials:
             await session.reset(state)
-            played.append(await play(session, trial.tool, trial.arguments))
+            played.append(await execute_call(session, trial.tool, trial.arguments))
         return played
     finally:
         await session.close()
 
 
-async def _check(
-    desk: Desk, draft: Draft, design: Design, spec: EnvironmentSpec, trials: tuple[Trial, ...], played: list[Played]
-) -> tuple[list[Opinion], Provenance | None]:
+async def _review_trials(
+    generator: PromptedGenerator,
+    draft: EnvironmentDraft,
+    design: Design,
+    spec: EnvironmentSpec,
+    trials: tuple[Trial, ...],
+    played: list[ExecutedCall],
+) -> tuple[list[TrialReview], Provenance | None]:
     broken = {
-        number: Opinion(trial=number, verdict="fail", reason=f"the environment {call.outcome}")
+        number: TrialReview(trial=number, verdict="fail", reason=f"the environment {call.outcome}")
         for number, call in enumerate(played)
         if call.result is None
     }
@@ -92,44 +116,48 @@ async def _check(
          "changes": played[number].changes}
         for number in asked
     ]  # fmt: skip
-    sources = {name: method_source(draft.code, name) for name in dict.fromkeys(trials[number].tool for number in asked)}
-    found, where = await desk.answer(
-        "check", draft.theme, Opinions, lambda one: _wrong_opinions(one, asked), calls=calls, sources=sources,
+    sources = {
+        name: extract_method(draft.code, name) for name in dict.fromkeys(trials[number].tool for number in asked)
+    }
+    answer, where = await generator.answer(
+        "check", draft.theme, TrialReviews, lambda one: _find_reviews_fault(one, asked), calls=calls, sources=sources,
         rules=[rule.model_dump(mode="json") for rule in design.requirements.rules],
         descriptions={tool.name: tool.description for tool in spec.tools},
     )  # fmt: skip
-    told = {opinion.trial: opinion for opinion in found.opinions} | broken
-    return [told[number] for number in range(len(trials))], where
+    reviews = {opinion.trial: opinion for opinion in answer.opinions} | broken
+    return [reviews[number] for number in range(len(trials))], where
 
 
-def _wrong_opinions(found: Opinions, asked: list[int]) -> str:
-    told = [opinion.trial for opinion in found.opinions]
-    return "" if sorted(told) == asked else f"give exactly one opinion on each of the calls {asked}."
+def _find_reviews_fault(answer: TrialReviews, asked: list[int]) -> str:
+    reviewed = [opinion.trial for opinion in answer.opinions]
+    return "" if sorted(reviewed) == asked else f"give exactly one opinion on each of the calls {asked}."
 
 
-def summed(theme: str, draft: str, judged: list[Judged], where: dict[str, Provenance]) -> Semantic:
-    """Shares of approved calls, in all and by tool."""
+def build_assessment(
+    theme: str, draft: str, judged: list[TrialResult], where: dict[str, Provenance]
+) -> SemanticAssessment:
+    """Return the shares of approved calls, overall and by tool."""
     worths: dict[str, list[float]] = defaultdict(list)
     for one in judged:
-        worths[one.trial.tool].append(WORTH[one.opinion.verdict])
-    every = [worth for found in worths.values() for worth in found]
-    return Semantic(
+        worths[one.trial.tool].append(VERDICT_SCORES[one.opinion.verdict])
+    every = [worth for values in worths.values() for worth in values]
+    return SemanticAssessment(
         theme=theme, draft=draft, judged=tuple(judged), score=round(sum(every) / len(every), 4),
-        by_tool={tool: round(sum(found) / len(found), 4) for tool, found in sorted(worths.items())},
+        by_tool={tool: round(sum(values) / len(values), 4) for tool, values in sorted(worths.items())},
         provenance=where,
     )  # fmt: skip
 
 
-def complaints_of(semantic: Semantic) -> list[Complaint]:
-    """The calls that the checker did not approve, as evidence."""
-    found: list[Complaint] = []
+def build_semantic_complaints(semantic: SemanticAssessment) -> list[Complaint]:
+    """Return the calls that the checker did not approve, as evidence."""
+    complaints: list[Complaint] = []
     for one in semantic.judged:
         if one.opinion.verdict != "pass":
-            found.append(
+            complaints.append(
                 Complaint(
-                    id=f"M{len(found) + 1}", kind="semantic", tool=one.trial.tool, what=one.opinion.reason,
+                    id=f"M{len(complaints) + 1}", kind="semantic", tool=one.trial.tool, what=one.opinion.reason,
                     calls=(f"{one.trial.tool}({one.trial.arguments}) {one.outcome}; {one.changes}",),
                     expected=one.trial.expects,
                 )
             )  # fmt: skip
-    return found
+    return complaints

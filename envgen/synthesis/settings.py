@@ -1,11 +1,11 @@
-"""Settings of the loop: who plays which role, how often it goes round, from which score on something is kept."""
+"""Settings of the synthesis loop: roles, rounds, acceptance thresholds."""
 
 from typing import Literal, get_args
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from chatmodel.settings import ModelSettings, RoleEntry, RoleSettings
-from trajectory import Frozen, InputError
+from trajsmith.models.settings import ModelSettings, RoleEntry, RoleSettings
+from trajsmith.records import FrozenModel, InputError
 
 StageRole = Literal["designer", "programmer", "tester", "checker"]
 ROLES: tuple[StageRole, ...] = get_args(StageRole)
@@ -26,14 +26,14 @@ STAGES: dict[str, StageRole] = {
     "extend": "programmer",
 }
 """What models are asked for and by which role; the names are those of the prompts. The last two are of growth."""
-GROWTH = ("enlarge", "extend", "test", "repair", "try", "check", "phrase")
+GROWTH_STAGES = ("enlarge", "extend", "test", "repair", "try", "check", "phrase")
 """Stages of an environment that grows, in order."""
-GENERATION = tuple(stage for stage in STAGES if stage not in ("enlarge", "extend"))
+GENERATION_STAGES = tuple(stage for stage in STAGES if stage not in ("enlarge", "extend"))
 """Stages of an environment that is made from a source."""
 
 
-class StageRoles(Frozen):
-    """Who plays which role: the name of a model, or {model: name, temperature: ...}. No role is scripted."""
+class StageRoles(FrozenModel):
+    """Model of each role: its name, or {model: name, temperature: ...}. No role is scripted."""
 
     designer: RoleEntry
     """Proposes, says what must be served and by which rules, plans tools, thinks of names and texts."""
@@ -45,16 +45,16 @@ class StageRoles(Frozen):
     """Judges calls; sees code, result and what changed."""
 
     def of(self, role: StageRole) -> RoleSettings:
-        found: dict[StageRole, RoleSettings] = {
+        roles: dict[StageRole, RoleSettings] = {
             "designer": self.designer,
             "programmer": self.programmer,
             "tester": self.tester,
             "checker": self.checker,
         }
-        return found[role]
+        return roles[role]
 
     def check(self, models: dict[str, ModelSettings]) -> None:
-        """Every role is played by a model that exists.
+        """Check that every role is played by a model that exists.
 
         Raises:
             InputError: One is not.
@@ -65,8 +65,8 @@ class StageRoles(Frozen):
                 raise InputError(f"roles.{role}: no model is named {name!r}; choose one of: {', '.join(models)}")
 
 
-class SynthesisSettings(Frozen):
-    """How an environment is made and what it must reach."""
+class SynthesisSettings(FrozenModel):
+    """Settings of environment synthesis and its acceptance thresholds."""
 
     themes: Literal["model", "words"] = "model"
     """Who finds the themes of a set of requests: the designer, or plain words, which cost nothing and see less."""

@@ -1,4 +1,4 @@
-"""What is done stays done: records in JSON Lines, found again by what they were made from.
+"""Store finished steps as JSON Lines, looked up by the inputs that they were made from.
 
 A step is named by its kind and by a hash of everything that it depends on. A run that was killed asks for the same
 steps again and gets those that are there; the answers of models come from their own cache. One process writes at a time
@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ValidationError
 
-from trajectory import Record, RunError, content_hash, first_fault
-from trajectory.links import append_no_follow, refuse_link
+from trajsmith.records import Record, RunError, content_hash, format_first_error
+from trajsmith.records.links import append_no_follow, refuse_link
 
 Kind = TypeVar("Kind", bound=Record)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an `OSError` of writing into the one line that says what to do."""
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of writing into a one-line error that says what to do."""
     try:
         yield
     except OSError as error:
@@ -31,8 +31,8 @@ def writing(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: {reason}; mend that, then start the same command again") from error
 
 
-class Store:
-    """The record files of a run."""
+class RecordStore:
+    """Record files of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Store:
         self._lines: dict[str, dict[str, bytes]] = {}
 
     async def step(self, file: str, model: type[Kind], made_from: Any, work: Callable[[], Awaitable[Kind]]) -> Kind:
-        """The record of a step: the one that is there, or one that is made now and kept.
+        """Return the record of a step: the stored one, or one that is computed and stored now.
 
         Args:
             file: Name of the record file, for example "drafts".
@@ -50,17 +50,17 @@ class Store:
         known = self.get(file, model, key)
         if known is not None:
             return known
-        made = await work()
-        self.put(file, key, made)
-        return made
+        record = await work()
+        self.put(file, key, record)
+        return record
 
     def get(self, file: str, model: type[Kind], key: str) -> Kind | None:
-        """A record by the key of its step."""
+        """Return a record by the key of its step."""
         line = self._read(file).get(key)
         return None if line is None else self._parse(file, model, line)
 
     def all(self, file: str, model: type[Kind]) -> list[Kind]:
-        """All records of a file, in the order in which they were made."""
+        """Return all records of a file in creation order."""
         return [self._parse(file, model, line) for line in self._read(file).values()]
 
     def put(self, file: str, key: str, record: Record) -> None:
@@ -68,7 +68,7 @@ class Store:
         lines = self._read(file)
         line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}, option=orjson.OPT_APPEND_NEWLINE)
         path = self._path(file)
-        with writing(path), append_no_follow(path, buffering=0) as handle:
+        with explain_write_errors(path), append_no_follow(path, buffering=0) as handle:
             size = os.fstat(handle.fileno()).st_size
             if handle.write(line) != len(line):
                 os.ftruncate(handle.fileno(), size)
@@ -83,15 +83,15 @@ class Store:
     def _read(self, file: str) -> dict[str, bytes]:
         if file not in self._lines:
             path = self._path(file)
-            found: dict[str, bytes] = {}
+            lines: dict[str, bytes] = {}
             end = 0
             for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
                 if not line.endswith(b"\n"):
                     os.truncate(path, end)  # a kill tore it; its step is done again
                     break
                 end += len(line)
-                found[self._key(path, line)] = line
-            self._lines[file] = found
+                lines[self._key(path, line)] = line
+            self._lines[file] = lines
         return self._lines[file]
 
     def _key(self, path: Path, line: bytes) -> str:
@@ -104,4 +104,4 @@ class Store:
         try:
             return model.model_validate(orjson.loads(line)["record"])
         except ValidationError as error:
-            raise RunError(f"{self._path(file)}: made by another version: {first_fault(error)}") from error
+            raise RunError(f"{self._path(file)}: made by another version: {format_first_error(error)}") from error

@@ -11,8 +11,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from environments.native import Environment
-from trajectory import InputError
+from trajsmith.environments.native import Environment
+from trajsmith.records import InputError
 
 SIZES = ("small", "medium", "large")
 
@@ -46,17 +46,17 @@ def only_environment(module: Any) -> type[Environment[Any]]:
     Raises:
         InputError: It holds none or several.
     """
-    found = {
+    classes = {
         member
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, Environment) and member is not Environment
     }
-    if len(found) != 1:
-        names = ", ".join(sorted(cls.__name__ for cls in found)) or "none"
+    if len(classes) != 1:
+        names = ", ".join(sorted(cls.__name__ for cls in classes)) or "none"
         raise InputError(f"{module.__name__}: expected one Environment class, found {names}")
-    return found.pop()
+    return classes.pop()
 
 
-def phrases_path(cls: type[Environment[Any]]) -> Path:
-    """Where the phrasebook of an environment lies: `phrases.yaml` beside its code."""
+def get_phrases_path(cls: type[Environment[Any]]) -> Path:
+    """Return the path of an environment's phrasebook: `phrases.yaml` beside its code."""
     return Path(inspect.getfile(cls)).parent / "phrases.yaml"

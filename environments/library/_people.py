@@ -167,12 +167,12 @@ def people(rng: random.Random, count: int) -> list[Person]:
     """`count` different people with different names as long as names last, and always different emails."""
     pairs = [(first, last) for first in FIRST_NAMES for last in LAST_NAMES]
     chosen = rng.sample(pairs, count) if count <= len(pairs) else rng.choices(pairs, k=count)
-    found = []
+    persons = []
     for number, (first, last) in enumerate(chosen):
         suffix = "" if count <= len(pairs) else str(number)
         phone = f"+44 7{rng.randrange(100, 999)} {rng.randrange(100000, 999999)}"
-        found.append(Person(first, last, f"{first}.{last}{suffix}@example.com".lower(), phone))
-    return found
+        persons.append(Person(first, last, f"{first}.{last}{suffix}@example.com".lower(), phone))
+    return persons
 
 
 def street_address(rng: random.Random) -> tuple[str, str, str]:

@@ -4,15 +4,15 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from environments.sandbox import _gate_calls as calls
-from environments.sandbox._gate_reach import Report
-from environments.sandbox._scopes import FUNCTIONS, Function, Scope, ScopedVisitor, parameters
+from trajsmith.environments.sandbox import _gate_calls as calls
+from trajsmith.environments.sandbox._gate_capabilities import Report
+from trajsmith.environments.sandbox._scopes import FUNCTIONS, Function, NameScope, ScopedVisitor, list_parameters
 
 Key = TypeVar("Key")
 
 
-class Kind(NamedTuple):
-    """What is known of a value."""
+class ValueKind(NamedTuple):
+    """Properties of a value that matter for sharing."""
 
     itself: bool = False
     """It is a shared object."""
@@ -25,8 +25,8 @@ class Kind(NamedTuple):
     origin: str = ""
     """What it was called where it was made."""
 
-    def __or__(self, other: "Kind") -> "Kind":
-        return Kind(
+    def __or__(self, other: "ValueKind") -> "ValueKind":
+        return ValueKind(
             self.itself or other.itself,
             self.parts or other.parts,
             self.iterator or other.iterator,
@@ -39,28 +39,28 @@ class Kind(NamedTuple):
         return self.itself or self.parts
 
     @property
-    def element(self) -> "Kind":
-        return Kind(self.parts, self.parts, self.iterator, origin=self.origin) if self.parts else NONE
+    def element(self) -> "ValueKind":
+        return ValueKind(self.parts, self.parts, self.iterator, origin=self.origin) if self.parts else NONE
 
     @property
-    def copy(self) -> "Kind":
+    def copy(self) -> "ValueKind":
         """A fresh container of the same elements."""
-        return Kind(parts=True, origin=self.origin) if self.parts else NONE
+        return ValueKind(parts=True, origin=self.origin) if self.parts else NONE
 
 
-NONE = Kind()
-FIXTURE = Kind(fixture=True)
+NONE = ValueKind()
+FIXTURE = ValueKind(fixture=True)
 
 
-class Facts(ScopedVisitor):
-    """What has been learned so far, and what is to be told."""
+class SharingFacts(ScopedVisitor):
+    """Facts about the values of a program, collected while its syntax tree is visited."""
 
     def __init__(self, tree: ast.Module, report: Report, per_play: frozenset[str]) -> None:
         super().__init__(tree)
         self._send = report
         self._per_play = per_play
-        self._models = calls.pydantic_classes(tree)
-        self._loose = calls.loose_fields(tree, self._models)
+        self._models = calls.find_pydantic_classes(tree)
+        self._loose = calls.has_loose_fields(tree, self._models)
         self._methods = _methods(tree)
         self._named_lambdas = _named_lambdas(tree)
         self._setup = _only_decorators(tree)
@@ -69,19 +69,19 @@ class Facts(ScopedVisitor):
         self._declared = _declared(tree)
         self._found: set[tuple[int, str, str]] = set()
         self._changed = True
-        self._variables: dict[tuple[Scope | None, str], Kind] = {}
-        self._attributes: dict[str, Kind] = {}
-        self._class_attributes: dict[str, Kind] = {}
-        self._hidden_attributes: dict[str, Kind] = {}
+        self._variables: dict[tuple[NameScope | None, str], ValueKind] = {}
+        self._attributes: dict[str, ValueKind] = {}
+        self._class_attributes: dict[str, ValueKind] = {}
+        self._hidden_attributes: dict[str, ValueKind] = {}
         """Those of classes that set an attribute of the same name on every new object."""
-        self._results: dict[ast.AST, Kind] = {}
+        self._results: dict[ast.AST, ValueKind] = {}
         self._at_load: set[ast.AST] = set()
         """Functions that run when the file is loaded: what they make is shared."""
 
     def _report(self, node: ast.expr | ast.stmt | ast.arg, rule: str, message: str) -> None:
         self._found.add((node.lineno, rule, message))
 
-    def _learn(self, table: dict[Key, Kind], key: Key, kind: Kind) -> None:
+    def _learn(self, table: dict[Key, ValueKind], key: Key, kind: ValueKind) -> None:
         known = table.get(key, NONE)
         if known | kind != known:
             table[key] = known | kind
@@ -93,16 +93,16 @@ class Facts(ScopedVisitor):
         functions = self.scope.functions()
         return not functions or functions[0].node in self._at_load
 
-    def _made(self, elements: Kind = NONE, iterator: bool = False) -> Kind:
+    def _new_container(self, elements: ValueKind = NONE, iterator: bool = False) -> ValueKind:
         """A new object that can be changed, made by the code being visited."""
         loading = self._loading
-        return Kind(loading, elements.matters, loading and (iterator or elements.iterator), origin=elements.origin)
+        return ValueKind(loading, elements.matters, loading and (iterator or elements.iterator), origin=elements.origin)
 
-    def _evaluate(self, node: ast.AST | None) -> Kind:
-        found = self.visit(node) if node is not None else NONE
-        return found if isinstance(found, Kind) else NONE
+    def _evaluate(self, node: ast.AST | None) -> ValueKind:
+        kind = self.visit(node) if node is not None else NONE
+        return kind if isinstance(kind, ValueKind) else NONE
 
-    def _join(self, nodes: Iterable[ast.AST | None]) -> Kind:
+    def _join(self, nodes: Iterable[ast.AST | None]) -> ValueKind:
         kind = NONE
         for node in nodes:
             kind |= self._evaluate(node)
@@ -110,17 +110,17 @@ class Facts(ScopedVisitor):
 
     # changes
 
-    def _change(self, node: ast.expr, kind: Kind, attribute: str = "") -> None:
+    def _change(self, node: ast.expr, kind: ValueKind, attribute: str = "") -> None:
         """The object that an expression gave is changed, or an attribute of it is set."""
         if not (kind.itself or kind.fixture) or self._is_setup(node):
             return
         if self._everything and not kind.itself and attribute in self._declared:
             return
-        told = kind.origin or ast.unparse(node)
+        label = kind.origin or ast.unparse(node)
         if kind.itself:
-            self._report(node, "shared-write", f"changes {told}, of which there is one for all sessions")
+            self._report(node, "shared-write", f"changes {label}, of which there is one for all sessions")
         else:
-            self._report(node, "shared-write", f"writes to {told}, which all sessions use")
+            self._report(node, "shared-write", f"writes to {label}, which all sessions use")
 
     def _is_setup(self, node: ast.expr) -> bool:
         """True for code that only runs while the file is loaded, and for a function's work on its own variables."""
@@ -133,19 +133,19 @@ class Facts(ScopedVisitor):
         inner = functions[0].node
         if not isinstance(root, ast.Name) or not isinstance(inner, FUNCTIONS) or inner not in self._at_load:
             return False
-        given = {parameter.arg for parameter in parameters(inner.args)}
-        return self.scope.owner(root.id) is functions[0] and root.id not in given
+        arguments = {parameter.arg for parameter in list_parameters(inner.args)}
+        return self.scope.owner(root.id) is functions[0] and root.id not in arguments
 
-    def _escape(self, node: ast.Call, kind: Kind) -> None:
+    def _escape(self, node: ast.Call, kind: ValueKind) -> None:
         if kind.matters:
-            told, callee = kind.origin or "a shared object", ast.unparse(node.func)
-            self._report(node, "shared-escape", f"hands {told} to {callee}, which may keep or change it")
+            label, callee = kind.origin or "a shared object", ast.unparse(node.func)
+            self._report(node, "shared-escape", f"hands {label} to {callee}, which may keep or change it")
 
-    def _absorb(self, holder: ast.expr, kind: Kind) -> None:
+    def _absorb(self, holder: ast.expr, kind: ValueKind) -> None:
         """An object now holds something."""
         if not kind.matters:
             return
-        held = Kind(parts=True, origin=kind.origin)
+        held = ValueKind(parts=True, origin=kind.origin)
         if isinstance(holder, ast.Name):
             self._learn(self._variables, (self.scope.owner(holder.id), holder.id), held)
         elif isinstance(holder, ast.Attribute):
@@ -155,7 +155,7 @@ class Facts(ScopedVisitor):
         elif isinstance(holder, ast.Call):
             self._absorb(holder.func.value if isinstance(holder.func, ast.Attribute) else holder.func, kind)
 
-    def _bind(self, target: ast.expr, kind: Kind, field: bool = False) -> None:
+    def _bind(self, target: ast.expr, kind: ValueKind, field: bool = False) -> None:
         if isinstance(target, ast.Name):
             self._bind_name(target, kind, field)
         elif isinstance(target, ast.Tuple | ast.List):
@@ -172,7 +172,7 @@ class Facts(ScopedVisitor):
             elif kind.matters:
                 self._learn(self._class_attributes if holder.fixture else self._attributes, target.attr, kind)
 
-    def _bind_name(self, target: ast.Name, kind: Kind, field: bool) -> None:
+    def _bind_name(self, target: ast.Name, kind: ValueKind, field: bool) -> None:
         name, scope = target.id, self.scope
         if self._everything and (scope.parent is None or self._is_copied(scope.node)):
             return
@@ -188,8 +188,8 @@ class Facts(ScopedVisitor):
     def _defaults(self, node: Function) -> None:
         scope, arguments = self.enter(node, self.scope), node.args
         positional = [*arguments.posonlyargs, *arguments.args]
-        given = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
-        for argument, default in [*given, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
+        pairs = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
+        for argument, default in [*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
             kind = self._evaluate(default)
             if kind.iterator:
                 self._report(argument, "shared-iterator", f"{argument.arg} gives each its next value, for all sessions")
@@ -200,16 +200,16 @@ class Facts(ScopedVisitor):
             self._learn(self._variables, (scope, "cls"), FIXTURE)
 
     def _is_copied(self, node: ast.AST) -> bool:
-        """True for a class whose attributes are a play's own where `EVERYTHING` is."""
+        """Return whether the attributes of a class are copied for each episode, as they are where `EVERYTHING` is."""
         if not isinstance(node, ast.ClassDef) or node not in self.tree.body:
             return False
-        return not any(base == "NamedTuple" or "Enum" in base for base in calls.base_names(node))
+        return not any(base == "NamedTuple" or "Enum" in base for base in calls.find_base_names(node))
 
-    def _known_scope(self, node: ast.AST) -> Scope | None:
+    def _known_scope(self, node: ast.AST) -> NameScope | None:
         """The scope inside a function; None as long as it was not visited."""
         return self._scopes.get(node)
 
-    def _result(self, kind: Kind) -> None:
+    def _result(self, kind: ValueKind) -> None:
         """The function around gives this back."""
         functions = self.scope.functions()
         if functions:
@@ -241,13 +241,13 @@ def _names(node: ast.Assign | ast.AnnAssign) -> set[str]:
 
 def _methods(tree: ast.Module) -> dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
     """The methods of all classes of the file, by name."""
-    found: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    methods: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
                 if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found.setdefault(statement.name, []).append(statement)
-    return found
+                    methods.setdefault(statement.name, []).append(statement)
+    return methods
 
 
 def _named_lambdas(tree: ast.Module) -> dict[str, ast.Lambda]:
@@ -277,17 +277,17 @@ def _only_decorators(tree: ast.Module) -> set[ast.AST]:
 
 def _declared(tree: ast.Module) -> set[str]:
     """Attributes that the classes of the module begin with."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in tree.body:
         for statement in node.body if isinstance(node, ast.ClassDef) else []:
             if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-                found |= _names(statement)
-    return found
+                names |= _names(statement)
+    return names
 
 
 def _set_at_start(tree: ast.Module) -> dict[ast.AST, set[str]]:
     """Attributes that a class sets on every new object, which hide its own of the same name."""
-    found: dict[ast.AST, set[str]] = {}
+    attributes: dict[ast.AST, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             starts = (
@@ -295,5 +295,7 @@ def _set_at_start(tree: ast.Module) -> dict[ast.AST, set[str]]:
             )
             plain = (s for start in starts for s in start.body if isinstance(s, ast.Assign | ast.AnnAssign))
             targets = (target for statement in plain for target in _targets(statement))
-            found[node] = {t.attr for t in targets if isinstance(t, ast.Attribute) and ast.unparse(t.value) == "self"}
-    return found
+            attributes[node] = {
+                t.attr for t in targets if isinstance(t, ast.Attribute) and ast.unparse(t.value) == "self"
+            }
+    return attributes

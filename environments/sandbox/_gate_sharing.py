@@ -7,15 +7,15 @@ it sees too many changes rather than too few.
 
 import ast
 
-from environments.sandbox._gate_facts import NONE
-from environments.sandbox._gate_values import Values, yields
-from environments.sandbox._scopes import is_script
+from trajsmith.environments.sandbox._gate_facts import NONE
+from trajsmith.environments.sandbox._gate_values import ValueEvaluator, is_generator_function
+from trajsmith.environments.sandbox._scopes import is_script
 
 PASSES = 12
 """Rounds after which it stops waiting for the facts to settle, and refuses."""
 
 
-class Sharing(Values):
+class SharedStateChecker(ValueEvaluator):
     """Reports changes of shared objects, and calls that may change or keep one."""
 
     def run(self) -> None:
@@ -44,9 +44,13 @@ class Sharing(Values):
                 self._bind(target, kind)
 
     def _uncopied(self, value: ast.expr) -> None:
-        """Of all that a module keeps, generators cannot be copied for a play."""
+        """Of all that a module keeps, generators cannot be copied for an episode."""
         own = self._definition(value.func) if isinstance(value, ast.Call) else None
-        if self._everything and self._loading and (isinstance(value, ast.GeneratorExp) or (own and yields(own))):
+        if (
+            self._everything
+            and self._loading
+            and (isinstance(value, ast.GeneratorExp) or (own and is_generator_function(own)))
+        ):
             self._report(value, "shared-iterator", "makes a generator, of which there is one for all sessions")
 
     def _is_per_play(self, targets: list[ast.expr]) -> bool:

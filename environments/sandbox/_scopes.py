@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from environments.sandbox._gate_names import submodule
+from trajsmith.environments.sandbox._gate_names import find_submodule
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -15,11 +15,11 @@ Part = ast.AST | Sequence[ast.AST | None] | None
 
 
 @dataclass(eq=False)
-class Scope:
+class NameScope:
     """The module, or the inside of a class, function or comprehension."""
 
     node: ast.AST
-    parent: "Scope | None"
+    parent: "NameScope | None"
     bound: set[str] = field(default_factory=set)
     """Names that are assigned, imported or defined here."""
     outer: set[str] = field(default_factory=set)
@@ -30,9 +30,9 @@ class Scope:
     """Names bound by `from ... import`, with the module and the name there."""
     definitions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = field(default_factory=dict)
 
-    def owner(self, name: str) -> "Scope | None":
+    def owner(self, name: str) -> "NameScope | None":
         """The scope that binds a name as seen from here; None if only the builtins may."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             visible = scope is self or not isinstance(scope.node, ast.ClassDef)
             if visible and name in scope.bound and name not in scope.outer:
@@ -40,15 +40,15 @@ class Scope:
             scope = scope.parent
         return None
 
-    def functions(self) -> "list[Scope]":
+    def functions(self) -> "list[NameScope]":
         """The functions that this is in, the innermost first."""
-        found: list[Scope] = []
-        scope: Scope | None = self
+        scopes: list[NameScope] = []
+        scope: NameScope | None = self
         while scope is not None:
             if isinstance(scope.node, FUNCTIONS):
-                found.append(scope)
+                scopes.append(scope)
             scope = scope.parent
-        return found
+        return scopes
 
 
 class ScopedVisitor(ast.NodeVisitor):
@@ -56,14 +56,14 @@ class ScopedVisitor(ast.NodeVisitor):
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
-        self._scopes: dict[ast.AST, Scope] = {}
+        self._scopes: dict[ast.AST, NameScope] = {}
         self.scope = self.enter(tree, None)
 
-    def enter(self, node: ast.AST, parent: Scope | None) -> Scope:
+    def enter(self, node: ast.AST, parent: NameScope | None) -> NameScope:
         """The scope inside a node; made when first asked for."""
         scope = self._scopes.get(node)
         if scope is None:
-            scope = self._scopes[node] = Scope(node, parent)
+            scope = self._scopes[node] = NameScope(node, parent)
             _Binder(scope).collect()
         return scope
 
@@ -75,10 +75,10 @@ class ScopedVisitor(ast.NodeVisitor):
                 return None
             if node.id in owner.modules:
                 return owner.modules[node.id]
-            return submodule(*owner.imports[node.id]) if node.id in owner.imports else None
+            return find_submodule(*owner.imports[node.id]) if node.id in owner.imports else None
         if isinstance(node, ast.Attribute):
             base = self.module(node.value)
-            return None if base is None else submodule(base, node.attr)
+            return None if base is None else find_submodule(base, node.attr)
         return None
 
     def member(self, node: ast.expr) -> tuple[str, str] | None:
@@ -129,23 +129,23 @@ class ScopedWalk(ScopedVisitor):
         self.each(node.generators[0].iter)
         for number, generator in enumerate(node.generators):
             self.inside(node, generator.iter if number else None, generator.target, generator.ifs)
-        self.inside(node, *comprehended(node))
+        self.inside(node, *list_comprehension_elements(node))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
 
-def parameters(arguments: ast.arguments) -> list[ast.arg]:
+def list_parameters(arguments: ast.arguments) -> list[ast.arg]:
     """All parameters of a function."""
     rest = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
 
 
-def comprehended(node: Comprehension) -> list[ast.expr]:
-    """What a comprehension makes of each round."""
+def list_comprehension_elements(node: Comprehension) -> list[ast.expr]:
+    """Return the expressions that a comprehension evaluates in each iteration."""
     return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
 
 
-def is_script(test: ast.expr, scope: Scope) -> bool:
+def is_script(test: ast.expr, scope: NameScope) -> bool:
     """True for the test of what a file does as a script, which it never does when it is loaded."""
     return scope.parent is None and ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
@@ -153,14 +153,14 @@ def is_script(test: ast.expr, scope: Scope) -> bool:
 class _Binder(ast.NodeVisitor):
     """Collects what one scope binds, without going into the scopes inside it."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: NameScope) -> None:
         self._scope = scope
         self._bound = scope.bound
 
     def collect(self) -> None:
         node = self._scope.node
         if isinstance(node, FUNCTIONS):
-            self._bound.update(parameter.arg for parameter in parameters(node.args))
+            self._bound.update(parameter.arg for parameter in list_parameters(node.args))
         if isinstance(node, COMPREHENSIONS):
             for generator in node.generators:
                 self.visit(generator.target)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from environments.sandbox.wire import words
+from trajsmith.environments.sandbox.serialization import split_words
 
-_PREFIXES = words("""
+_PREFIXES = split_words("""
     _thread. builtins.breakpoint builtins.input code. cpython. ctypes. fcntl. ftplib. gc. glob. http. imaplib.
     marshal. mmap. msvcrt. nntplib. os. pathlib. pickle. poplib. pty. resource. setopencodehook shutil. signal.
     smtplib. socket. sqlite3. subprocess. sys._ sys.addaudithook sys.excepthook sys.set sys.unraisablehook syslog.

@@ -1,9 +1,9 @@
 """Running check functions that came from outside: in workers of their own, never in those of an environment."""
 
-from environments.sandbox.host import Host
-from environments.sandbox.link import SandboxLink
-from environments.sandbox.settings import SandboxSettings
-from trajectory import EnvironmentFault, JsonObject, JsonValue
+from trajsmith.environments.sandbox.host import WorkerHost
+from trajsmith.environments.sandbox.link import SandboxLink
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import EnvironmentFault, JsonObject, JsonValue
 
 
 class SandboxedCheck:
@@ -21,10 +21,10 @@ class SandboxedCheck:
             settings: Limits and mode.
         """
         payload: JsonObject = {"name": name, "source": source, "function": function}
-        self._host = Host(name, "check", payload, settings or SandboxSettings())
+        self._host = WorkerHost(name, "check", payload, settings or SandboxSettings())
 
     async def verdict(self, initial: JsonObject, final: JsonObject, answer: JsonValue) -> bool:
-        """What the check says.
+        """Return the verdict of the check.
 
         Raises:
             EnvironmentFault: It could not tell: it crashed, took too long, or returned something else.

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from environments.sandbox.wire import HEADER, PROGRESS, Op, Reader, Reply, Request
-from environments.sandbox.zygote_process import Forked, release, terminate
+from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Reply, Request, WorkerOp
+from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
 
 _BATCH = 256
 """Most requests in one frame."""
@@ -38,14 +38,14 @@ class WorkerLost(Exception):
         self.recycled = recycled
 
 
-class NotJson(Exception):
+class RequestNotJson(Exception):
     """A request cannot be written: its arguments are no JSON."""
 
 
-class Connection:
+class WorkerConnection:
     """A live worker. Every request is answered or fails with `WorkerLost`."""
 
-    def __init__(self, forked: Forked, wall_seconds: float, status: Callable[[int], str]) -> None:
+    def __init__(self, forked: ForkedProcess, wall_seconds: float, status: Callable[[int], str]) -> None:
         """`status` tells how a process ended, given its number."""
         self.forked = forked
         self.lost: str | None = None
@@ -56,7 +56,7 @@ class Connection:
         self._wall = wall_seconds
         self._status = status
         self._loop = asyncio.get_running_loop()
-        self._reader = Reader()
+        self._reader = FrameReader()
         self._out = bytearray()
         self._pending: list[tuple[Request, asyncio.Future[Reply]]] = []
         self._frames: deque[list[tuple[Request, asyncio.Future[Reply]]]] = deque()
@@ -68,7 +68,7 @@ class Connection:
         self._decode = msgspec.msgpack.Decoder(list[tuple[int, int, Any]]).decode
         self._loop.add_reader(forked.channel.fileno(), self._readable)
 
-    def send(self, operation: Op, play: int | str, *arguments: Any) -> asyncio.Future[Reply]:
+    def send(self, operation: WorkerOp, play: int | str, *arguments: Any) -> asyncio.Future[Reply]:
         """Ask; the future gives [id, status, content].
 
         Raises:
@@ -85,20 +85,22 @@ class Connection:
             self._loop.call_soon(self._flush)
         return future
 
-    def send_together(self, requests: Iterable[tuple[Any, ...]]) -> list[asyncio.Future[Reply]]:
-        """The same for many requests, each (operation, play, arguments...), in as few frames as there can be.
+    def send_batch(self, requests: Iterable[tuple[Any, ...]]) -> list[asyncio.Future[Reply]]:
+        """Send many requests, each (operation, episode, arguments...), in as few frames as there can be.
 
         Raises:
             WorkerLost: The worker is gone already.
         """
         if self.lost is not None:
             raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
-        made = [([self._next_id(), *request], self._loop.create_future()) for request in requests]
-        self._pending += made
+        batch = [([self._next_id(), *request], self._loop.create_future()) for request in requests]
+        self._pending += batch
         self._flush()
-        return [future for _, future in made]
+        return [future for _, future in batch]
 
-    def send_with_descriptors(self, operation: Op, descriptors: list[int], *arguments: Any) -> asyncio.Future[Reply]:
+    def send_with_descriptors(
+        self, operation: WorkerOp, descriptors: list[int], *arguments: Any
+    ) -> asyncio.Future[Reply]:
         """Ask in a frame of its own, with file descriptors."""
         if self.lost is not None:
             raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
@@ -154,7 +156,7 @@ class Connection:
             body = self._encode([request for request, _ in batch])
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             if len(batch) == 1:
-                batch[0][1].set_exception(NotJson(" ".join(str(error).split())))
+                batch[0][1].set_exception(RequestNotJson(" ".join(str(error).split())))
                 return
             for single in batch:
                 self._write([single])

@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from environments.sandbox._leaves import LEAVES
-from environments.sandbox._reading import LARGEST, Child, Foreign, module_items, read
+from trajsmith.environments.sandbox._introspection import LARGEST, Child, ForeignTypes, list_module_items, read_object
+from trajsmith.environments.sandbox._leaves import LEAVES
 
 DEPTH = 100
 """Nesting at which it stops looking."""
@@ -35,19 +35,19 @@ SIBLINGS = 4
 SEQUENCES = ("('list'", "('deque'")
 """How the tokens of containers begin whose elements have no names."""
 
-Path = tuple[str, ...]
+EntryPath = tuple[str, ...]
 """Where a value is: its text is the concatenation."""
-Entries = dict[Path, str]
+Entries = dict[EntryPath, str]
 """What is reachable, by path; to be compared by `differences`."""
 
 
-def module_entries(names: Iterable[str]) -> Entries:
-    """What is reachable from modules; a name that is not imported counts as such."""
+def collect_module_entries(names: Iterable[str]) -> Entries:
+    """Collect entries for everything reachable from modules; a name that is not imported counts as an entry."""
     return _Walk(names).entries
 
 
-def differences(before: Entries, after: Entries) -> list[str]:
-    """Where two fingerprints differ, as readable paths such as `environment_code.CACHE['x']`, sorted.
+def find_differences(before: Entries, after: Entries) -> list[str]:
+    """Return the differences of two fingerprints, as sorted paths such as `environment_code.CACHE['x']`.
 
     Of something new or gone only its own path is told, or that of the list it is in; of a change only the innermost
     one; a parent of many changes stands for them.
@@ -55,15 +55,15 @@ def differences(before: Entries, after: Entries) -> list[str]:
     changed = {path for path, token in after.items() if before.get(path, token) != token}
     came_or_went = before.keys() ^ after.keys()
     tops = {path for path in came_or_went if path[:-1] not in came_or_went}
-    found = changed | {path for path in tops if not after.get(path[:-1], "").startswith(SEQUENCES)}
-    outer = {path[:size] for path in found for size in range(1, len(path))}
-    inner = found - outer
+    paths = changed | {path for path in tops if not after.get(path[:-1], "").startswith(SEQUENCES)}
+    outer = {path[:size] for path in paths for size in range(1, len(path))}
+    inner = paths - outer
     crowds = _crowds(inner)
     return sorted({"".join(path[:-1] if path[:-1] in crowds else path) for path in inner})
 
 
-def _crowds(paths: Iterable[Path]) -> set[Path]:
-    siblings: dict[Path, int] = {}
+def _crowds(paths: Iterable[EntryPath]) -> set[EntryPath]:
+    siblings: dict[EntryPath, int] = {}
     for path in paths:
         siblings[path[:-1]] = siblings.get(path[:-1], 0) + 1
     return {parent for parent, count in siblings.items() if count > SIBLINGS and len(parent) > 1}
@@ -74,48 +74,48 @@ class _Walk:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.entries: Entries = {}
-        self._told = 0
+        self._recorded = 0
         self._seen: set[int] = set()
         modules = {name: sys.modules.get(name) for name in names}
-        self._waiting: deque[tuple[list[Child], Path, int]] = deque()
+        self._waiting: deque[tuple[list[Child], EntryPath, int]] = deque()
         namespaces = frozenset(id(vars(module)) for module in modules.values() if type(module) is ModuleType)
-        self._foreign = Foreign(frozenset(modules), namespaces)
+        self._foreign = ForeignTypes(frozenset(modules), namespaces)
         for name, module in modules.items():
             if type(module) is ModuleType:
-                self._waiting.append((module_items(vars(module)), (name,), 0))
+                self._waiting.append((list_module_items(vars(module)), (name,), 0))
             else:
-                self._tell((name,), "not a module")
-        self._tell(("builtins",), hash(tuple(map(id, vars(builtins).values()))))
+                self._record((name,), "not a module")
+        self._record(("builtins",), hash(tuple(map(id, vars(builtins).values()))))
         if type(random._inst) is random.Random:  # the virtual one is fresh in every call
-            self._tell(("random",), hash(random.getstate()))
+            self._record(("random",), hash(random.getstate()))
         self._look()
 
-    def _tell(self, path: Path, token: Any) -> None:
-        self._told += 1
+    def _record(self, path: EntryPath, token: Any) -> None:
+        self._recorded += 1
         self.entries[path] = repr(token)
 
     def _look(self) -> None:
         """Visit what is waiting, from the names of modules inwards: what is left out in the end lies deepest."""
-        waiting, kept = self._waiting, []
-        while waiting and self._told < OBJECTS:
+        waiting, alive = self._waiting, []
+        while waiting and self._recorded < OBJECTS:
             children, path, depth = waiting.popleft()
-            kept.append(children)  # what readers made must live on, or its identity is given out again
+            alive.append(children)  # what readers made must live on, or its identity is given out again
             for label, value in children:
                 self._visit(value, (*path, label), depth)
 
-    def _visit(self, value: Any, path: Path, depth: int) -> None:
+    def _visit(self, value: Any, path: EntryPath, depth: int) -> None:
         leaf = LEAVES.get(id(type(value)))
         if leaf is not None:
-            self._tell(path, leaf(value))
+            self._record(path, leaf(value))
             return
         identity = id(value)
         if identity in self._seen:
-            self._tell(path, ("again", identity))
+            self._record(path, ("again", identity))
         elif depth > DEPTH:
-            self._tell(path, "not looked at")
+            self._record(path, "not looked at")
         else:
             self._seen.add(identity)
-            token, children = read(value, self._foreign)
-            self._tell(path, token)
+            token, children = read_object(value, self._foreign)
+            self._record(path, token)
             if children:
                 self._waiting.append((children, path, depth + 1))

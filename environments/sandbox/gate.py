@@ -3,7 +3,8 @@
 Code that keeps what it knows in its state object may: thousands of sessions then live in one process. Code that keeps
 anything elsewhere (a cache in the module, a counter in a class), or reaches for things by which it could meet other
 sessions, gets a process for every session: slower, and just as correct. So the gate may be wrong to refuse, which costs
-speed, and should rarely be wrong to accept, which the digest of the modules notices (`environments.sandbox.digest`).
+speed, and should rarely be wrong to accept, which the digest of the modules notices
+(`trajsmith.environments.sandbox.digest`).
 
 It protects results of sessions from one another. It does not protect the host; the layers around the process do.
 """
@@ -14,8 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from environments.sandbox._gate_reach import Reach
-from environments.sandbox._gate_sharing import Sharing
+from trajsmith.environments.sandbox._gate_capabilities import CapabilityChecker
+from trajsmith.environments.sandbox._gate_sharing import SharedStateChecker
 
 LARGEST = 300_000
 """Bytes of source; more is not read."""
@@ -47,7 +48,7 @@ class GateFinding:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-def gate(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFinding]:
+def examine_source(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFinding]:
     """Examine source text. It is parsed, never run; whatever it is, there are findings and no exception.
 
     Args:
@@ -55,31 +56,31 @@ def gate(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFin
         file: File name for the findings.
         per_play: Variables of the module that an adapter sets anew for every play, such as the instance that
             EnvFactory files keep; `EVERYTHING` where it does so with all variables of the module and its classes, as
-            `environments.module_state` does.
+            `trajsmith.environments.module_state` does.
     """
-    found: set[GateFinding] = set()
+    findings: set[GateFinding] = set()
 
     def report(line: int, rule: str, message: str) -> None:
-        found.add(GateFinding(line, rule, message, file))
+        findings.add(GateFinding(line, rule, message, file))
 
     try:
         tree = _parsed(source)
         if tree is None:
             report(1, "unreadable", f"has more than {LARGEST} bytes")
         else:
-            Reach(tree, report, own_variables="*" in per_play).run()
-            Sharing(tree, report, frozenset(per_play)).run()
+            CapabilityChecker(tree, report, own_variables="*" in per_play).run()
+            SharedStateChecker(tree, report, frozenset(per_play)).run()
     except SyntaxError as error:
         report(error.lineno or 1, "unreadable", f"does not parse: {error.msg}")
     except (RecursionError, MemoryError):
         report(1, "unreadable", "nests too deeply to be examined")
     except ValueError as error:
         report(1, "unreadable", f"cannot be read: {' '.join(str(error).split())}")
-    return sorted(found)
+    return sorted(findings)
 
 
-def may_share(findings: Iterable[GateFinding]) -> bool:
-    """True if sessions may share a worker."""
+def can_share_worker(findings: Iterable[GateFinding]) -> bool:
+    """Return whether sessions may share a worker."""
     return all(finding.severity == "note" for finding in findings)
 
 

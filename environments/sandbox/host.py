@@ -8,19 +8,19 @@ from typing import Any
 
 import orjson
 
-from environments.hosting import LOADERS
-from environments.sandbox.connection import Connection, WorkerLost
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.wire import SECRET, Op, Reply, Status
-from environments.sandbox.zygote_process import (
+from trajsmith.environments.programs import LOADERS
+from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
+from trajsmith.environments.sandbox.serialization import SECRET, Reply, ReplyStatus, WorkerOp
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.zygote_process import (
     NO_PIDFD,
-    Forked,
+    ForkedProcess,
     ZygoteOptions,
     ZygoteProcess,
     open_channel,
     release,
 )
-from trajectory import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError
 
 _LOCKED = frozenset(
     {"uid", "rlimits", "undumpable", "landlock", "no_new_privs", "pdeathsig", "seccomp", "audit", "hide"}
@@ -41,7 +41,7 @@ _zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
 _workers = itertools.count()
 
 
-async def zygote(options: ZygoteOptions) -> ZygoteProcess:
+async def get_zygote(options: ZygoteOptions) -> ZygoteProcess:
     """The zygote for these options; started at the first call, shared after it.
 
     It starts from the calling thread, with which it ends; another thread waits for it, so that the loop goes on.
@@ -49,17 +49,17 @@ async def zygote(options: ZygoteOptions) -> ZygoteProcess:
     Raises:
         InputError: See `ZygoteProcess.await_ready`, as for RunError.
     """
-    found = _zygotes.get(options)
-    if found is None or not found.alive:
+    process = _zygotes.get(options)
+    if process is None or not process.alive:
         if not _zygotes:
             atexit.register(_close_all)
-        found = _zygotes[options] = ZygoteProcess(options)
-    if not found.ready:
-        await asyncio.to_thread(found.await_ready)
-    return found
+        process = _zygotes[options] = ZygoteProcess(options)
+    if not process.ready:
+        await asyncio.to_thread(process.await_ready)
+    return process
 
 
-def _lives(connection: Connection | None) -> bool:
+def _lives(connection: WorkerConnection | None) -> bool:
     return connection is not None and connection.lost is None
 
 
@@ -69,7 +69,7 @@ def _close_all() -> None:
     _zygotes.clear()
 
 
-class Host:
+class WorkerHost:
     """Runs one program in workers."""
 
     def __init__(
@@ -113,16 +113,16 @@ class Host:
         loader = LOADERS[kind].partition(":")[0]
         imports = tuple(sorted({*settings.imports, loader}))
         self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed)
-        self._main: Connection | None = None
+        self._main: WorkerConnection | None = None
         self._spec: EnvironmentSpec | None = None
         self._starting: asyncio.Lock | None = None
-        self._processes: set[Connection] = set()
+        self._processes: set[WorkerConnection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._secret = 0
         """Without it nobody forks a process for a play; the worker is told of it only when it shall."""
 
     async def spec(self) -> EnvironmentSpec:
-        """What the program says of itself.
+        """Return the program's spec.
 
         Raises:
             InputError: Its files are wrong.
@@ -134,8 +134,8 @@ class Host:
         assert self._spec is not None
         return self._spec
 
-    async def main(self) -> Connection:
-        """The worker that has the program: for all plays, or to fork their processes from."""
+    async def main(self) -> WorkerConnection:
+        """Return the worker that has the program: for all episodes, or to fork their processes from."""
         self._enter_loop()
         assert self._starting is not None
         async with self._starting:
@@ -148,8 +148,8 @@ class Host:
                     self._main = started
             return self._main
 
-    async def connect(self) -> Connection:
-        """A worker for a play: the shared one, or a fresh process."""
+    async def connect(self) -> WorkerConnection:
+        """Return a worker for an episode: the shared one, or a fresh process."""
         while True:
             main = await self.main()
             if not self.own_process:
@@ -169,8 +169,8 @@ class Host:
         while True:
             connection = await self.connect()
             try:
-                made = content(await connection.send(Op.STATES, 0, seed), self.name)
-                return orjson.loads(made)  # type: ignore[no-any-return]
+                states = unwrap_reply(await connection.send(WorkerOp.STATES, 0, seed), self.name)
+                return orjson.loads(states)  # type: ignore[no-any-return]
             except WorkerLost as lost:
                 if lost.culprit:
                     self.count_loss()
@@ -179,7 +179,7 @@ class Host:
                 if self.own_process and connection is not self._main:
                     connection.close()
 
-    async def keep_base(self, connection: Connection, name: str, text: bytes) -> None:
+    async def keep_base(self, connection: WorkerConnection, name: str, text: bytes) -> None:
         """See to it that a worker has an initial state."""
         if name in connection.bases:
             return
@@ -187,22 +187,22 @@ class Host:
         if len(connection.bases) > _BASES:
             oldest = next(iter(connection.bases))
             del connection.bases[oldest]
-            connection.send(Op.DROP, oldest)
-        await connection.send(Op.BASE, name, text)
+            connection.send(WorkerOp.DROP, oldest)
+        await connection.send(WorkerOp.BASE, name, text)
 
     async def look(self) -> tuple[list[str], list[str]] | None:
-        """What calls changed at module level since the last look, and which virtual sources they used.
+        """Return module-level changes since the last call of this method, and the virtual sources that calls used.
 
         None where plays have processes of their own, so that there is nothing to see; if they have them because of
         such a change, that one.
         """
         if self.own_process:
             return ([self.leak], []) if self.leak else None
-        changed, used = content(await (await self.main()).send(Op.LOOK, 0), self.name)
+        changed, used = unwrap_reply(await (await self.main()).send(WorkerOp.LOOK, 0), self.name)
         return changed, used
 
     def leaked(self, paths: list[str]) -> None:
-        """Plays have changed something outside of their states that others can see.
+        """Record that episodes changed something outside of their states that others can see.
 
         From now on each has a process, unless the user wants it otherwise; those that are live are repeated there, and
         what came out differently is a fault. Those that have ended are found by replay.
@@ -225,7 +225,7 @@ class Host:
             )
 
     def close(self) -> None:
-        """End the worker of the program; processes of plays are ended by their links."""
+        """End the worker of the program; processes of episodes are ended by their links."""
         if self._main is not None:
             self._main.close()
             self._main = None
@@ -247,12 +247,12 @@ class Host:
         self._processes.clear()
         self.close()
 
-    async def _start(self) -> Connection:
+    async def _start(self) -> WorkerConnection:
         if self.kills >= self.settings.kills:
             raise EnvironmentFault(
                 "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
             )
-        process = await zygote(self._zygote_options)
+        process = await get_zygote(self._zygote_options)
         forked = process.fork(
             {
                 "layers": sorted(self._layers),
@@ -265,15 +265,15 @@ class Host:
             self._secret = int.from_bytes(os.urandom(8), "little") >> 1
             forked.channel.send(SECRET.pack(self._secret))
         self._check_pidfd(forked)
-        connection = Connection(forked, self.settings.wall_seconds, process.status)
+        connection = WorkerConnection(forked, self.settings.wall_seconds, process.status)
         reply = await self._loaded(connection)
         if self._spec is None:
-            spec, notes = content(reply, self.name)
+            spec, notes = unwrap_reply(reply, self.name)
             self._spec = EnvironmentSpec.model_validate_json(spec)
             self.name, self.notes = self._spec.name, tuple(notes)
         return connection
 
-    def _check_pidfd(self, forked: Forked) -> None:
+    def _check_pidfd(self, forked: ForkedProcess) -> None:
         """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.
 
         Raises:
@@ -290,7 +290,7 @@ class Host:
             "processes": self.settings.processes + _DYING,
         }
 
-    async def _loaded(self, connection: Connection) -> Reply:
+    async def _loaded(self, connection: WorkerConnection) -> Reply:
         """Send the program and wait for its answer.
 
         Raises:
@@ -300,36 +300,36 @@ class Host:
         limits = self.settings.model_dump(include={"call_seconds", "load_seconds", "result_bytes", "state_bytes"})
         limits["shift"] = self._shift
         try:
-            reply = await connection.send(Op.LOAD, 0, self._kind, self._payload, limits)
+            reply = await connection.send(WorkerOp.LOAD, 0, self._kind, self._payload, limits)
         except WorkerLost as lost:
             self.kills += 1
             raise EnvironmentFault("start", self.name, f"loading it ended the worker: {lost}") from lost
-        if reply[1] != Status.OK:
+        if reply[1] != ReplyStatus.OK:
             connection.close()
-            content(reply, self.name)
+            unwrap_reply(reply, self.name)
         return reply
 
-    async def _fork(self, main: Connection) -> Connection:
+    async def _fork(self, main: WorkerConnection) -> WorkerConnection:
         self._processes = {one for one in self._processes if one.lost is None}
         if len(self._processes) >= self.settings.processes:
             limit = self.settings.processes
             raise RunError(f"{self.name}: more than {limit} plays with a process at a time: raise sandbox.processes")
         channel, theirs, progress, descriptor = open_channel()
         try:
-            reply = await main.send_with_descriptors(Op.FORK, [theirs.fileno(), descriptor], self._secret)
+            reply = await main.send_with_descriptors(WorkerOp.FORK, [theirs.fileno(), descriptor], self._secret)
         finally:
             theirs.close()
             os.close(descriptor)
-        process = await zygote(self._zygote_options)
-        pid = int(content(reply, self.name))
-        forked = Forked(channel, progress, pid, process.pidfd(pid))
+        process = await get_zygote(self._zygote_options)
+        pid = int(unwrap_reply(reply, self.name))
+        forked = ForkedProcess(channel, progress, pid, process.pidfd(pid))
         self._check_pidfd(forked)
-        made = Connection(forked, self.settings.wall_seconds, lambda _: "it ended")
-        self._processes.add(made)
-        return made
+        connection = WorkerConnection(forked, self.settings.wall_seconds, lambda _: "it ended")
+        self._processes.add(connection)
+        return connection
 
 
-def content(reply: Reply, environment: str, tool: str | None = None) -> Any:
+def unwrap_reply(reply: Reply, environment: str, tool: str | None = None) -> Any:
     """The content of a reply that succeeded.
 
     Raises:
@@ -337,12 +337,12 @@ def content(reply: Reply, environment: str, tool: str | None = None) -> Any:
         EnvironmentFault: The environment broke.
         RunError: The sandbox does not work here.
     """
-    status, found = reply[1], reply[2]
-    if status == Status.FAULT:
-        kind, message, where = found
+    status, result = reply[1], reply[2]
+    if status == ReplyStatus.FAULT:
+        kind, message, where = result
         raise EnvironmentFault(kind, environment, message, where or tool)
-    if status == Status.INPUT:
-        raise InputError(str(found))
-    if status == Status.LAYER:
-        raise RunError(f"sandbox: {found}; `trajsmith env probe` says what works here")
-    return found
+    if status == ReplyStatus.INPUT:
+        raise InputError(str(result))
+    if status == ReplyStatus.LAYER:
+        raise RunError(f"sandbox: {result}; `trajsmith env probe` says what works here")
+    return result

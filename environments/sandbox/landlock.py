@@ -3,7 +3,7 @@
 import os
 import struct
 
-from environments.sandbox.syscalls import LayerMissing, syscall
+from trajsmith.environments.sandbox.syscalls import LayerMissing, syscall
 
 _VERSION = 1
 """Flag of `landlock_create_ruleset` that asks for the ABI."""
@@ -11,7 +11,7 @@ _FILES = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many rights to files each ABI knows; later ones know as many as the last."""
 
 
-def landlock_abi() -> int:
+def get_landlock_abi() -> int:
     """The Landlock ABI of this kernel.
 
     Raises:
@@ -20,7 +20,7 @@ def landlock_abi() -> int:
     return syscall("landlock_create_ruleset", 0, 0, _VERSION)
 
 
-def ruleset(abi: int) -> bytes:
+def build_ruleset(abi: int) -> bytes:
     """The `landlock_ruleset_attr` that handles everything the ABI knows, so that all of it is denied."""
     files = (1 << _FILES[min(abi, max(_FILES))]) - 1
     words = [files]
@@ -40,17 +40,17 @@ def restrict() -> None:
         LayerMissing: The kernel has no Landlock, or something forbids it.
     """
     try:
-        attributes = ruleset(landlock_abi())
+        attributes = build_ruleset(get_landlock_abi())
         descriptor = syscall("landlock_create_ruleset", attributes, len(attributes), 0)
         try:
             syscall("landlock_restrict_self", descriptor, 0)
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise LayerMissing("landlock", missing(error)) from error
+        raise LayerMissing("landlock", describe_missing(error)) from error
 
 
-def missing(error: OSError) -> str:
+def describe_missing(error: OSError) -> str:
     """One line for a Landlock that does not answer."""
     return (
         f"Landlock is missing ({os.strerror(error.errno or 0)}): workers would have one wall fewer around files; use "

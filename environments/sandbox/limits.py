@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments.sandbox.syscalls import LayerMissing, failure, libc, prctl
+from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 38, 47
 _CLEAR_ALL = 4
@@ -21,8 +21,8 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one worker, or one session with a process of its own, may take."""
+class WorkerLimits:
+    """Resource limits of one worker, or of one session with its own process."""
 
     memory_bytes: int = 768 * _MIB
     """Address space."""
@@ -36,7 +36,7 @@ class Limits:
     """Sessions that the zygote of an environment may have at a time; a worker may have no process beside itself."""
 
 
-def capabilities() -> int:
+def get_capabilities() -> int:
     """The effective capabilities of this process as bits."""
     data = ctypes.create_string_buffer(_CAPABILITY_WORDS.size)
     if libc().capget(_CAPABILITY_HEADER, data) != 0:
@@ -45,31 +45,31 @@ def capabilities() -> int:
     return int(words[0] | words[3] << 32)
 
 
-def keep_capabilities(*kept: int) -> None:
+def keep_capabilities(*numbers: int) -> None:
     """Drop all capabilities but these, for this process and whatever it may become.
 
     Raises:
         OSError: The kernel refused.
     """
-    has = capabilities()
+    has = get_capabilities()
     if has & (1 << CAP_SETPCAP):
-        for number in set(range(64)) - set(kept):
+        for number in set(range(64)) - set(numbers):
             with suppress(OSError):  # numbers that this kernel does not know
                 prctl(_PR_CAPBSET_DROP, number)
     prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
-    bits = has & sum(1 << number for number in kept)
+    bits = has & sum(1 << number for number in numbers)
     low, high = bits & 0xFFFFFFFF, bits >> 32
     if libc().capset(_CAPABILITY_HEADER, _CAPABILITY_WORDS.pack(low, low, 0, high, high, 0)) != 0:
         raise failure("capset")
 
 
-def own_user(uid: int) -> bool:
-    """Become this user where the process may (root, or the zygote in its namespace) and tell so; else stay who it is.
+def become_user(uid: int) -> bool:
+    """Switch to this user where permitted (root, or the zygote in its namespace); return whether it happened.
 
     Raises:
         LayerMissing: It may change its user, but not to this one.
     """
-    if not capabilities() & (1 << CAP_SETUID):
+    if not get_capabilities() & (1 << CAP_SETUID):
         return False
     try:
         os.setgroups([])
@@ -86,13 +86,13 @@ def own_user(uid: int) -> bool:
     return True
 
 
-def no_new_privileges() -> None:
-    """No program that this process may run has more rights than it."""
+def set_no_new_privileges() -> None:
+    """Forbid programs that this process runs to gain privileges."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def undumpable() -> None:
-    """Nobody of the same user may read its memory, attach to it, or get a core file of it."""
+def set_undumpable() -> None:
+    """Forbid processes of the same user to read memory, attach or get a core file."""
     prctl(_PR_SET_DUMPABLE, 0)
 
 
@@ -118,7 +118,7 @@ def expect_parent_outside() -> None:
     _armed[:] = [0]
 
 
-def set_limits(limits: Limits, *, forks: bool, private: bool) -> None:
+def set_limits(limits: WorkerLimits, *, forks: bool, private: bool) -> None:
     """Set the resource limits, hard and soft.
 
     Args:
@@ -129,7 +129,7 @@ def set_limits(limits: Limits, *, forks: bool, private: bool) -> None:
     files = max(limits.open_files, 64) if forks else limits.open_files
     processes = limits.processes if forks else 0
     if forks and not private:  # sessions of other environments, and all else that the user runs, count too
-        processes = 8 * limits.processes + _threads_of(os.getuid())
+        processes = 8 * limits.processes + _count_threads(os.getuid())
     chosen = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_NICE: 0, resource.RLIMIT_RTPRIO: 0, resource.RLIMIT_SIGPENDING: 64,
@@ -156,8 +156,8 @@ def _lower(name: int, value: int) -> None:
     resource.setrlimit(name, (value, value))
 
 
-def _threads_of(uid: int) -> int:
-    """How many threads of a user there are: the kernel counts all of them against RLIMIT_NPROC."""
+def _count_threads(uid: int) -> int:
+    """Count the threads of a user: the kernel counts all of them against RLIMIT_NPROC."""
     count = 0
     for task in Path("/proc").glob("[0-9]*/task"):
         with suppress(OSError):  # it ended meanwhile

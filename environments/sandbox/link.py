@@ -1,4 +1,4 @@
-"""A play in a worker. It survives its worker: a lost one is replaced, and the play's calls are made again."""
+"""An episode in a worker. It survives its worker: a lost one is replaced, and the episode's calls are made again."""
 
 import asyncio
 import itertools
@@ -7,43 +7,43 @@ from typing import Any
 
 import orjson
 
-from environments.hosting import Change
-from environments.sandbox.connection import Connection, NotJson, WorkerLost
-from environments.sandbox.host import Host, content
-from environments.sandbox.wire import Op, Reply, Status
-from environments.session import InitialAction, RefusalKind, ToolResult
-from trajectory import Actor, EnvironmentFault, JsonObject, hash_bytes
+from trajsmith.environments.programs import StateChange
+from trajsmith.environments.sandbox.connection import RequestNotJson, WorkerConnection, WorkerLost
+from trajsmith.environments.sandbox.host import WorkerHost, unwrap_reply
+from trajsmith.environments.sandbox.serialization import Reply, ReplyStatus, WorkerOp
+from trajsmith.environments.session import InitialAction, RefusalKind, ToolResult
+from trajsmith.records import Actor, EnvironmentFault, JsonObject, hash_bytes
 
 _REFUSALS: dict[int, RefusalKind] = {
-    Status.REFUSED: "refused",
-    Status.INVALID_ARGUMENTS: "invalid_arguments",
-    Status.UNKNOWN_TOOL: "unknown_tool",
+    ReplyStatus.REFUSED: "refused",
+    ReplyStatus.INVALID_ARGUMENTS: "invalid_arguments",
+    ReplyStatus.UNKNOWN_TOOL: "unknown_tool",
 }
 _LOSSES = 3
 _RECYCLES = 20
 """Times in a row that a request moves to another worker because trajsmith closed the one it was in."""
-_plays = itertools.count(1)
+_episode_ids = itertools.count(1)
 
 
 class SandboxLink:
-    """One play behind a `Host`; the link of a `HostedSession`."""
+    """Episode in a worker of a `WorkerHost`; the link of a `ProgramSession`."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: WorkerHost) -> None:
         self._host = host
-        self._play = next(_plays)
-        self._connection: Connection | None = None
-        self._origin: tuple[str, bytes, list[Change]] | None = None
-        self._log: list[tuple[Op, tuple[Any, ...], int]] = []
+        self._play = next(_episode_ids)
+        self._connection: WorkerConnection | None = None
+        self._origin: tuple[str, bytes, list[StateChange]] | None = None
+        self._log: list[tuple[WorkerOp, tuple[Any, ...], int]] = []
         """What was asked since the start, each with a hash of the answer."""
         self._broken: str | None = None
         self._losses = 0
         """Workers lost since the last answer: where nobody is to blame, it is this play's own past after a few."""
         self._recycled = 0
         """Workers that trajsmith closed since the last answer."""
-        self.wrote = False
+        self.wrote_state = False
 
-    async def start(self, state: bytes, changes: Sequence[Change]) -> None:
-        """Begin anew; in a process of its own where the host gives one to each play."""
+    async def start(self, state: bytes, changes: Sequence[StateChange]) -> None:
+        """Begin anew; in a process of its own where the host gives one to each episode."""
         if self._host.own_process:
             self._drop_process()
         self._origin = hash_bytes(state, 24), state, list(changes)
@@ -53,49 +53,49 @@ class SandboxLink:
         self._connection = None
         await self._attached()
 
-    async def call(self, tool: str, arguments: JsonObject, actor: Actor, moment: int) -> ToolResult:
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor, step: int) -> ToolResult:
         try:
-            reply = await self._ask(Op.CALL, (tool, arguments, actor, moment), tool)
-        except NotJson as error:
+            reply = await self._ask(WorkerOp.CALL, (tool, arguments, actor, step), tool)
+        except RequestNotJson as error:
             return ToolResult.refusal("invalid_arguments", f"not JSON data: {error}")
         return self._result(reply, tool)
 
     def _result(self, reply: Reply, tool: str) -> ToolResult:
-        status, found = reply[1], reply[2]
-        self.wrote = status == Status.WROTE
-        if self.wrote or status == Status.OK:
-            return ToolResult(orjson.loads(found))
+        status, body = reply[1], reply[2]
+        self.wrote_state = status == ReplyStatus.WROTE
+        if self.wrote_state or status == ReplyStatus.OK:
+            return ToolResult(orjson.loads(body))
         if status in _REFUSALS:
-            return ToolResult(orjson.loads(found), _REFUSALS[status])
-        content(reply, self._host.name, tool)
+            return ToolResult(orjson.loads(body), _REFUSALS[status])
+        unwrap_reply(reply, self._host.name, tool)
         raise AssertionError("a reply that is neither result nor fault")
 
-    def ready(self) -> Connection | None:
-        """The worker of this play, if it can be asked at once."""
+    def ready(self) -> WorkerConnection | None:
+        """The worker of this episode, if it can be asked at once."""
         connection = self._connection
         return connection if connection is not None and connection.lost is None else None
 
-    def request(self, tool: str, arguments: JsonObject, actor: Actor, moment: int) -> tuple[Any, ...]:
+    def request(self, tool: str, arguments: JsonObject, actor: Actor, step: int) -> tuple[Any, ...]:
         """A call as `Connection.send_together` wants it."""
-        return (Op.CALL, self._play, tool, arguments, actor, moment)
+        return (WorkerOp.CALL, self._play, tool, arguments, actor, step)
 
-    def accept(self, reply: Reply, tool: str, arguments: JsonObject, actor: Actor, moment: int) -> ToolResult:
+    def accept(self, reply: Reply, tool: str, arguments: JsonObject, actor: Actor, step: int) -> ToolResult:
         """Take the reply to such a request.
 
         Raises:
             EnvironmentFault: The environment broke.
         """
-        self._remember(Op.CALL, (tool, arguments, actor, moment), reply)
+        self._remember(WorkerOp.CALL, (tool, arguments, actor, step), reply)
         return self._result(reply, tool)
 
     async def prepare(self, actions: Sequence[InitialAction]) -> str | None:
         """Run the initial actions of a task; returns why one was refused, or None."""
-        refused: str | None = content(await self._ask(Op.PREPARE, (list(actions),), None), self._host.name)
+        refused: str | None = unwrap_reply(await self._ask(WorkerOp.PREPARE, (list(actions),), None), self._host.name)
         return refused
 
-    async def changes(self) -> list[Change]:
-        reply = await self._ask(Op.CHANGES, (), None)
-        content(reply, self._host.name)
+    async def changes(self) -> list[StateChange]:
+        reply = await self._ask(WorkerOp.CHANGES, (), None)
+        unwrap_reply(reply, self._host.name)
         return [(name, key, text) for name, key, text in reply[2]]
 
     async def close(self) -> None:
@@ -105,13 +105,13 @@ class SandboxLink:
         if self._host.own_process:
             connection.close()
         else:
-            connection.send(Op.END, self._play).add_done_callback(self._ended)
+            connection.send(WorkerOp.END, self._play).add_done_callback(self._ended)
 
     def _ended(self, future: asyncio.Future[Reply]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result()[1] == Status.OK:
+        if not future.cancelled() and future.exception() is None and future.result()[1] == ReplyStatus.OK:
             self._host.leaked(future.result()[2])
 
-    async def _ask(self, operation: Op, arguments: tuple[Any, ...], tool: str | None) -> Reply:
+    async def _ask(self, operation: WorkerOp, arguments: tuple[Any, ...], tool: str | None) -> Reply:
         """One request, answered in spite of lost workers.
 
         Raises:
@@ -125,17 +125,17 @@ class SandboxLink:
             try:
                 reply = await connection.send(operation, self._play, *arguments)
             except WorkerLost as lost:
-                self.gone(lost, tool)
+                self.handle_loss(lost, tool)
                 continue
             self._remember(operation, arguments, reply)
             return reply
 
-    def _remember(self, operation: Op, arguments: tuple[Any, ...], reply: Reply) -> None:
+    def _remember(self, operation: WorkerOp, arguments: tuple[Any, ...], reply: Reply) -> None:
         self._losses = self._recycled = 0
         self._log.append((operation, arguments, hash((reply[1], _hashable(reply[2])))))
 
-    def gone(self, lost: WorkerLost, tool: str | None) -> None:
-        """Count the loss of a worker over a request of this play, or beside it. Without an error: ask again.
+    def handle_loss(self, lost: WorkerLost, tool: str | None) -> None:
+        """Handle the loss of the worker during a request of this episode, or beside it.
 
         Raises:
             EnvironmentFault: It was this request; or, of kind `recycled`, trajsmith closes its workers over and over.
@@ -154,8 +154,8 @@ class SandboxLink:
             "timeout" if lost.killed else "crash", self._host.name, f"its worker was lost: {lost}", tool
         )
 
-    async def _attached(self) -> Connection:
-        """A worker in which this play is where it should be."""
+    async def _attached(self) -> WorkerConnection:
+        """A worker in which this episode is where it should be."""
         if self._broken is not None:
             raise EnvironmentFault("state", self._host.name, "the play ended with its worker: reset the session")
         if self._origin is None:
@@ -165,15 +165,15 @@ class SandboxLink:
             connection = await self._host.connect()
             try:
                 await self._host.keep_base(connection, name, state)
-                content(await connection.send(Op.START, self._play, name, changes), self._host.name)
+                unwrap_reply(await connection.send(WorkerOp.START, self._play, name, changes), self._host.name)
                 await self._repeat(connection)
             except WorkerLost as lost:
-                self.gone(lost, None)
+                self.handle_loss(lost, None)
                 continue
             self._connection = connection
             return connection
 
-    async def _repeat(self, connection: Connection) -> None:
+    async def _repeat(self, connection: WorkerConnection) -> None:
         """Make all calls again, and compare.
 
         Raises:
@@ -183,15 +183,15 @@ class SandboxLink:
         replies = await asyncio.gather(*waiting)
         for number, (reply, (operation, arguments, known)) in enumerate(zip(replies, self._log, strict=True), 1):
             if hash((reply[1], _hashable(reply[2]))) != known:
-                what = arguments[0] if operation == Op.CALL else None
+                tool = arguments[0] if operation == WorkerOp.CALL else None
                 message = f"not deterministic: after its worker was replaced, request {number} is answered otherwise"
-                raise EnvironmentFault("state", self._host.name, message, what)
+                raise EnvironmentFault("state", self._host.name, message, tool)
 
     def _drop_process(self) -> None:
         if self._connection is not None and self._connection.lost is None:
             self._connection.close()
 
 
-def _hashable(found: Any) -> Any:
+def _hashable(value: Any) -> Any:
     """Changes are lists of lists; all else is bytes or text."""
-    return found if found is None or isinstance(found, bytes | str) else repr(found)
+    return value if value is None or isinstance(value, bytes | str) else repr(value)

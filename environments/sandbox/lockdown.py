@@ -8,22 +8,22 @@ after it has moved its channel to descriptor 3 and closed all others. Nothing of
 import ctypes
 import signal
 
-from environments.sandbox import landlock, limits, seccomp
-from environments.sandbox.limits import Limits, arm_parent_death
-from environments.sandbox.namespaces import enter_namespaces
-from environments.sandbox.syscalls import LayerMissing, failure, libc, syscall
+from trajsmith.environments.sandbox import landlock, limits, seccomp
+from trajsmith.environments.sandbox.limits import WorkerLimits, arm_parent_death
+from trajsmith.environments.sandbox.namespaces import enter_namespaces
+from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, syscall
 
 __all__ = [
     "LAYERS",
     "LayerMissing",
-    "Limits",
+    "WorkerLimits",
     "arm_parent_death",
     "enter_namespaces",
     "fork",
     "lock_session",
     "lock_worker",
+    "map_shared_memory",
     "prepare",
-    "shared_memory",
 ]
 
 LAYERS: frozenset[str] = frozenset(
@@ -40,10 +40,10 @@ def prepare() -> None:
     Raises:
         LayerMissing: The machine's instruction set is unknown.
     """
-    seccomp.program("worker")
+    seccomp.compile_filter("worker")
 
 
-def lock_worker(layers: frozenset[str], limits_: Limits, *, forks: bool, secret: int = 0) -> None:
+def lock_worker(layers: frozenset[str], limits_: WorkerLimits, *, forks: bool, secret: int = 0) -> None:
     """Give up everything that a worker does not need: its user, its limits, files, network, processes, system calls.
 
     Afterwards a worker reads on descriptors 0 and 3, writes on 1, 2 and 3, and computes. It cannot close a descriptor,
@@ -60,20 +60,20 @@ def lock_worker(layers: frozenset[str], limits_: Limits, *, forks: bool, secret:
     Raises:
         LayerMissing: The machine does not have a layer; the process must end.
     """
-    private = "uid" in layers and limits.own_user(limits_.uid)
+    private = "uid" in layers and limits.become_user(limits_.uid)
     if "rlimits" in layers:
         limits.set_limits(limits_, forks=forks, private=private)
     if "undumpable" in layers:
-        limits.undumpable()
+        limits.set_undumpable()
     if layers & _NEED_NO_NEW_PRIVILEGES:
-        limits.no_new_privileges()
+        limits.set_no_new_privileges()
     if "landlock" in layers:
         landlock.restrict()
     if "pdeathsig" in layers:
         arm_parent_death()  # the change of user cleared it
     if "seccomp" in layers:
-        seccomp.program("worker")  # for the sessions
-        seccomp.install(seccomp.forker(secret) if forks else seccomp.program("worker"))
+        seccomp.compile_filter("worker")  # for the sessions
+        seccomp.install(seccomp.compile_forker_filter(secret) if forks else seccomp.compile_filter("worker"))
 
 
 def fork(secret: int) -> int:
@@ -85,7 +85,7 @@ def fork(secret: int) -> int:
     return syscall("clone", signal.SIGCHLD, 0, secret, 0, 0)
 
 
-def lock_session(layers: frozenset[str], limits_: Limits, secret: int = 0) -> None:
+def lock_session(layers: frozenset[str], limits_: WorkerLimits, secret: int = 0) -> None:
     """Give up what the zygote of an environment could do beyond a worker. Called first thing in a forked session.
 
     Ends the process if its parent ended meanwhile. The secret is that of `lock_worker`.
@@ -98,10 +98,10 @@ def lock_session(layers: frozenset[str], limits_: Limits, secret: int = 0) -> No
     if "rlimits" in layers:
         limits.limit_cpu(limits_.cpu_seconds)
     if "seccomp" in layers:
-        seccomp.install(seccomp.program("worker"), secret)
+        seccomp.install(seccomp.compile_filter("worker"), secret)
 
 
-def shared_memory(descriptor: int, size: int) -> memoryview:
+def map_shared_memory(descriptor: int, size: int) -> memoryview:
     """Writable memory behind a descriptor, for as long as the process lives; works in a session, where files do not.
 
     Raises:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from environments.sandbox import limits
-from environments.sandbox.syscalls import LayerMissing, failure, libc, syscall
+from trajsmith.environments.sandbox import limits
+from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, syscall
 
 _NEW = 0x10000000 | 0x40000000 | 0x08000000 | 0x04000000 | 0x00020000 | 0x20000000 | 0x02000000
 """user, net, ipc, uts, mnt, pid, cgroup."""
@@ -40,14 +40,14 @@ def enter_namespaces(uid_out: int = 61000, gid_out: int = 61000, count: int = US
         LayerMissing: The machine does not allow it; the process is as it was, but for namespaces half entered.
     """
     try:
-        kept = _unshare(uid_out, gid_out, count)
+        capabilities = _unshare(uid_out, gid_out, count)
         _empty_root()
     except OSError as error:
-        raise LayerMissing("namespaces", missing(error)) from error
-    _continue_as_first_process(kept)
+        raise LayerMissing("namespaces", describe_missing(error)) from error
+    _continue_as_first_process(capabilities)
 
 
-def missing(error: OSError) -> str:
+def describe_missing(error: OSError) -> str:
     """One line for namespaces that cannot be entered."""
     return (
         f"namespaces are missing ({error.strerror or error}): mode 'strict' does not work; allow user namespaces "
@@ -58,7 +58,7 @@ def missing(error: OSError) -> str:
 
 def _unshare(uid: int, gid: int, count: int) -> tuple[int, ...]:
     """New namespaces; returns the capabilities inside that a zygote needs to give its workers users of their own."""
-    if not limits.capabilities() & (1 << limits.CAP_SETUID):
+    if not limits.get_capabilities() & (1 << limits.CAP_SETUID):
         uid, gid = os.getuid(), os.getgid()
         _enter()
         _write("/proc/self/setgroups", "deny")
@@ -137,12 +137,12 @@ def _empty_root() -> None:
     _mount(None, "/", None, _REMOUNT | _READ_ONLY | _BARE, _TMPFS)
 
 
-def _continue_as_first_process(kept: tuple[int, ...]) -> None:
+def _continue_as_first_process(capabilities: tuple[int, ...]) -> None:
     child = os.fork()
     if child == 0:
         limits.expect_parent_outside()
         limits.arm_parent_death()
-        limits.keep_capabilities(*kept)
+        limits.keep_capabilities(*capabilities)
         return
     limits.arm_parent_death()  # the change of user cleared it
     os.closerange(0, 1 << 20)

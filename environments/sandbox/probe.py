@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from environments.sandbox import landlock, limits, lockdown, seccomp
-from environments.sandbox.syscalls import LayerMissing, machine
-from trajectory import Frozen
+from trajsmith.environments.sandbox import landlock, limits, lockdown, seccomp
+from trajsmith.environments.sandbox.syscalls import LayerMissing, machine
+from trajsmith.records import FrozenModel
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +31,7 @@ _WORKER_LAYERS = lockdown.LAYERS - {"namespaces"}
 _ENOUGH_SECONDS = 20.0
 
 
-class Feature(Frozen):
+class Feature(FrozenModel):
     """Something that a kernel, a container or a user may or may not have."""
 
     name: Name
@@ -44,8 +44,8 @@ class Feature(Frozen):
     """What the sandbox does with it, and in which modes."""
 
 
-class ModeVerdict(Frozen):
-    """Whether a mode works here."""
+class ModeVerdict(FrozenModel):
+    """Availability of a sandbox mode on this machine."""
 
     works: bool
     """True if the mode was tried as a whole and holds."""
@@ -53,7 +53,7 @@ class ModeVerdict(Frozen):
     """What is missing, what it means, what to do; "ok" if nothing is."""
 
 
-class ProbeReport(Frozen):
+class ProbeReport(FrozenModel):
     """All features, and what follows for each mode."""
 
     features: tuple[Feature, ...]
@@ -89,9 +89,9 @@ def probe() -> ProbeReport:
         features += [
             _known(name, False, f"not tried: {features[0].detail}") for name in _NEEDED_FOR if name not in _ALWAYS
         ]
-    found = {feature.name: feature for feature in features}
-    default = _verdict([found[name] for name in _DEFAULT], _try_default)
-    strict = _verdict([found[name] for name in (*_DEFAULT, "namespaces")], _try_strict)
+    by_name = {feature.name: feature for feature in features}
+    default = _verdict([by_name[name] for name in _DEFAULT], _try_default)
+    strict = _verdict([by_name[name] for name in (*_DEFAULT, "namespaces")], _try_strict)
     unsafe = ModeVerdict(works=True, message="ok: no protection at all, for development only")
     return ProbeReport(features=tuple(features), modes={"default": default, "strict": strict, "unsafe": unsafe})
 
@@ -155,7 +155,7 @@ def _in_child(trial: Callable[[], str]) -> tuple[bool, str]:
 
 
 def _read(descriptor: int) -> bytes:
-    """What a child says within a while; nothing if it says nothing."""
+    """Read a child's answer within a time limit; empty if there is none."""
     text = b""
     end = time.monotonic() + _ENOUGH_SECONDS
     while select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -171,27 +171,27 @@ def _kernel() -> str:
 
 
 def _seccomp() -> str:
-    limits.no_new_privileges()
-    seccomp.install(seccomp.program("worker"))
+    limits.set_no_new_privileges()
+    seccomp.install(seccomp.compile_filter("worker"))
     try:
         os.getsid(0)
     except PermissionError:
-        return f"{len(seccomp.program('worker')) // 8} instructions"
-    raise LayerMissing("seccomp", seccomp.missing(OSError(0, "a filter was taken, but has no effect")))
+        return f"{len(seccomp.compile_filter('worker')) // 8} instructions"
+    raise LayerMissing("seccomp", seccomp.describe_missing(OSError(0, "a filter was taken, but has no effect")))
 
 
 def _landlock() -> str:
-    limits.no_new_privileges()
+    limits.set_no_new_privileges()
     try:
-        abi = landlock.landlock_abi()
+        abi = landlock.get_landlock_abi()
     except OSError as error:
-        raise LayerMissing("landlock", landlock.missing(error)) from error
+        raise LayerMissing("landlock", landlock.describe_missing(error)) from error
     landlock.restrict()
     try:
         os.scandir("/")
     except PermissionError:
         return f"ABI {abi}" + ("" if abi >= 6 else " (files only: the system call filter covers the rest)")
-    raise LayerMissing("landlock", landlock.missing(OSError(0, "a ruleset was taken, but has no effect")))
+    raise LayerMissing("landlock", landlock.describe_missing(OSError(0, "a ruleset was taken, but has no effect")))
 
 
 def _rlimits() -> str:
@@ -209,12 +209,12 @@ def _own_memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def _trial_limits() -> lockdown.Limits:
-    return lockdown.Limits(memory_bytes=_own_memory() + _ROOM, uid=_TRIAL_UID)
+def _trial_limits() -> lockdown.WorkerLimits:
+    return lockdown.WorkerLimits(memory_bytes=_own_memory() + _ROOM, uid=_TRIAL_UID)
 
 
 def _uid() -> str:
-    if limits.own_user(_TRIAL_UID):
+    if limits.become_user(_TRIAL_UID):
         return f"workers get users from {_TRIAL_UID} on"
     if os.geteuid() == 0:
         raise LayerMissing(
@@ -316,11 +316,11 @@ def _all_refused(path: str) -> None:
         "signal its parent": lambda: os.kill(os.getppid(), 0),
         "raise a limit": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
     }
-    for what, way in ways.items():
+    for action, way in ways.items():
         try:
             way()
         except (OSError, ValueError) as error:
             if isinstance(error, ValueError) or error.errno in (errno.EPERM, errno.EACCES):
                 continue
             raise
-        raise LayerMissing("worker", f"a locked worker can {what}: please report this machine, and do not use it")
+        raise LayerMissing("worker", f"a locked worker can {action}: please report this machine, and do not use it")

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal
 
-from environments.sandbox.syscalls import NUMBERS, LayerMissing, machine, syscall
+from trajsmith.environments.sandbox.syscalls import NUMBERS, LayerMissing, machine, syscall
 
-Kind = Literal["worker", "forker"]
-Test = tuple[int, str, tuple[int, ...]]
+FilterKind = Literal["worker", "forker"]
+ArgumentTest = tuple[int, str, tuple[int, ...]]
 """Argument number, test, values. `in`: its 64 bits are one of these small numbers; `is`: they are this large number;
 `none`: it has none of these bits; `all`: it has all."""
 Instruction = tuple[int, int, int, int]
@@ -50,12 +50,12 @@ _FILES = [
     "readlink", "readlinkat",
 ]
 # fmt: on
-_MEMORY: dict[str, list[Test]] = {
+_MEMORY: dict[str, list[ArgumentTest]] = {
     "mmap": [(2, "none", (_PROT_EXEC,)), (3, "all", (_MAP_ANONYMOUS,))],
     "mprotect": [(2, "none", (_PROT_EXEC,))],
     "setitimer": [(0, "in", (_ITIMER_PROF,))],
 }
-_FORKER: dict[str, list[Test]] = {
+_FORKER: dict[str, list[ArgumentTest]] = {
     "clone": [(0, "in", _FORK)],
     "prctl": [(0, "in", (_PR_SET_PDEATHSIG,)), (1, "in", (_SIGKILL,))],
     "seccomp": [(0, "in", (_SET_FILTER,)), (1, "in", (_ALL_THREADS,))],
@@ -70,7 +70,7 @@ def refuse(number: int) -> int:
     return _ERRNO | number
 
 
-def _tests(tests: Iterable[Test], otherwise: int) -> list[Instruction]:
+def _tests(tests: Iterable[ArgumentTest], otherwise: int) -> list[Instruction]:
     deny = (_RETURN, 0, 0, otherwise)
     body: list[Instruction] = []
     for argument, test, values in tests:
@@ -92,7 +92,7 @@ def _tests(tests: Iterable[Test], otherwise: int) -> list[Instruction]:
 def assemble(
     name: str,
     allowed: Iterable[str],
-    tested: Mapping[str, Iterable[Test]],
+    tested: Mapping[str, Iterable[ArgumentTest]],
     answers: Mapping[str, int],
     otherwise: int,
 ) -> bytes:
@@ -118,7 +118,7 @@ def assemble(
 
 
 @cache
-def program(kind: Kind, channel: int = CHANNEL, name: str | None = None) -> bytes:
+def compile_filter(kind: FilterKind, channel: int = CHANNEL, name: str | None = None) -> bytes:
     """The filter of a kind of process, compiled once. `name` is a machine; this one by default.
 
     Raises:
@@ -127,7 +127,7 @@ def program(kind: Kind, channel: int = CHANNEL, name: str | None = None) -> byte
     return _compiled(kind, 0, channel, name)
 
 
-def forker(secret: int) -> bytes:
+def compile_forker_filter(secret: int) -> bytes:
     """The filter of a forker that forks, and adds filters, only with 63 secret bits in an argument that is ignored.
 
     The code that the forker has loaded does not know them, so it cannot fork, nor put filters under its sessions.
@@ -135,7 +135,7 @@ def forker(secret: int) -> bytes:
     return _compiled("forker", secret, CHANNEL, None)
 
 
-def _compiled(kind: Kind, secret: int, channel: int, name: str | None) -> bytes:
+def _compiled(kind: FilterKind, secret: int, channel: int, name: str | None) -> bytes:
     allowed = list(_COMPUTE)
     tested = _MEMORY | {
         "read": [(0, "in", (0, channel))],
@@ -171,10 +171,10 @@ def install(code: bytes, secret: int = 0) -> None:
     try:
         syscall("seccomp", _SET_FILTER, _ALL_THREADS, ctypes.addressof(header), secret)
     except OSError as error:
-        raise LayerMissing("seccomp", missing(error)) from error
+        raise LayerMissing("seccomp", describe_missing(error)) from error
 
 
-def missing(error: OSError) -> str:
+def describe_missing(error: OSError) -> str:
     """One line for a kernel without seccomp filters."""
     return (
         f"seccomp filters are missing ({error.strerror or error}): foreign code could make any system call; use a "

@@ -11,24 +11,32 @@ from typing import Any, get_args
 import msgspec
 import orjson
 
-from environments.foreign import LOADED
-from environments.hosting import Change, Play, Program, prepare
-from environments.sandbox.digest import differences, module_entries
-from environments.sandbox.virtual import VirtualWorld
-from environments.sandbox.wire import CHANNEL, PROGRESS, Op, Reply, Request, Status, sender
-from environments.session import InitialAction
-from trajectory import EnvironmentFault, InputError
-from trajectory.errors import FaultKind
+from trajsmith.environments.foreign import LOADED
+from trajsmith.environments.programs import EnvironmentEpisode, EnvironmentProgram, StateChange, prepare
+from trajsmith.environments.sandbox.digest import collect_module_entries, find_differences
+from trajsmith.environments.sandbox.serialization import (
+    CHANNEL,
+    PROGRESS,
+    Reply,
+    ReplyStatus,
+    Request,
+    WorkerOp,
+    make_sender,
+)
+from trajsmith.environments.sandbox.virtual import VirtualSources
+from trajsmith.environments.session import InitialAction
+from trajsmith.records import EnvironmentFault, InputError
+from trajsmith.records.errors import FaultKind
 
 _REFIRE = 0.02
 """CPU seconds after which a timeout that was swallowed is raised again."""
 _PATIENCE = 50
 """Timeouts that one request may swallow before the worker ends itself."""
 _REFUSALS = {
-    None: Status.OK,
-    "refused": Status.REFUSED,
-    "invalid_arguments": Status.INVALID_ARGUMENTS,
-    "unknown_tool": Status.UNKNOWN_TOOL,
+    None: ReplyStatus.OK,
+    "refused": ReplyStatus.REFUSED,
+    "invalid_arguments": ReplyStatus.INVALID_ARGUMENTS,
+    "unknown_tool": ReplyStatus.UNKNOWN_TOOL,
 }
 _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 """The name of a class, even where its metaclass says otherwise."""
@@ -36,7 +44,7 @@ _TRACEBACK = BaseException.__dict__["__traceback__"].__get__
 """The traceback of an exception, even where its class says otherwise."""
 _LONGEST_MESSAGE = 500
 _KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
-_FOREIGN = frozenset({Op.CALL, Op.START, Op.CHANGES, Op.STATES, Op.PREPARE})
+_FOREIGN = frozenset({WorkerOp.CALL, WorkerOp.START, WorkerOp.CHANGES, WorkerOp.STATES, WorkerOp.PREPARE})
 """Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
 _LOOK_EVERY = 16
 """After every so many plays, a look at what they may have left behind for each other; the first play is one."""
@@ -77,8 +85,8 @@ class Timer:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one request may take."""
+class RequestLimits:
+    """Time and size limits of one request."""
 
     call_seconds: float
     load_seconds: float
@@ -88,11 +96,16 @@ class Limits:
     """How far the virtual clock and chance are from the usual ones; 0 but for the doctor."""
 
 
-class Server:
-    """A program with its plays, behind the channel."""
+class WorkerServer:
+    """Serves a program with its episodes over the channel."""
 
     def __init__(
-        self, program: Program, limits: Limits, timer: Timer, world: VirtualWorld, wake: Callable[[bool], None]
+        self,
+        program: EnvironmentProgram,
+        limits: RequestLimits,
+        timer: Timer,
+        world: VirtualSources,
+        wake: Callable[[bool], None],
     ) -> None:
         self.program = program
         self._limits = limits
@@ -100,23 +113,29 @@ class Server:
         self._world = world
         self._wake = wake
         self._bases: dict[str, bytes] = {}
-        self._plays: dict[int, tuple[Play, bytes, int | None]] = {}
+        self._episodes: dict[int, tuple[EnvironmentEpisode, bytes, int | None]] = {}
         """With the key of each, and the seed that it gave `random` while it was loaded."""
-        self._untold: dict[int, list[Change]] = {}
+        self._unreported: dict[int, list[StateChange]] = {}
         """Changes that nobody asked for yet: each call of a tool that may write is looked at, to tell if it did."""
         self._reading = frozenset(tool.name for tool in program.spec.tools if not tool.declares_write)
-        self._modules = module_entries(LOADED)
+        self._modules = collect_module_entries(LOADED)
         self._shift = limits.shift
         self._ended = 0
         self._handlers: dict[int, Callable[..., Any]] = {
-            Op.START: self._start, Op.CHANGES: self._changes, Op.END: self._end, Op.BASE: self._base,
-            Op.DROP: self._drop, Op.STATES: self._states, Op.LOOK: self._look, Op.PREPARE: self._prepare,
-        }  # fmt: skip
+            WorkerOp.START: self._start,
+            WorkerOp.CHANGES: self._changes,
+            WorkerOp.END: self._end,
+            WorkerOp.BASE: self._base,
+            WorkerOp.DROP: self._drop,
+            WorkerOp.STATES: self._states,
+            WorkerOp.LOOK: self._look,
+            WorkerOp.PREPARE: self._prepare,
+        }
 
     def run(self, incoming: Iterator[bytes], progress: memoryview) -> None:
         """Serve until the channel ends."""
         decode, encode = msgspec.msgpack.Decoder().decode, msgspec.msgpack.Encoder().encode
-        send, mark, answer, begun = sender(CHANNEL), PROGRESS.pack_into, self._answer, 0
+        send, mark, answer, begun = make_sender(CHANNEL), PROGRESS.pack_into, self._answer, 0
         gc.collect()
         gc.freeze()
         gc.set_threshold(200_000, 50, 1000)
@@ -132,85 +151,95 @@ class Server:
     def _answer(self, request: Request) -> Reply:
         """One reply of plain values, whatever happens inside. What errors say is foreign code as well."""
         timer, operation = self._timer, request[1]
-        limit = self._limits.load_seconds if operation == Op.STATES else self._limits.call_seconds
+        limit = self._limits.load_seconds if operation == WorkerOp.STATES else self._limits.call_seconds
         try:
             try:
                 timer.start(limit)
                 self._wake(operation in _FOREIGN)
-                if operation == Op.CALL:
+                if operation == WorkerOp.CALL:
                     return self._call(*request)
                 content = self._handlers[operation](*request[2:])
-                return [request[0], Status.OK, content]
+                return [request[0], ReplyStatus.OK, content]
             except CallTimeout:
-                said = f"more than {limit:g} s of CPU time"
-                return [request[0], Status.FAULT, ["timeout", said, _tool(request)]]
+                message = f"more than {limit:g} s of CPU time"
+                return [request[0], ReplyStatus.FAULT, ["timeout", message, _tool(request)]]
             except EnvironmentFault as fault:
                 self._wake(False)
                 where = _line_of(fault.__cause__)
                 timer.start(self._limits.call_seconds)
-                return [request[0], Status.FAULT, [_kind(fault.kind), _cut(fault.message) + where, _name(fault.tool)]]
+                return [
+                    request[0],
+                    ReplyStatus.FAULT,
+                    [_kind(fault.kind), _cut(fault.message) + where, _name(fault.tool)],
+                ]
             except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit included
-                if operation == Op.STATES and isinstance(error, InputError):  # elsewhere it is the tool's own doing
+                if operation == WorkerOp.STATES and isinstance(
+                    error, InputError
+                ):  # elsewhere it is the tool's own doing
                     timer.start(self._limits.call_seconds)
-                    return [request[0], Status.INPUT, _cut(str(error))]
-                said = words_of(error, timer, self._limits.call_seconds)
-                return [request[0], Status.FAULT, ["crash", said, _tool(request)]]
+                    return [request[0], ReplyStatus.INPUT, _cut(str(error))]
+                message = describe_exception(error, timer, self._limits.call_seconds)
+                return [request[0], ReplyStatus.FAULT, ["crash", message, _tool(request)]]
             finally:
                 timer.stop()
                 self._wake(False)
         except BaseException:  # noqa: BLE001 - what an error says may raise anything
-            return [request[0], Status.FAULT, ["crash", "an exception that cannot be printed", _tool(request)]]
+            return [request[0], ReplyStatus.FAULT, ["crash", "an exception that cannot be printed", _tool(request)]]
 
-    def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, moment: int) -> Reply:
-        found, key, seed = self._plays[play]
-        self._world.set(key, moment, self._shift, seed)
-        result = found.call(tool, arguments, actor)
+    def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, step: int) -> Reply:
+        episode, key, seed = self._episodes[play]
+        self._world.set(key, step, self._shift, seed)
+        result = episode.call(tool, arguments, actor)
         content = orjson.dumps(result.content)
         if len(content) > self._limits.result_bytes:
-            return [rid, Status.FAULT, ["limit", f"a result of {len(content)} bytes of JSON", tool]]
+            return [rid, ReplyStatus.FAULT, ["limit", f"a result of {len(content)} bytes of JSON", tool]]
         if b"null" in content and _holds_nan(result.content):
-            return [rid, Status.FAULT, ["output_schema", "the result holds NaN or infinity, which is no JSON", tool]]
+            return [
+                rid,
+                ReplyStatus.FAULT,
+                ["output_schema", "the result holds NaN or infinity, which is no JSON", tool],
+            ]
         if result.error is None and tool not in self._reading:
-            told = self._told(play)
-            self._untold[play] += told
-            return [rid, Status.WROTE if told else Status.OK, content]
+            changes = self._collect_changes(play)
+            self._unreported[play] += changes
+            return [rid, ReplyStatus.WROTE if changes else ReplyStatus.OK, content]
         return [rid, _REFUSALS[result.error], content]
 
-    def _start(self, play: int, base: str, changes: list[Change]) -> None:
+    def _start(self, play: int, base: str, changes: list[StateChange]) -> None:
         key = base.encode()
         self._world.set(key, 0, self._shift)
-        self._plays[play] = self.program.start(self._bases[base], changes), key, self._world.own_seed()
-        self._untold[play] = []
+        self._episodes[play] = self.program.start(self._bases[base], changes), key, self._world.own_seed()
+        self._unreported[play] = []
 
     def _prepare(self, play: int, actions: list[InitialAction]) -> str | None:
-        found, key, seed = self._plays[play]
+        episode, key, seed = self._episodes[play]
         self._world.set(key, 0, self._shift, seed)
-        refused = prepare(found, actions)
+        refused = prepare(episode, actions)
         return None if refused is None else _cut(refused)
 
-    def _changes(self, play: int) -> list[Change]:
-        told = self._untold[play] + self._told(play)
-        self._untold[play] = []
-        return told
+    def _changes(self, play: int) -> list[StateChange]:
+        changes = self._unreported[play] + self._collect_changes(play)
+        self._unreported[play] = []
+        return changes
 
-    def _told(self, play: int) -> list[Change]:
-        """What the play tells of changes since it was asked last."""
-        found = self._plays[play][0].changes()
-        size = sum(len(text) for _, _, text in found if text is not None)
+    def _collect_changes(self, play: int) -> list[StateChange]:
+        """Return the changes of an episode since the last call of this method."""
+        changes = self._episodes[play][0].changes()
+        size = sum(len(text) for _, _, text in changes if text is not None)
         if size > self._limits.state_bytes:
             raise EnvironmentFault("limit", self.program.spec.name, f"the state changed by {size} bytes of JSON")
-        return found
+        return changes
 
     def _end(self, play: int) -> list[str]:
-        """Forget a play; now and then also tells what plays have changed that is theirs together."""
-        self._plays.pop(play, None)
-        self._untold.pop(play, None)
+        """Forget an episode; now and then also report changes that episodes made to shared objects."""
+        self._episodes.pop(play, None)
+        self._unreported.pop(play, None)
         self._ended += 1
         return self._leaks() if self._ended % _LOOK_EVERY == 1 else []
 
     def _leaks(self) -> list[str]:
-        now = module_entries(LOADED)
-        changed, self._modules = differences(self._modules, now), now
+        now = collect_module_entries(LOADED)
+        changed, self._modules = find_differences(self._modules, now), now
         return changed
 
     def _base(self, name: str, text: bytes) -> None:
@@ -224,11 +253,11 @@ class Server:
         return orjson.dumps(self.program.states(seed))
 
     def _look(self, _play: int) -> list[list[str]]:
-        return [self._leaks(), sorted(self._world.used())]
+        return [self._leaks(), sorted(self._world.used_sources())]
 
 
-def words_of(error: BaseException, timer: Timer, seconds: float) -> str:
-    """What an exception says; saying it is foreign code too, so it has its own time limit."""
+def describe_exception(error: BaseException, timer: Timer, seconds: float) -> str:
+    """Describe an exception; formatting it runs foreign code too, so it has its own time limit."""
     try:
         try:
             timer.start(seconds)
@@ -243,17 +272,17 @@ def _line_of(error: object) -> str:
     """Return " (file:line)" of the environment's own code that raised an exception, or "". Runs no foreign code."""
     named = (vars(sys.modules[name]).get("__file__") for name in LOADED if name in sys.modules)
     files = {file for file in named if type(file) is str}
-    trace, found = _TRACEBACK(error) if isinstance(error, BaseException) else None, ""
+    trace, location = _TRACEBACK(error) if isinstance(error, BaseException) else None, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if file in files:
-            found = f" ({file}:{trace.tb_lineno})"
+            location = f" ({file}:{trace.tb_lineno})"
         trace = trace.tb_next
-    return found
+    return location
 
 
 def _tool(request: Request) -> str | None:
-    return request[3] if request[1] == Op.CALL else None
+    return request[3] if request[1] == WorkerOp.CALL else None
 
 
 def _kind(kind: object) -> str:
@@ -272,7 +301,7 @@ def _cut(text: str) -> str:
 
 
 def _holds_nan(value: Any) -> bool:
-    """True if there is a float that is no number; only asked where a null could have been one."""
+    """Return whether a float is not a number; only called where a null could have been one."""
     rest = [value]
     while rest:
         item = rest.pop()
@@ -286,7 +315,7 @@ def _holds_nan(value: Any) -> bool:
     return False
 
 
-def hide(names: tuple[str, ...]) -> None:
+def hide_modules(names: tuple[str, ...]) -> None:
     """Forget modules that foreign code has no use for."""
     for name in names:
         sys.modules.pop(name, None)

@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
-from trajectory import Frozen
+from trajsmith.records import FrozenModel
 
 Mode = Literal["default", "strict", "unsafe"]
 MODES = ("default", "strict", "unsafe")
 
 
-class SandboxSettings(Frozen):
-    """How foreign code of an environment is run."""
+class SandboxSettings(FrozenModel):
+    """Settings of the sandbox for foreign code of an environment."""
 
     mode: Mode = "default"
     """`default`: locked-down workers, plays of one environment share one where its code allows it. `strict`: a process

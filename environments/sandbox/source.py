@@ -3,12 +3,12 @@
 from functools import cached_property
 from pathlib import Path
 
-from chatmodel import Phrasebook, load_phrasebook
-from environments.hosted import HostedSession, RestorableSession, Starts
-from environments.sandbox.host import Host
-from environments.sandbox.link import SandboxLink
-from environments.sandbox.settings import SandboxSettings
-from trajectory import EnvironmentSpec, JsonObject
+from trajsmith.environments.program_sessions import ProgramSession, RestorableSession, StartCache
+from trajsmith.environments.sandbox.host import WorkerHost
+from trajsmith.environments.sandbox.link import SandboxLink
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject
 
 
 class SandboxSource:
@@ -34,12 +34,14 @@ class SandboxSource:
             own_process: The code may keep state outside of its state: plays get a process each, and go back only by a
                 fresh start and the same calls.
         """
-        self.host = Host(name, kind, payload, settings, own_process, hash_seed=hash_seed, shift=shift, events=events)
+        self.host = WorkerHost(
+            name, kind, payload, settings, own_process, hash_seed=hash_seed, shift=shift, events=events
+        )
         self._events = events
         self._made_of = (name, kind, payload, settings, phrases, own_process)
         self._own_process = own_process
         self._phrases = phrases
-        self._starts: Starts = {}
+        self._starts: StartCache = {}
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ class SandboxSource:
 
     @property
     def isolation(self) -> str:
-        """Mode, plays, and what the user allowed to be missing."""
+        """Mode, processes, and layers that the user allowed to be missing."""
         settings = self.host.settings
         if settings.mode == "unsafe":
             return "unsafe: a process without any lock"
@@ -70,7 +72,7 @@ class SandboxSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the loader has to say about the environment's files; known with the spec."""
+        """Notes of the loader on the environment's files; available with the spec."""
         return self.host.notes
 
     def reopen(self, hash_seed: int, shift: int) -> "SandboxSource":
@@ -86,9 +88,9 @@ class SandboxSource:
         """See `Host.look`."""
         return await self.host.look()
 
-    async def open(self) -> HostedSession:
-        made = HostedSession if self._own_process or self.host.leak else RestorableSession
-        return made(await self.spec(), SandboxLink(self.host), self._starts)
+    async def open(self) -> ProgramSession:
+        session_class = ProgramSession if self._own_process or self.host.leak else RestorableSession
+        return session_class(await self.spec(), SandboxLink(self.host), self._starts)
 
     def close(self) -> None:
         """End the program's worker; a session that is used after it makes its calls again in a new one."""

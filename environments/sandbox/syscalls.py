@@ -69,10 +69,10 @@ def libc() -> ctypes.CDLL:
     return library
 
 
-def failure(what: str) -> OSError:
+def failure(operation: str) -> OSError:
     """The error of the last call into `libc`."""
     number = ctypes.get_errno()
-    return OSError(number, f"{what}: {os.strerror(number)}")
+    return OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 def syscall(name: str, *arguments: int | bytes | None) -> int:

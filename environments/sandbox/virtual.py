@@ -1,4 +1,4 @@
-"""A virtual world for foreign code: what it sees of clock and chance depends on nothing but the call.
+"""Virtual clock and randomness for foreign code: both depend on nothing but the call.
 
 Generated environments read the wall clock, draw random numbers and make uuids. Replaying a log of calls is exact only
 if they get the same ones again, in any process, whatever other sessions did in between. So a worker installs a
@@ -51,12 +51,12 @@ SHIFT_NS = (400 * 86400 + 26_473) * 10**9
 NODE = 0x0200_5E10_0001
 """Hardware address in `uuid1`: one that no network card has (locally administered)."""
 
-Names = set[str]
+SourceNames = set[str]
 """Named here, because `set` means something else within the class."""
 
 
-class VirtualWorld:
-    """The clock and the chance that foreign code of this process sees. One per process."""
+class VirtualSources:
+    """Virtual clock and randomness of the foreign code in this process. One per process."""
 
     def __init__(self) -> None:
         self._key, self._number, self._shift = b"", 0, 0
@@ -114,8 +114,8 @@ class VirtualWorld:
         """A number that stands for the seed that code has given the shared generator since the last `set`, if any."""
         return self._shared.getrandbits(64) if self._shared.seeded else None
 
-    def used(self) -> Names:
-        """What has been asked for since the last `set`: some of "clock", "random", "uuid" and "entropy".
+    def used_sources(self) -> SourceNames:
+        """Return the sources used since the last `set`: some of "clock", "random", "uuid" and "entropy".
 
         Best effort. A seeded generator is not "random": it gives the same in any world. `uuid1` is "uuid" and
         "clock". Of numpy's shared generator a draw is seen unless it was a multiple of 624 words. Code that drew from

@@ -13,19 +13,19 @@ import socket
 import tempfile
 from typing import Any
 
-from environments.sandbox import lockdown
-from environments.sandbox.virtual import VirtualWorld
-from environments.sandbox.wire import words
-from environments.sandbox.worker import WorkerOptions, worker_main
+from trajsmith.environments.sandbox import lockdown
+from trajsmith.environments.sandbox.serialization import split_words
+from trajsmith.environments.sandbox.virtual import VirtualSources
+from trajsmith.environments.sandbox.worker import WorkerOptions, worker_main
 
-STANDARD = words("""
+STANDARD = split_words("""
     __future__ abc array ast base64 binascii bisect calendar cmath collections collections.abc contextlib copy
     csv dataclasses datetime decimal difflib email.utils enum fnmatch fractions functools glob graphlib hashlib
     heapq hmac html inspect io ipaddress itertools json json.decoder keyword locale logging math numbers
     operator os pathlib platform pprint random re secrets shlex sqlite3 statistics string struct sys tempfile
     textwrap threading time traceback types typing typing_extensions unicodedata urllib.parse uuid warnings
     weakref zlib zoneinfo _strptime encodings.idna stringprep asyncio pydantic msgspec orjson docstring_parser
-    environments environments.foreign
+    trajsmith trajsmith.environments trajsmith.records trajsmith.environments.foreign
 """)
 """What foreign code may import without a setting."""
 
@@ -39,7 +39,7 @@ def main(control: int, options: dict[str, Any]) -> None:
     if missing:
         channel.send(b"missing " + missing.encode())
         return
-    world = VirtualWorld()
+    world = VirtualSources()
     world.install()
     lockdown.prepare()
     if "namespaces" in options["layers"]:
@@ -76,7 +76,7 @@ def _preload(names: list[str]) -> str:
     return ""
 
 
-def _command(channel: socket.socket, world: VirtualWorld) -> None:
+def _command(channel: socket.socket, world: VirtualSources) -> None:
     while True:
         message, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 2)
         if not message:
@@ -90,10 +90,10 @@ def _command(channel: socket.socket, world: VirtualWorld) -> None:
             channel.send(_status(int(message[1:])).encode())
 
 
-def _fork(channel: socket.socket, options: dict[str, Any], descriptors: list[int], world: VirtualWorld) -> int:
+def _fork(channel: socket.socket, options: dict[str, Any], descriptors: list[int], world: VirtualSources) -> int:
     child = os.fork()
     if child == 0:
-        limits = lockdown.Limits(**options["limits"])
+        limits = lockdown.WorkerLimits(**options["limits"])
         layers, events = frozenset(options["layers"]), tuple(options["events"])
         chosen = WorkerOptions(layers, limits, bool(options["forks"]), events)
         worker_main(descriptors[0], descriptors[1], chosen, world)

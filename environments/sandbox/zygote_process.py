@@ -13,8 +13,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
-from environments.sandbox.wire import PROGRESS
-from trajectory import InputError, RunError
+from trajsmith.environments.sandbox.serialization import PROGRESS
+from trajsmith.records import InputError, RunError
 
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
@@ -27,15 +27,15 @@ _MAIN = """
 import json, sys
 options = json.loads(sys.argv[2])
 sys.path[:] = options["path"]
-from environments.sandbox.zygote import main
+from trajsmith.environments.sandbox.zygote import main
 main(int(sys.argv[1]), options)
 """
 """What the zygote's Python runs. It starts without `site`, so it is told where modules are."""
 
 
 @dataclass
-class Forked:
-    """A fresh process and what leads to it."""
+class ForkedProcess:
+    """New process with its channel and shared memory."""
 
     channel: socket.socket
     progress: mmap.mmap
@@ -46,7 +46,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class ZygoteOptions:
-    """What makes two zygotes different."""
+    """Options that need a zygote of their own."""
 
     layers: frozenset[str]
     imports: tuple[str, ...] = ()
@@ -93,12 +93,12 @@ class ZygoteProcess:
         """
         with self._lock:
             if self._refusal is None and not self._ready:
-                self._refusal = self._first_words()
+                self._refusal = self._read_start_failure()
                 self._ready = self._refusal is None
         if self._refusal is not None:
             raise self._refusal
 
-    def fork(self, options: dict[str, object]) -> Forked:
+    def fork(self, options: dict[str, object]) -> ForkedProcess:
         """A new worker of this zygote.
 
         Raises:
@@ -114,7 +114,7 @@ class ZygoteProcess:
         finally:
             theirs.close()
             os.close(descriptor)
-        return Forked(channel, progress, pid, self.pidfd(pid))
+        return ForkedProcess(channel, progress, pid, self.pidfd(pid))
 
     def pidfd(self, pid: int) -> int | None:
         """A descriptor that stands for a process in spite of reused numbers."""
@@ -149,7 +149,7 @@ class ZygoteProcess:
             raise OSError("the zygote ended")
         return data
 
-    def _first_words(self) -> InputError | RunError | None:
+    def _read_start_failure(self) -> InputError | RunError | None:
         """None if it is ready; else it is closed."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
@@ -158,16 +158,18 @@ class ZygoteProcess:
         if answer == b"ready":
             self._control.settimeout(_ANSWER_SECONDS)
             return None
-        said = "" if answer else self._last_words()
+        output = "" if answer else self._read_last_output()
         self.close()
         word, _, detail = answer.decode().partition(" ")
         if word == "missing":
             return InputError(f"sandbox: {detail}; install it, or take it out of `imports`")
         if word == "layer":
             return RunError(f"sandbox: {detail}")
-        return RunError(f"the sandbox did not start: {said or 'no answer'}; `trajsmith env probe` says what works here")
+        return RunError(
+            f"the sandbox did not start: {output or 'no answer'}; `trajsmith env probe` says what works here"
+        )
 
-    def _last_words(self) -> str:
+    def _read_last_output(self) -> str:
         stderr = self._process.stderr
         lines = stderr.read().decode(errors="replace").strip().splitlines() if stderr else []
         return lines[-1] if lines else ""
@@ -190,7 +192,7 @@ def _file_descriptor() -> int:
         return os.dup(file.fileno())
 
 
-def terminate(forked: Forked) -> None:
+def terminate(forked: ForkedProcess) -> None:
     """Kill a process; it may be gone already."""
     with suppress(ProcessLookupError):
         if forked.pidfd is not None:
@@ -199,7 +201,7 @@ def terminate(forked: Forked) -> None:
             os.kill(forked.pid, signal.SIGKILL)
 
 
-def release(forked: Forked) -> None:
+def release(forked: ForkedProcess) -> None:
     """Close what leads to a process."""
     forked.channel.close()
     forked.progress.close()

@@ -3,6 +3,6 @@
 Every connection has its own session of the environment: every stdio process one, every HTTP session one.
 """
 
-from environments.serving.desk import Desk, Offer, prepare
+from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager, prepare_serving
 
-__all__ = ["Desk", "Offer", "prepare"]
+__all__ = ["ServingSpec", "SessionManager", "prepare_serving"]

@@ -1,6 +1,6 @@
 """Tools that a served environment has only with `--admin`: whoever has them decides what the state is."""
 
-from trajectory import ToolAnnotations, ToolSpec
+from trajsmith.records import ToolAnnotations, ToolSpec
 
 _NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
 _HASH = {"type": "object", "properties": {"state_hash": {"type": "string"}}, "required": ["state_hash"]}

@@ -32,13 +32,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from environments.serving.desk import Desk, Offer
-from environments.serving.face import build
-from environments.serving.sockets import Quiet, listen
+from trajsmith.environments.serving.mcp_server import build_mcp_server
+from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
+from trajsmith.environments.serving.sockets import UvicornWithoutSignals, listen
 
 _log = logging.getLogger(__name__)
 PATH = "/mcp"
-__all__ = ["PATH", "Connections", "application", "listen", "serve_http"]
+__all__ = ["PATH", "Connections", "build_application", "listen", "serve_http"]
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LAST_REQUESTS = 3
 """Seconds that requests in work get when the server ends."""
@@ -48,7 +48,7 @@ class Connections:
     """An ASGI application: the sessions of one server by their id, each with a run of its own."""
 
     def __init__(
-        self, server: Server[Desk], most: int, idle: float, security: TransportSecuritySettings | None = None
+        self, server: Server[SessionManager], most: int, idle: float, security: TransportSecuritySettings | None = None
     ) -> None:
         """`most` sessions at a time; one that has no request in work for `idle` seconds is closed."""
         self._server = server
@@ -160,14 +160,14 @@ def _no_such_version(version: str) -> Response:
     return _error(400, UNSUPPORTED_PROTOCOL_VERSION, text, data)
 
 
-def application(connections: Connections) -> ASGIApp:
+def build_application(connections: Connections) -> ASGIApp:
     """The sessions at `/mcp`, for any ASGI server."""
     return Starlette(
         routes=[Route(PATH, connections, methods=["GET", "POST", "DELETE"])], lifespan=lambda _: connections.running()
     )
 
 
-async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle: float = 1800.0) -> None:
+async def serve_http(offer: ServingSpec, where: socket.socket, most: int = 1000, idle: float = 1800.0) -> None:
     """Serve any number of clients, until this is cancelled; then all sessions are closed.
 
     Args:
@@ -176,16 +176,16 @@ async def serve_http(offer: Offer, where: socket.socket, most: int = 1000, idle:
         idle: Seconds without a request after which a session is closed. Clients that go without a word cost so long.
     """
     security = _only_local() if where.getsockname()[0] in _LOCAL else None
-    connections = Connections(build(offer), most, idle, security)
+    connections = Connections(build_mcp_server(offer), most, idle, security)
     config = uvicorn.Config(
-        application(connections),
+        build_application(connections),
         log_config=None,
         access_log=False,
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=_LAST_REQUESTS,
     )
-    server = Quiet(config)
+    server = UvicornWithoutSignals(config)
     serving = asyncio.create_task(server.serve(sockets=[where]))
     try:
         await asyncio.shield(serving)

@@ -25,10 +25,10 @@ from openenv.core.env_server.mcp_types import (
 )
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
-from environments.serving.desk import Desk, Offer
-from environments.serving.sockets import Quiet
-from environments.session import RefusalKind, ToolResult
-from trajectory import InputError
+from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
+from trajsmith.environments.serving.sockets import UvicornWithoutSignals
+from trajsmith.environments.session import RefusalKind, ToolResult
+from trajsmith.records import InputError
 
 ERRORS: dict[RefusalKind, ToolErrorType] = {
     "refused": ToolErrorType.EXECUTION_ERROR,
@@ -43,10 +43,10 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ServingSpec) -> None:
         super().__init__()
         self._offer = offer
-        self._desk: Desk | None = None
+        self._desk: SessionManager | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state = State()
 
@@ -63,7 +63,7 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
         if seed is not None:
             offer = replace(offer, state=(await offer.source.states(seed))[0])
         self._loop = asyncio.get_running_loop()
-        self._desk = Desk(offer)
+        self._desk = SessionManager(offer)
         await self._desk.open()
         self._state = State(episode_id=episode_id)
         policy = self._offer.spec.policy
@@ -126,22 +126,22 @@ def _wait(work: Coroutine[Any, Any, Observation]) -> Observation:
     return asyncio.run(work)
 
 
-def application(offer: Offer, most: int = 1000) -> FastAPI:
+def build_application(offer: ServingSpec, most: int = 1000) -> FastAPI:
     """OpenEnv's server for an environment, with `most` sessions at a time."""
-    made: FastAPI = create_fastapi_app(
+    app: FastAPI = create_fastapi_app(
         lambda: ServedEnvironment(offer), Action, Observation, max_concurrent_envs=most if most > 1 else None
     )
-    return made
+    return app
 
 
-async def serve_openenv(offer: Offer, where: Any, most: int = 1000) -> None:
+async def serve_openenv(offer: ServingSpec, where: Any, most: int = 1000) -> None:
     """Serve until this is cancelled.
 
     Args:
         where: A listening socket.
         most: Sessions at a time.
     """
-    server = Quiet(uvicorn.Config(application(offer, most), log_config=None, access_log=False))
+    server = UvicornWithoutSignals(uvicorn.Config(build_application(offer, most), log_config=None, access_log=False))
     serving = asyncio.create_task(server.serve(sockets=[where]))
     try:
         await asyncio.shield(serving)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from trajectory import InputError
+from trajsmith.records import InputError
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -28,7 +28,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
 
 
-class Quiet(uvicorn.Server):
+class UvicornWithoutSignals(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to whoever runs us: uvicorn would raise them again and so end the process mid-way."""

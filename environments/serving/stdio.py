@@ -26,9 +26,9 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from environments.serving.desk import Offer
-from environments.serving.face import build
-from trajectory import first_fault
+from trajsmith.environments.serving.mcp_server import build_mcp_server
+from trajsmith.environments.serving.session_manager import ServingSpec
+from trajsmith.records import format_first_error
 
 _LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a client that sends more without a line break is cut off."""
@@ -39,14 +39,14 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @contextmanager
-def claimed_stdio() -> Iterator[tuple[int, int]]:
+def claim_stdio() -> Iterator[tuple[int, int]]:
     """Take stdin and stdout for the protocol alone; gives their descriptors.
 
     Meanwhile what others read from stdin is empty, and what they print goes to stderr: enter this before any code of
     an environment runs.
     """
     _flush()
-    kept = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1)]
+    duplicates = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1)]
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
         os.dup2(nothing, 0)
@@ -56,21 +56,21 @@ def claimed_stdio() -> Iterator[tuple[int, int]]:
     finally:
         os.close(nothing)
     try:
-        yield kept[0], kept[1]
+        yield duplicates[0], duplicates[1]
     finally:
         _flush()
-        for fd, private in enumerate(kept):
+        for fd, private in enumerate(duplicates):
             os.dup2(private, fd)
             os.close(private)
 
 
 def _flush() -> None:
-    """What was printed until now goes where stdout pointed when it was printed."""
+    """Flush output printed until now to the place where stdout pointed."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
 
 
-async def serve_stdio(offer: Offer, stdin: int, stdout: int) -> None:
+async def serve_stdio(offer: ServingSpec, stdin: int, stdout: int) -> None:
     """Serve one client, until it closes stdin or this is cancelled. The session is closed either way.
 
     Args:
@@ -87,8 +87,8 @@ async def serve_stdio(offer: Offer, stdin: int, stdout: int) -> None:
         raise
 
 
-async def _serve(offer: Offer, stdin: int, stdout: int) -> None:
-    server = build(offer)
+async def _serve(offer: ServingSpec, stdin: int, stdout: int) -> None:
+    server = build_mcp_server(offer)
     async with _streams(stdin, stdout) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -126,7 +126,7 @@ def _message(line: bytes) -> JSONRPCMessage:
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
-        raise ValueError(first_fault(error)) from error
+        raise ValueError(format_first_error(error)) from error
     if isinstance(message, JSONRPCNotification) and b'"id"' in line and "id" in orjson.loads(line):
         raise ValueError("id: neither a text nor a whole number")  # else it would count as a notification
     return message

@@ -4,27 +4,27 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from export.formats._base import Format, FormatSettings, Item
-from trajectory import InputError
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.records import InputError
 
-__all__ = ["Format", "FormatSettings", "Item", "all_formats", "format_named"]
+__all__ = ["ExportItem", "Format", "FormatSettings", "find_format", "load_formats"]
 
 
 @cache
-def all_formats() -> dict[str, Format]:
+def load_formats() -> dict[str, Format]:
     """Every format by name."""
     modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    found = [import_module(f"{__name__}.{name}").FORMAT for name in modules]
-    return {made.name: made for made in sorted(found, key=lambda made: made.name)}
+    formats = [import_module(f"{__name__}.{name}").FORMAT for name in modules]
+    return {entry.name: entry for entry in sorted(formats, key=lambda entry: entry.name)}
 
 
-def format_named(name: str) -> Format:
+def find_format(name: str) -> Format:
     """One format.
 
     Raises:
         InputError: There is none of that name; the text lists them.
     """
-    formats = all_formats()
+    formats = load_formats()
     if name not in formats:
         raise InputError(f"no format {name!r}; there are {', '.join(formats)}")
     return formats[name]

@@ -1,26 +1,26 @@
-"""What a format is: a name, one line about it, its columns, and how one accepted trajectory becomes rows."""
+"""Definition of an export format: name, description, columns, and conversion of a trajectory to rows."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from pydantic import PositiveInt
 
-from export.columns import Columns
-from trajectory import EnvironmentSpec, Frozen, JsonObject, Task, TaskHead, Trajectory, Verdict
+from trajsmith.export.columns import Columns
+from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, Task, TaskHeader, Trajectory, Verdict
 
 
-class FormatSettings(Frozen):
-    """What formats can be told."""
+class FormatSettings(FrozenModel):
+    """Settings of the export formats."""
 
     window: PositiveInt | None = None
     """Most recent assistant turns that a row keeps of its history; None is the format's own default."""
 
 
 @dataclass(frozen=True)
-class Item:
+class ExportItem:
     """One accepted trajectory with all that a row may need."""
 
-    head: Task | TaskHead
+    head: Task | TaskHeader
     trajectory: Trajectory
     verdict: Verdict
     spec: EnvironmentSpec
@@ -36,7 +36,7 @@ class Item:
         return self.head.whole()
 
 
-Rows = Callable[[Item, FormatSettings], Iterable[JsonObject]]
+Rows = Callable[[ExportItem, FormatSettings], Iterable[JsonObject]]
 Files = Callable[[Collection[str]], dict[str, str]]
 
 

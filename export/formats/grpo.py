@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import orjson
 
-from export.formats._base import Format, FormatSettings, Item
-from export.history import assistants
-from trajectory import JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import find_assistant_messages
+from trajsmith.records import JsonObject
 
 COLUMNS: dict[str, str] = {
     "id": "string",
@@ -24,11 +24,11 @@ COLUMNS: dict[str, str] = {
 """`task` is the record itself: `Task.model_validate(row["task"])` gives turns, known values, gold calls and checks."""
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     task, row = item.task, item.row
     yield {
         "id": task.id,
-        "prompt": row["messages"][: assistants(row["messages"])[0]],
+        "prompt": row["messages"][: find_assistant_messages(row["messages"])[0]],
         "environment": row["environment"],
         "mode": task.mode,
         "variant": task.variant,

@@ -5,26 +5,26 @@ from collections.abc import Iterator
 
 import orjson
 
-from export.formats._base import Format, FormatSettings, Item
-from trajectory import Dropped, JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.records import JsonObject, RecordDropped
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MOST_TOOLS = 128
+MAX_TOOLS = 128
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     tools = item.row["tools"]
     for tool in tools:
         name = tool["function"]["name"]
         if not NAME.fullmatch(name):
-            raise Dropped("openai_tool_name", f"{name}: OpenAI takes 1 to 64 letters, digits, _ and -")
-    if len(tools) > MOST_TOOLS:
-        raise Dropped("openai_too_many_tools", f"{len(tools)}; OpenAI takes {MOST_TOOLS}")
-    line: JsonObject = {"messages": [wire_message(message) for message in item.row["messages"]]}
+            raise RecordDropped("openai_tool_name", f"{name}: OpenAI takes 1 to 64 letters, digits, _ and -")
+    if len(tools) > MAX_TOOLS:
+        raise RecordDropped("openai_too_many_tools", f"{len(tools)}; OpenAI takes {MAX_TOOLS}")
+    line: JsonObject = {"messages": [build_openai_message(message) for message in item.row["messages"]]}
     yield {**line, "tools": tools} if tools else line
 
 
-def wire_message(message: JsonObject) -> JsonObject:
+def build_openai_message(message: JsonObject) -> JsonObject:
     """A message of a row as OpenAI's service takes it."""
     if message["role"] == "tool":
         return {"role": "tool", "tool_call_id": message["tool_call_id"], "content": message["content"]}
@@ -34,11 +34,11 @@ def wire_message(message: JsonObject) -> JsonObject:
     if message["content"] or "tool_calls" not in message:
         wire["content"] = message["content"]
     if "tool_calls" in message:
-        wire["tool_calls"] = [_wire_call(call) for call in message["tool_calls"]]
+        wire["tool_calls"] = [_build_openai_call(call) for call in message["tool_calls"]]
     return wire
 
 
-def _wire_call(call: JsonObject) -> JsonObject:
+def _build_openai_call(call: JsonObject) -> JsonObject:
     function = call["function"]
     arguments = orjson.dumps(function["arguments"]).decode()
     return {"id": call["id"], "type": "function", "function": {"name": function["name"], "arguments": arguments}}

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from export.formats._base import Format, FormatSettings, Item
-from export.history import CUT, assistants, cut_row
-from trajectory import JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import CUT, cut_row, find_assistant_messages
+from trajsmith.records import JsonObject
 
 WINDOW = 3
 """AWM's w."""
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
-    steps = assistants(item.row["messages"])
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
+    steps = find_assistant_messages(item.row["messages"])
     for number, start in enumerate(steps, 1):
         yield cut_row(item.row, number, len(steps), (start, start + 1), settings.window or WINDOW)
 

@@ -6,13 +6,13 @@ rounds becomes n samples of 1 to n rounds, and only the last round of each is su
 
 from collections.abc import Iterator
 
-from export.formats._base import Format, FormatSettings, Item
-from export.history import CUT, cut_row, rounds
-from trajectory import JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import CUT, cut_row, split_rounds
+from trajsmith.records import JsonObject
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
-    spans = rounds(item.row["messages"])
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
+    spans = split_rounds(item.row["messages"])
     for number, span in enumerate(spans, 1):
         yield cut_row(item.row, number, len(spans), span, settings.window)
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from export.formats._base import Format, FormatSettings, Item
-from export.history import PROMPT_COMPLETION, assistants, meta
-from trajectory import JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import PROMPT_COMPLETION, build_row_metadata, find_assistant_messages
+from trajsmith.records import JsonObject
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     row = item.row
-    first = assistants(row["messages"])[0]
+    first = find_assistant_messages(row["messages"])[0]
     prompt, completion = row["messages"][:first], row["messages"][first:]
-    yield {**meta(row, row["id"]), "prompt": prompt, "completion": completion, "tools": row["tools"]}
+    yield {**build_row_metadata(row, row["id"]), "prompt": prompt, "completion": completion, "tools": row["tools"]}
 
 
 FORMAT = Format(

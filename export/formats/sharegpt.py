@@ -10,19 +10,19 @@ from collections.abc import Collection, Iterator
 
 import orjson
 
-from export.formats._base import Format, FormatSettings, Item
-from trajectory import Dropped, JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.records import JsonObject, RecordDropped
 
 BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
 CALLS = ("<tool_call>", "</tool_call>")
 THINK = ("<think>\n", "\n</think>\n\n")
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     messages = item.row["messages"]
     system = messages[0]["content"] if messages[0]["role"] == "system" else ""
     spoken = messages[1:] if messages[0]["role"] == "system" else messages
-    conversations = list(_joined(spoken))
+    conversations = list(_merge_messages(spoken))
     _check_alternating(conversations)
     functions = [tool["function"] for tool in item.row["tools"]]
     yield {
@@ -33,7 +33,7 @@ def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
     }
 
 
-def _joined(messages: list[JsonObject]) -> Iterator[JsonObject]:
+def _merge_messages(messages: list[JsonObject]) -> Iterator[JsonObject]:
     results: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -52,28 +52,28 @@ def _joined(messages: list[JsonObject]) -> Iterator[JsonObject]:
 
 def _result(content: str) -> str:
     if BETWEEN_RESULTS in content:
-        raise Dropped("sharegpt_ambiguous_result", "a result holds the text that separates parallel results")
+        raise RecordDropped("sharegpt_ambiguous_result", "a result holds the text that separates parallel results")
     return content
 
 
 def _assistant(message: JsonObject) -> JsonObject:
     thought = message.get("reasoning_content")
-    said = f"{THINK[0]}{thought}{THINK[1]}" if thought is not None else ""
+    reasoning_text = f"{THINK[0]}{thought}{THINK[1]}" if thought is not None else ""
     if "tool_calls" not in message:
-        return {"from": "gpt", "value": said + message["content"]}
+        return {"from": "gpt", "value": reasoning_text + message["content"]}
     calls = [call["function"] for call in message["tool_calls"]]
     text = orjson.dumps(calls[0] if len(calls) == 1 else calls).decode()
-    if any(marker in said + message["content"] + text for marker in CALLS):
-        raise Dropped("sharegpt_marker_in_text", "a text holds the marker of tool calls")
+    if any(marker in reasoning_text + message["content"] + text for marker in CALLS):
+        raise RecordDropped("sharegpt_marker_in_text", "a text holds the marker of tool calls")
     if message["content"]:
-        return {"from": "function_call", "value": f"{said}{message['content']}\n{CALLS[0]}{text}{CALLS[1]}"}
-    return {"from": "function_call", "value": said + text}
+        return {"from": "function_call", "value": f"{reasoning_text}{message['content']}\n{CALLS[0]}{text}{CALLS[1]}"}
+    return {"from": "function_call", "value": reasoning_text + text}
 
 
 def _check_alternating(conversations: list[JsonObject]) -> None:
     for index, turn in enumerate(conversations):
         if (turn["from"] in ("human", "observation")) is not (index % 2 == 0):
-            raise Dropped("sharegpt_sides_do_not_alternate", f"message {index} is from {turn['from']}")
+            raise RecordDropped("sharegpt_sides_do_not_alternate", f"message {index} is from {turn['from']}")
 
 
 def files(splits: Collection[str]) -> dict[str, str]:

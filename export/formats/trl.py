@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from export.dataset import COLUMNS
-from export.formats._base import Format, FormatSettings, Item
-from trajectory import JsonObject
+from trajsmith.export.dataset import COLUMNS
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.records import JsonObject
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     yield item.row
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from export.columns import Columns
-from export.formats._base import Format, FormatSettings, Item
-from export.history import assistants
-from trajectory import JsonObject
+from trajsmith.export.columns import Columns
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import find_assistant_messages
+from trajsmith.records import JsonObject
 
 COLUMNS: Columns = {
     "data_source": "string",
@@ -24,12 +24,12 @@ COLUMNS: Columns = {
 }  # fmt: skip
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     task, row = item.task, item.row
     messages = row["messages"]
     yield {
         "data_source": row["environment"],
-        "prompt": messages[: assistants(messages)[0]],
+        "prompt": messages[: find_assistant_messages(messages)[0]],
         "ability": "tool_use",
         "reward_model": {"style": "rule", "ground_truth": task.to_line().decode().strip()},
         "extra_info": {

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import orjson
 
-from export.formats._base import Format, FormatSettings, Item
-from export.history import META, meta
-from trajectory import JsonObject
+from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.history import META, build_row_metadata
+from trajsmith.records import JsonObject
 
 READER = Path(__file__).parents[1] / "templates" / "verl_dataset.py.txt"
 
 
-def rows(item: Item, settings: FormatSettings) -> Iterator[JsonObject]:
+def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     row = item.row
     reasons = any("reasoning_content" in message for message in row["messages"])
     yield {
-        **meta(row, row["id"]),
+        **build_row_metadata(row, row["id"]),
         "messages": orjson.dumps(row["messages"]).decode(),
         "tools": orjson.dumps(row["tools"]).decode(),
         "enable_thinking": reasons,

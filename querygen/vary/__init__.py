@@ -11,22 +11,22 @@ from functools import cache
 
 from pydantic import Field, field_validator
 
-from querygen.vary._case import Case, Varied
-from trajectory import Dropped, Frozen, derive_seed
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.records import FrozenModel, RecordDropped, derive_seed
 
-Vary = Callable[[Case], Awaitable[Varied]]
+VariantFunction = Callable[[VariantCase], Awaitable[VariantResult]]
 
-__all__ = ["Case", "Varied", "VarySettings", "chosen", "derive", "names"]
+__all__ = ["VariantCase", "VariantResult", "VarySettings", "choose_variants", "derive_variant", "list_variants"]
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """All variants."""
-    return tuple(sorted(found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")))
+def list_variants() -> tuple[str, ...]:
+    """List the names of all variants."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
 
 
-class VarySettings(Frozen):
-    """Which variants are made."""
+class VarySettings(FrozenModel):
+    """Settings of the variants."""
 
     rates: dict[str, float] = {}
     """Variant to the share of tasks that it is derived from; what is not named is not made."""
@@ -37,25 +37,25 @@ class VarySettings(Frozen):
     @classmethod
     def _known(cls, rates: dict[str, float]) -> dict[str, float]:
         for name, rate in rates.items():
-            if name not in names():
-                raise ValueError(f"no variant {name!r}; there are {', '.join(names())}")
+            if name not in list_variants():
+                raise ValueError(f"no variant {name!r}; there are {', '.join(list_variants())}")
             if not 0 <= rate <= 1:
                 raise ValueError(f"the rate of {name} is {rate}: it goes from 0 to 1")
         return rates
 
     @property
     def on(self) -> bool:
-        """True if any variant is made."""
+        """Return True if any variant is made."""
         return any(self.rates.values())
 
 
-def chosen(seed: int, rates: dict[str, float]) -> list[str]:
-    """The variants that are derived from the task with this seed."""
+def choose_variants(seed: int, rates: dict[str, float]) -> list[str]:
+    """Return the variants that are derived from the task with this seed."""
     return [name for name, rate in sorted(rates.items()) if derive_seed(seed, "vary", name) / 2**63 < rate]
 
 
-async def derive(name: str, case: Case) -> Varied:
-    """One variant of a task.
+async def derive_variant(name: str, case: VariantCase) -> VariantResult:
+    """Derive one variant of a task.
 
     Raises:
         Dropped: It cannot be made of this task, or its label cannot be proved; the reason names the variant.
@@ -63,5 +63,5 @@ async def derive(name: str, case: Case) -> Varied:
     module = importlib.import_module(f"{__name__}.{name}")
     try:
         return await module.vary(case)  # type: ignore[no-any-return]
-    except Dropped as drop:
-        raise Dropped(f"{name}: {drop.reason}", drop.detail) from drop
+    except RecordDropped as drop:
+        raise RecordDropped(f"{name}: {drop.reason}", drop.detail) from drop

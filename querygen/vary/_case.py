@@ -1,41 +1,42 @@
-"""What a variant is made from, and how a changed task is put together: its gold calls are made again."""
+"""Inputs of a variant, and assembly of a changed task: its gold calls are executed again."""
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatmodel import SCRIPTED, Wording
-from environments import Session
-from grounding import needed
-from grounding.rewind import Rewindable, rewindable
-from querygen.gates import leaks, names_a_tool
-from querygen.partition import goals_of
-from querygen.proving import Proof, run_gold
-from querygen.vary._words import Piece, Words
-from querygen.write import MOST_FACTS, TaskWriter, WriteSettings
-from trajectory import (
-    Dropped,
+from trajsmith.environments import Session
+from trajsmith.grounding import list_needed_keys
+from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.models import SCRIPTED
+from trajsmith.phrasing import Wording
+from trajsmith.querygen.gold_proof import GoldProof, run_gold
+from trajsmith.querygen.partition import find_goals
+from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
+from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
+from trajsmith.querygen.write import MAX_FACTS, TaskWriter, WriteSettings
+from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
     FromUser,
     GoldCall,
     JsonObject,
     JsonValue,
+    Perturbation,
+    RecordDropped,
     StateCheck,
     Task,
     Turn,
-    Twist,
     content_hash,
     derive_seed,
 )
-from verify.auditing import AuditSettings
-from verify.checks import run_check
-from verify.form import masked_form
+from trajsmith.verify.check_audit import AuditSettings
+from trajsmith.verify.checks import run_check
+from trajsmith.verify.normalized_state import normalize_state
 
 
 @dataclass(frozen=True)
-class Varied:
+class VariantResult:
     """A variant, and the state that it starts from where that is a new one."""
 
     task: Task
@@ -43,7 +44,7 @@ class Varied:
 
 
 @dataclass
-class Case:
+class VariantCase:
     """A written task and what it takes to vary it."""
 
     base: Task
@@ -69,54 +70,54 @@ class Case:
             start = self.spans[-1][1] if self.spans else 0
             self.spans.append((start, start + len(turn.gold_calls)))
 
-    def words(self, **changes: Any) -> Words:
+    def words(self, **changes: Any) -> RewordedQueries:
         """The queries of the task in new words; `changes` as `Words` has them."""
-        return Words(
+        return RewordedQueries(
             self.base, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
         )
 
     def goals(self, turn: int) -> list[int]:
-        return goals_of(self.calls, *self.spans[turn])
+        return find_goals(self.calls, *self.spans[turn])
 
     def single_writes(self) -> list[int]:
         """Turns that ask for one thing only, a write by the agent with which the turn ends; in random order."""
-        found = []
+        turns = []
         for turn, (start, stop) in enumerate(self.spans):
             goals = self.goals(turn) if stop > start else []
             last = self.calls[stop - 1] if goals == [stop - 1] else None
             if last is not None and last.effect == "write" and last.actor == "assistant":
-                found.append(turn)
-        return self.rng.sample(found, len(found))
+                turns.append(turn)
+        return self.rng.sample(turns, len(turns))
 
     def first_needed(self, key: str) -> int:
         """Turn in which an entry is needed first."""
         return next(turn for turn, (start, stop) in enumerate(self.spans) if key in self.needs(start, stop))
 
     def needs(self, start: int, stop: int) -> list[str]:
-        return list(dict.fromkeys(key for call in self.calls[start:stop] for key in needed(call)))
+        return list(dict.fromkeys(key for call in self.calls[start:stop] for key in list_needed_keys(call)))
 
     async def at(self, calls: int) -> Rewindable:
         """The session after this many gold calls, able to go back there."""
-        session = rewindable(self.session)
+        session = make_rewindable(self.session)
         await session.reset(self.state)
         for call in self.calls[:calls]:
             result = await session.call(call.tool, call.arguments, call.actor)
             if not result.ok:
-                raise Dropped("gold_not_repeatable", call.tool)
+                raise RecordDropped("gold_not_repeatable", call.tool)
         return session
 
     def reached(self, turn: int, initial: JsonObject, state: JsonObject) -> bool:
-        """True if everything holds that the base turn requires of the state."""
+        """Return True if the state satisfies everything that the base turn requires."""
         checks = [check for check in self.base.turns[turn].checks if isinstance(check, StateCheck)]
-        form = masked_form(initial, state, self.base.masks)
+        form = normalize_state(initial, state, self.base.masks)
         return bool(checks) and all(run_check(check, form.initial, form.document, "").passed for check in checks)
 
-    def unchanged(self, words: Words, turns: range) -> list[Piece]:
+    def unchanged(self, words: RewordedQueries, turns: range) -> list[TurnDraft]:
         """Turns of the base task with their new words."""
         return [words.piece(turn, self.calls[slice(*self.spans[turn])]) for turn in turns]
 
     async def finish(
-        self, pieces: Sequence[Piece], twist: Twist, hidden: str = "", state: JsonObject | None = None
+        self, pieces: Sequence[TurnDraft], twist: Perturbation, hidden: str = "", state: JsonObject | None = None
     ) -> Task:
         """Make the gold calls of all turns again and write the task with its checks.
 
@@ -126,12 +127,12 @@ class Case:
         start = self.state if state is None else state
         proof = await self._proof(pieces, start)
         calls = [piece.calls for piece in pieces]
-        made = proof.gold.calls
-        facts = [self._facts(made, calls, number, twist) for number in range(len(pieces))]
+        gold_calls = proof.gold.calls
+        facts = [self._facts(gold_calls, calls, number, twist) for number in range(len(pieces))]
         tested = await proof.test(facts, self.spec, self.audit, derive_seed(self.base.seed, "audit", self.variant))
         weakness = tested.fault(twist)
         if weakness:
-            raise Dropped("weak_checks", weakness)
+            raise RecordDropped("weak_checks", weakness)
         values = {name: getattr(self.base, name) for name in Task.model_fields if name != "id"}
         return Task(
             **{
@@ -143,14 +144,16 @@ class Case:
                 "twist": twist,
                 "language": SCRIPTED,
                 "prompts": {},
-                "turns": tested.put_into(self._turns(pieces, proof, facts, await self._hashes(pieces, proof, start))),
+                "turns": tested.apply_to_turns(
+                    self._turns(pieces, proof, facts, await self._hashes(pieces, proof, start))
+                ),
                 "masks": proof.masks,
                 "audit": tested.audit,
                 "seed": derive_seed(self.base.seed, "variant", self.variant),
             }
         )
 
-    async def _proof(self, pieces: Sequence[Piece], start: JsonObject) -> Proof:
+    async def _proof(self, pieces: Sequence[TurnDraft], start: JsonObject) -> GoldProof:
         """The gold run of the variant; twice where calls give something else than in the base task."""
         turns = [list(piece.calls) for piece in pieces]
         gold = await run_gold(turns, start, self.session, self.audit.live)
@@ -163,32 +166,36 @@ class Case:
             gold = await run_gold(
                 [[next(rest) for _ in calls] for calls in turns], start, self.session, self.audit.live
             )
-        return await Proof.of(gold, self.session)
+        return await GoldProof.of(gold, self.session)
 
     def _facts(
-        self, made: Sequence[GoldCall], calls: Sequence[Sequence[GoldCall]], turn: int, twist: Twist
+        self, gold_calls: Sequence[GoldCall], calls: Sequence[Sequence[GoldCall]], turn: int, twist: Perturbation
     ) -> tuple[JsonValue, ...]:
-        """What the answer of a turn must tell; where it can only be declined, nothing."""
+        """Return the facts that the answer of a turn must report; none if it can only decline."""
         if twist.act == "decline" and turn == twist.turn:
             return ()
         start = sum(map(len, calls[:turn]))
-        goals = goals_of(made, start, start + len(calls[turn]))
-        return tuple(dict.fromkeys(fact for goal in goals for fact in self.writer.facts(made[goal])))[:MOST_FACTS]
+        goals = find_goals(gold_calls, start, start + len(calls[turn]))
+        return tuple(dict.fromkeys(fact for goal in goals for fact in self.writer.facts(gold_calls[goal])))[:MAX_FACTS]
 
     def _turns(
-        self, pieces: Sequence[Piece], proof: Proof, facts: Sequence[tuple[JsonValue, ...]], hashes: Sequence[str]
+        self,
+        pieces: Sequence[TurnDraft],
+        proof: GoldProof,
+        facts: Sequence[tuple[JsonValue, ...]],
+        hashes: Sequence[str],
     ) -> list[Turn]:
         """The turns, without their checks.
 
         Raises:
             Dropped: The words say too much.
         """
-        found, start = [], 0
+        turns, start = [], 0
         for number, piece in enumerate(pieces):
             stop = start + len(piece.calls)
             if not piece.names_tools:
                 self._check_words(piece, proof.gold.calls)
-            found.append(
+            turns.append(
                 Turn(
                     intent=piece.intent,
                     query=piece.query,
@@ -201,27 +208,27 @@ class Case:
                 )
             )
             start = stop
-        return found
+        return turns
 
-    async def _hashes(self, pieces: Sequence[Piece], proof: Proof, state: JsonObject) -> list[str]:
+    async def _hashes(self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject) -> list[str]:
         """State hash after each turn."""
         await self.session.reset(state)
-        found, calls = [], iter(proof.gold.calls)
+        hashes, calls = [], iter(proof.gold.calls)
         for piece in pieces:
             for call in (next(calls) for _ in piece.calls):
                 await self.session.call(call.tool, call.arguments, call.actor)
-            found.append(await self.session.state_hash())
-        return found
+            hashes.append(await self.session.state_hash())
+        return hashes
 
-    def _check_words(self, piece: Piece, calls: Sequence[GoldCall]) -> None:
+    def _check_words(self, piece: TurnDraft, calls: Sequence[GoldCall]) -> None:
         known = [*self.known.values(), *piece.known]
-        fault = names_a_tool(piece.query, self.writer.tool_names) or leaks(piece.query, calls, known)
+        fault = find_tool_mention(piece.query, self.writer.tool_names) or find_leaked_value(piece.query, calls, known)
         if fault:
-            raise Dropped(fault.reason, fault.detail)
+            raise RecordDropped(fault.reason, fault.detail)
 
 
-def replaced(call: GoldCall, values: Mapping[str, tuple[JsonValue, FromOutput | FromUser]]) -> GoldCall:
-    """The call with other top-level arguments."""
+def replace_arguments(call: GoldCall, values: Mapping[str, tuple[JsonValue, FromOutput | FromUser]]) -> GoldCall:
+    """Return the call with other top-level arguments."""
     new = {name: value for name, value in values.items() if name in call.arguments}
     return call.model_copy(
         update={
@@ -232,8 +239,8 @@ def replaced(call: GoldCall, values: Mapping[str, tuple[JsonValue, FromOutput | 
     )
 
 
-def stands_in(value: JsonValue, result: JsonValue) -> bool:
-    """True if a value is a leaf of a result, so that an agent can read it there."""
+def is_leaf_of(value: JsonValue, result: JsonValue) -> bool:
+    """Return True if a value is a leaf of a result, so that an agent can read it there."""
     if isinstance(result, dict | list):
-        return any(stands_in(value, inner) for inner in (result.values() if isinstance(result, dict) else result))
+        return any(is_leaf_of(value, inner) for inner in (result.values() if isinstance(result, dict) else result))
     return result == value and type(result) is type(value)

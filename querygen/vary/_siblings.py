@@ -11,8 +11,8 @@ from itertools import permutations
 from string import digits
 from typing import Any
 
-from chatmodel.surface import as_moment
-from trajectory import JsonObject, JsonValue
+from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.records import JsonObject, JsonValue
 
 NUMBER = 4
 """Digits from which on a text of digits is a number of its own, as of an account or a card."""
@@ -23,10 +23,10 @@ SHORT = 3
 _DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
 
 
-def fresh(key: str, number: str) -> str:
-    """A key of the same look: W1001 becomes W90000011001, W90000021001, ..."""
-    found = _DIGITS.match(key)
-    return f"{found[1]}{number}{found[2]}" if found else f"{key}-{number}"
+def build_new_key(key: str, number: str) -> str:
+    """Build a key in the same format: W1001 becomes W90000011001, W90000021001, ..."""
+    match = _DIGITS.match(key)
+    return f"{match[1]}{number}{match[2]}" if match else f"{key}-{number}"
 
 
 def is_table(rows: JsonValue) -> bool:
@@ -34,11 +34,11 @@ def is_table(rows: JsonValue) -> bool:
     return isinstance(rows, dict) and len(rows) > 1 and all(isinstance(row, dict) for row in rows.values())
 
 
-def listed(state: JsonObject, results: Sequence[JsonValue]) -> dict[str, list[str]]:
-    """Table to the ids of its rows that stand in a list of a result, for tables that lists are made of."""
+def find_listed_rows(state: JsonObject, results: Sequence[JsonValue]) -> dict[str, list[str]]:
+    """Return table to the ids of its rows that occur in a list of a result, for tables that lists are made of."""
     tables = {name: rows for name, rows in state.items() if is_table(rows)}
-    found: dict[str, list[str]] = {}
-    for rows in (rows for result in results for rows in _lists(result)):
+    rows_by_table: dict[str, list[str]] = {}
+    for rows in (rows for result in results for rows in _iter_lists(result)):
         hits = Counter(
             (name, field)
             for row in rows
@@ -49,23 +49,25 @@ def listed(state: JsonObject, results: Sequence[JsonValue]) -> dict[str, list[st
         for (name, field), number in hits.most_common(1):
             ids = list(dict.fromkeys(str(row[field]) for row in rows))
             if number == len(rows) == len(ids):
-                found[name] = list(dict.fromkeys([*found.get(name, ()), *ids]))
-    return found
+                rows_by_table[name] = list(dict.fromkeys([*rows_by_table.get(name, ()), *ids]))
+    return rows_by_table
 
 
-def _lists(result: JsonValue) -> Iterator[list[JsonObject]]:
+def _iter_lists(result: JsonValue) -> Iterator[list[JsonObject]]:
     """Lists of at least two objects in a result."""
     if isinstance(result, dict):
         for value in result.values():
-            yield from _lists(value)
+            yield from _iter_lists(value)
     elif isinstance(result, list):
         rows = [row for row in result if isinstance(row, dict)]
         if len(rows) == len(result) > 1:
             yield rows
 
 
-def siblings(table: Mapping[str, JsonObject], like: Sequence[str], count: int, rng: random.Random) -> JsonObject:
-    """New rows by their ids.
+def build_sibling_rows(
+    table: Mapping[str, JsonObject], like: Sequence[str], count: int, rng: random.Random
+) -> JsonObject:
+    """Build new rows by their ids.
 
     Args:
         table: The rows that are there.
@@ -75,19 +77,19 @@ def siblings(table: Mapping[str, JsonObject], like: Sequence[str], count: int, r
     """
     columns = {name: _column(table, name) for name in dict.fromkeys(name for row in table.values() for name in row)}
     order = _order(table, columns)
-    made: JsonObject = {}
+    rows: JsonObject = {}
     for number in range(count):
         key = like[number % len(like)]
-        new = fresh(key, f"8{number:05d}")
+        new = build_new_key(key, f"8{number:05d}")
         row = table[key]
         for _ in range(TRIES):
-            drawn = {name: _drawn(name, value, key, new, columns[name], rng) for name, value in row.items()}
+            drawn = {name: _draw_value(name, value, key, new, columns[name], rng) for name, value in row.items()}
             if all(_in_order(drawn, first, second) for first, second in order):
                 break
         else:
             drawn |= {name: row[name] for pair in order for name in pair if name in row}
-        made[new] = drawn
-    return made
+        rows[new] = drawn
+    return rows
 
 
 def _order(table: Mapping[str, JsonObject], columns: Iterable[str]) -> list[tuple[str, str]]:
@@ -113,7 +115,7 @@ def _comparable(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, int | float) and isinstance(other, int | float):
         return True
-    return as_moment(one) is not None and as_moment(other) is not None and len(one) == len(other)
+    return parse_datetime(one) is not None and parse_datetime(other) is not None and len(one) == len(other)
 
 
 def _column(table: Mapping[str, JsonObject], name: str) -> list[Any]:
@@ -125,21 +127,21 @@ def _column(table: Mapping[str, JsonObject], name: str) -> list[Any]:
         return values
 
 
-def _drawn(name: str, value: Any, key: str, new: str, column: Sequence[Any], rng: random.Random) -> Any:
+def _draw_value(name: str, value: Any, key: str, new: str, column: Sequence[Any], rng: random.Random) -> Any:
     """A value for a column: of the other rows, never the largest or smallest, and no text that another row has."""
     if value == key:
         return new
     if isinstance(value, bool) or value is None or isinstance(value, dict | list) or name.endswith("_id"):
         return value
-    if isinstance(value, int | float) or as_moment(value) is not None:
+    if isinstance(value, int | float) or parse_datetime(value) is not None:
         inner = column[1:-1]
         return rng.choice(inner) if inner and all(type(other) is type(value) for other in inner) else value
     if value.isdigit() and len(value) >= NUMBER:
         return value[0] + "".join(rng.choice(digits) for _ in value[1:])
-    return _text(value, column, rng) if " " in value.strip() else value
+    return _mix_texts(value, column, rng) if " " in value.strip() else value
 
 
-def _text(value: str, column: Sequence[Any], rng: random.Random) -> str:
+def _mix_texts(value: str, column: Sequence[Any], rng: random.Random) -> str:
     """Words of two texts of the column, put together so that no row has it yet; the text itself if none comes out.
 
     A long text speaks of other things ("double room at the Harbour Inn"), so that it keeps all but its first word.

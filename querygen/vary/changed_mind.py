@@ -4,14 +4,14 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
-from chatmodel.surface import mentions, say
-from grounding import leaves
-from grounding.fields import input_fields
-from grounding.values import ValuePool, candidate_values
-from querygen.vary._case import Case, Varied, replaced
-from querygen.vary._missing import ways_to_tell
-from querygen.vary._words import Piece
-from trajectory import Dropped, FromUser, JsonValue, Twist
+from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding.fields import list_input_fields
+from trajsmith.grounding.values import ValuePool, list_candidate_values
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.querygen.vary._case import VariantCase, VariantResult, replace_arguments
+from trajsmith.querygen.vary._omission import list_value_wordings
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.records import FromUser, JsonValue, Perturbation, RecordDropped
 
 CHECK = (
     "Please check with me before you change anything.",
@@ -22,7 +22,7 @@ CHECK = (
 TRIES = 8
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 
     Raises:
@@ -32,36 +32,38 @@ async def vary(case: Case) -> Varied:
         index = case.spans[turn][1] - 1
         if any(call.tool == case.calls[index].tool for call in case.calls[slice(*case.spans[turn])][:-1]):
             continue
-        for name, source, value in leaves(case.calls[index]):
+        for name, source, value in iterate_leaves(case.calls[index]):
             if not isinstance(source, FromUser) or name not in case.calls[index].arguments or isinstance(value, list):
                 continue
             if case.first_needed(source.known) == turn and _used_once(case, source.known):
-                first = await _another(case, index, name, value)
+                first = await _find_other_value(case, index, name, value)
                 if first is not None:
-                    return await _change(case, turn, name, source.known, first)
-    raise Dropped("no_value_to_change")
+                    return await _build_variant(case, turn, name, source.known, first)
+    raise RecordDropped("no_value_to_change")
 
 
-def _used_once(case: Case, key: str) -> bool:
+def _used_once(case: VariantCase, key: str) -> bool:
     return (
         sum(
-            isinstance(source, FromUser) and source.known == key for call in case.calls for _, source, _ in leaves(call)
+            isinstance(source, FromUser) and source.known == key
+            for call in case.calls
+            for _, source, _ in iterate_leaves(call)
         )
         == 1
     )
 
 
-async def _another(case: Case, index: int, name: str, value: JsonValue) -> JsonValue:
+async def _find_other_value(case: VariantCase, index: int, name: str, value: JsonValue) -> JsonValue:
     """Another value with which the write succeeds and does something else; None if none is found."""
     call = case.calls[index]
-    field = next((each for each in input_fields(case.tools[call.tool]) if each.path == name), None)
+    field = next((each for each in list_input_fields(case.tools[call.tool]) if each.path == name), None)
     if field is None:
         return None
     session = await case.at(index)
     mark = await session.checkpoint()
     await session.call(call.tool, call.arguments)
     gold = await session.state_hash()
-    for other in candidate_values(field, ValuePool(case.state), case.rng)[:TRIES]:
+    for other in list_candidate_values(field, ValuePool(case.state), case.rng)[:TRIES]:
         if other == value or type(other) is not type(value):
             continue
         await session.rollback(mark)
@@ -72,24 +74,24 @@ async def _another(case: Case, index: int, name: str, value: JsonValue) -> JsonV
     return None
 
 
-async def _change(case: Case, turn: int, name: str, key: str, first: JsonValue) -> Varied:
+async def _build_variant(case: VariantCase, turn: int, name: str, key: str, first: JsonValue) -> VariantResult:
     index = case.spans[turn][1] - 1
     call, final = case.calls[index], case.known[key]
-    said = say(case.wording.value("", final.slot, first, case.rng))
-    before = final.model_copy(update={"value": first, "said": said, "stated": True})
-    wrong = replaced(call, {name: (first, FromUser(known=key))})
+    spoken_value = format_value(case.wording.value("", final.slot, first, case.rng))
+    before = final.model_copy(update={"value": first, "said": spoken_value, "stated": True})
+    wrong = replace_arguments(call, {name: (first, FromUser(known=key))})
     calls = [*case.calls[:index], wrong, *case.calls[index + 1 :]]
     words = case.words(calls=calls, known={key: before})
     query = f"{words.queries[turn]} {case.rng.choice(CHECK)}"
-    if any(mentions(query, value) for value in ways_to_tell(case, call, final)):
-        raise Dropped("said_anyway", str(final.value))
+    if any(is_value_mentioned(query, value) for value in list_value_wordings(case, call, final)):
+        raise RecordDropped("said_anyway", str(final.value))
     pieces = [*case.unchanged(words, range(turn))]
     entries = tuple(
         case.known[e.key].model_copy(update={"stated": True}) if e.key == key else e for e in words.entries(turn)
     )
-    pieces.append(Piece(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])])))
+    pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])])))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
-    twist = Twist(
+    twist = Perturbation(
         base=case.base.id,
         turn=turn,
         act="check",
@@ -97,6 +99,9 @@ async def _change(case: Case, turn: int, name: str, key: str, first: JsonValue) 
         keys=(key,),
         first=before,
         tempting=(wrong,),
-        proof=f"{call.tool} succeeds with {say(first)} too and leads to another state than with {say(final.value)}",
+        proof=(
+            f"{call.tool} succeeds with {format_value(first)} too and leads to another state than "
+            f"with {format_value(final.value)}"
+        ),
     )
-    return Varied(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, twist))

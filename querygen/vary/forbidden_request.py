@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grounding import Unresolved, leaves, resolve, selector_key
-from grounding.known import label_of
-from grounding.names import words
-from grounding.references import pick
-from querygen.vary._case import Case, Varied, replaced
-from querygen.vary._words import Piece
-from trajectory import Dropped, FromOutput, GoldCall, JsonValue, Known, Selector, Twist
+from trajsmith.grounding import ReferenceNotResolved, build_selector_key, iterate_leaves, resolve_reference
+from trajsmith.grounding.names import split_name
+from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.user_facts import get_label
+from trajsmith.querygen.vary._case import VariantCase, VariantResult, replace_arguments
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.records import FromOutput, GoldCall, JsonValue, Perturbation, RecordDropped, Selector, UserFact
 
 _RULE = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+", re.MULTILINE)
 _LOST = re.compile(r"not found|no such|unknown|does not exist|invalid|must be|required", re.IGNORECASE)
@@ -76,12 +76,12 @@ class _Forbidden:
     turn: int
     calls: tuple[GoldCall, ...]
     """Calls of the turn, about the other thing; the last one is refused."""
-    known: Known
+    known: UserFact
     refusal: str
     rule: str
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the forbidden thing is asked for.
 
     Raises:
@@ -89,45 +89,47 @@ async def vary(case: Case) -> Varied:
     """
     rules = [" ".join(rule.split()) for rule in _RULE.split(case.spec.policy)[1:]]
     if not rules:
-        raise Dropped("no_policy")
+        raise RecordDropped("no_policy")
     for turn in case.single_writes():
         start, stop = case.spans[turn]
         if any(call.effect == "write" or call.actor == "user" for call in case.calls[start : stop - 1]):
             continue
-        for calls, known in list(_others(case, turn))[:TRIES]:
-            refusal = await _refusal(case, start, calls)
-            rule = _rule_for(refusal, calls[-1].tool, rules) if refusal else ""
+        for calls, known in list(_iter_other_rows(case, turn))[:TRIES]:
+            refusal = await _find_refusal(case, start, calls)
+            rule = _find_rule(refusal, calls[-1].tool, rules) if refusal else ""
             if rule:
-                return await _forbid(case, _Forbidden(turn, calls, known, refusal, rule))
-    raise Dropped("nothing_forbidden")
+                return await _build_variant(case, _Forbidden(turn, calls, known, refusal, rule))
+    raise RecordDropped("nothing_forbidden")
 
 
-def _others(case: Case, turn: int) -> Iterator[tuple[tuple[GoldCall, ...], Known]]:
+def _iter_other_rows(case: VariantCase, turn: int) -> Iterator[tuple[tuple[GoldCall, ...], UserFact]]:
     """The calls of a turn, about another row of a list, and what the user knows of that row."""
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
-    for name, source, value in leaves(write):
+    for name, source, value in iterate_leaves(write):
         if not isinstance(source, FromOutput) or name not in write.arguments or source.pattern is not None:
             continue
         entity = case.wording.phrasebook.entities.get(name)
-        rows = pick(case.calls[source.call].result, source.path, case.rng, tuple(entity.by) if entity else (), 1.0)
+        rows = pick_values(
+            case.calls[source.call].result, source.path, case.rng, tuple(entity.by) if entity else (), 1.0
+        )
         for other, selectors in rows:
             picks = [selector for selector in selectors if selector.how != "only"]
             if other == value or len(picks) != 1:
                 continue
             new = FromOutput(call=source.call, path=source.path, selectors=selectors)
             calls = tuple(
-                replaced(call, {name: (other, new)}) if call.arguments.get(name) == value else call
+                replace_arguments(call, {name: (other, new)}) if call.arguments.get(name) == value else call
                 for call in case.calls[start:stop]
             )
-            yield calls, _known(case, name, write.tool, source.call, picks[0])
+            yield calls, _build_fact(case, name, write.tool, source.call, picks[0])
 
 
-def _known(case: Case, name: str, tool: str, call: int, selector: Selector) -> Known:
+def _build_fact(case: VariantCase, name: str, tool: str, call: int, selector: Selector) -> UserFact:
     field = selector.field.split(".")[-1]
-    entry = Known(
-        key=selector_key(call, selector),
-        label=label_of(field, tool, case.wording.phrasebook),
+    entry = UserFact(
+        key=build_selector_key(call, selector),
+        label=get_label(field, tool, case.wording.phrasebook),
         value=selector.value,
         said="",
         slot=f"{name}|{field}",
@@ -136,13 +138,13 @@ def _known(case: Case, name: str, tool: str, call: int, selector: Selector) -> K
     return entry.model_copy(update={"said": case.wording.describe(name, entry, case.rng)})
 
 
-async def _refusal(case: Case, start: int, calls: tuple[GoldCall, ...]) -> str:
-    """What the environment says to the last call, if it refuses only that one, and not for want of the thing."""
+async def _find_refusal(case: VariantCase, start: int, calls: tuple[GoldCall, ...]) -> str:
+    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing."""
     session = await case.at(start)
     before = await session.state_hash()
     results: dict[int, JsonValue] = {}
     for number, call in enumerate(calls, start):
-        if not _leads(call, results):
+        if not _is_provenance_valid(call, results):
             return ""
         if call is not calls[-1]:
             read = await session.call(call.tool, call.arguments, call.actor)
@@ -157,41 +159,43 @@ async def _refusal(case: Case, start: int, calls: tuple[GoldCall, ...]) -> str:
     return "" if _LOST.search(text) else text
 
 
-def _leads(call: GoldCall, results: dict[int, JsonValue]) -> bool:
-    """True if the call's references into this turn's results still lead to its arguments."""
+def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:
+    """Return True if the call's references into this turn's results still resolve to its arguments."""
     try:
         return all(
-            resolve(source, results[source.call]) == value
-            for _, source, value in leaves(call)
+            resolve_reference(source, results[source.call]) == value
+            for _, source, value in iterate_leaves(call)
             if isinstance(source, FromOutput) and source.call in results
         )
-    except Unresolved:
+    except ReferenceNotResolved:
         return False
 
 
-def _rule_for(refusal: str, tool: str, rules: list[str]) -> str:
+def _find_rule(refusal: str, tool: str, rules: list[str]) -> str:
     """The rule that shares most words with a refusal and its tool, rare words counting most; none if under three."""
-    said = (set(words(refusal)) | set(words(tool))) - _COMMON
-    speaks = {rule: set(words(rule)) - _COMMON for rule in rules}
-    spread = Counter(word for found in speaks.values() for word in found)
-    best = max(rules, key=lambda rule: sum(1 / spread[word] for word in said & speaks[rule]))
-    return best if len(said & speaks[best]) >= 3 else ""
+    refusal_words = (set(split_name(refusal)) | set(split_name(tool))) - _COMMON
+    speaks = {rule: set(split_name(rule)) - _COMMON for rule in rules}
+    spread = Counter(word for rule_words in speaks.values() for word in rule_words)
+    best = max(rules, key=lambda rule: sum(1 / spread[word] for word in refusal_words & speaks[rule]))
+    return best if len(refusal_words & speaks[best]) >= 3 else ""
 
 
-async def _forbid(case: Case, found: _Forbidden) -> Varied:
-    start, stop = case.spans[found.turn]
-    calls = [*case.calls[:start], *found.calls, *case.calls[stop:]]
-    words_ = case.words(calls=calls, known={found.known.key: found.known})
-    pieces = case.unchanged(words_, range(found.turn))
-    entries = words_.entries(found.turn)
-    pieces.append(Piece(words_.queries[found.turn], words_.intents[found.turn], entries, found.calls[:-1]))
-    twist = Twist(
-        base=case.base.id,
-        turn=found.turn,
-        act="decline",
-        tool=found.calls[-1].tool,
-        because=found.refusal,
-        tempting=found.calls[-1:],
-        proof=f"the environment refuses it ({found.refusal}); the rule: {found.rule}",
+async def _build_variant(case: VariantCase, forbidden: _Forbidden) -> VariantResult:
+    start, stop = case.spans[forbidden.turn]
+    calls = [*case.calls[:start], *forbidden.calls, *case.calls[stop:]]
+    words_ = case.words(calls=calls, known={forbidden.known.key: forbidden.known})
+    pieces = case.unchanged(words_, range(forbidden.turn))
+    entries = words_.entries(forbidden.turn)
+    pieces.append(
+        TurnDraft(words_.queries[forbidden.turn], words_.intents[forbidden.turn], entries, forbidden.calls[:-1])
     )
-    return Varied(await case.finish(pieces, twist))
+    twist = Perturbation(
+        base=case.base.id,
+        turn=forbidden.turn,
+        act="decline",
+        tool=forbidden.calls[-1].tool,
+        because=forbidden.refusal,
+        tempting=forbidden.calls[-1:],
+        proof=f"the environment refuses it ({forbidden.refusal}); the rule: {forbidden.rule}",
+    )
+    return VariantResult(await case.finish(pieces, twist))

@@ -9,10 +9,10 @@ from importlib import resources
 
 import yaml
 
-from grounding.names import words
-from querygen.vary._case import Case, Varied
-from querygen.vary._words import Piece
-from trajectory import Dropped, EnvironmentSpec, Frozen, Twist
+from trajsmith.grounding.names import split_name
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, RecordDropped
 
 NONE = (
     "none of the tools that I have here is for that",
@@ -24,7 +24,7 @@ NONE = (
 OPENINGS = ("", "One more thing.", "Something else:", "While I have you:", "By the way.")
 
 
-class Errand(Frozen):
+class IrrelevantRequest(FrozenModel):
     """One request, and the words that a tool for it would speak of."""
 
     ask: str
@@ -32,41 +32,41 @@ class Errand(Frozen):
 
 
 @cache
-def errands() -> tuple[Errand, ...]:
-    text = resources.files("querygen.vary").joinpath("errands.yaml").read_text(encoding="utf-8")
-    return tuple(Errand.model_validate(entry) for entry in yaml.safe_load(text))
+def load_errands() -> tuple[IrrelevantRequest, ...]:
+    text = resources.files("trajsmith.querygen.vary").joinpath("errands.yaml").read_text(encoding="utf-8")
+    return tuple(IrrelevantRequest.model_validate(entry) for entry in yaml.safe_load(text))
 
 
-def vocabulary(spec: EnvironmentSpec) -> set[str]:
-    """All words of an environment's tools, parameters and description."""
+def collect_vocabulary(spec: EnvironmentSpec) -> set[str]:
+    """Collect all words of an environment's tools, parameters and description."""
     texts = [spec.name, spec.description, spec.domain, spec.policy]
     for tool in spec.tools:
         texts += [tool.name, tool.description, *tool.parameters]
         texts += [str(schema.get("description", "")) for schema in tool.parameters.values()]
-    return {word for text in texts for word in words(text)}
+    return {word for text in texts for word in split_name(text)}
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task with one more turn somewhere after its first.
 
     Raises:
         Dropped: The environment speaks of everything that could be asked.
     """
-    spoken = vocabulary(case.spec)
-    options = [each for each in errands() if not any(set(words(about)) <= spoken for about in each.about)]
+    spoken = collect_vocabulary(case.spec)
+    options = [each for each in load_errands() if not any(set(split_name(about)) <= spoken for about in each.about)]
     if not options:
-        raise Dropped("everything_matches")
+        raise RecordDropped("everything_matches")
     errand = case.rng.choice(options)
     place = case.rng.randint(1, len(case.spans))
     base = case.words()
     pieces = case.unchanged(base, range(len(case.spans)))
     query = f"{case.rng.choice(OPENINGS)} {errand.ask}".strip()
-    pieces.insert(place, Piece(query, "Something that no tool here is for", (), ()))
-    twist = Twist(
+    pieces.insert(place, TurnDraft(query, "Something that no tool here is for", (), ()))
+    twist = Perturbation(
         base=case.base.id,
         turn=place,
         act="decline",
         because=case.rng.choice(NONE),
         proof=f"no tool speaks of {', '.join(errand.about)}",
     )
-    return Varied(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, twist))

@@ -4,11 +4,11 @@ The user's next message brings the tool with its schema: a system message in the
 many chat templates can take. Proof as for `missing_function`.
 """
 
-from querygen.vary._case import Case, Varied
-from querygen.vary._reach import tempting
-from querygen.vary._words import Piece
-from querygen.vary.missing_function import hide, no_tool
-from trajectory import Twist, canonical_json
+from trajsmith.querygen.vary._alternative_search import build_tempting_calls
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.querygen.vary.missing_function import hide_tool, render_missing_tool_reason
+from trajsmith.records import Perturbation, canonical_json
 
 ARRIVED = (
     "There is a new tool for you now: {} Could you do it now?",
@@ -17,26 +17,26 @@ ARRIVED = (
 )
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The whole task, with one more turn: the request is made again when the tool is there."""
-    turn, tool, proof = await hide(case)
+    turn, tool, proof = await hide_tool(case)
     words = case.words()
     pieces = case.unchanged(words, range(turn))
     entries = words.entries(turn)
-    pieces.append(Piece(words.queries[turn], words.intents[turn], entries, ()))
+    pieces.append(TurnDraft(words.queries[turn], words.intents[turn], entries, ()))
     schema = canonical_json(case.tools[tool].as_function()["function"]).decode()
     query = case.rng.choice(ARRIVED).format(schema)
-    pieces.append(Piece(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])]), True))
+    pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])]), True))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
-    twist = Twist(
+    twist = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
         tool=tool,
         hidden=True,
         arrives=turn + 1,
-        because=no_tool(case, tool),
-        tempting=tempting(case.calls[slice(*case.spans[turn])]),
+        because=render_missing_tool_reason(case, tool),
+        tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )
-    return Varied(await case.finish(pieces, twist, hidden=tool))
+    return VariantResult(await case.finish(pieces, twist, hidden=tool))

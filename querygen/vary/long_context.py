@@ -9,38 +9,46 @@ from functools import partial
 
 import orjson
 
-from grounding import Unresolved, leaves, resolve
-from querygen.vary._case import Case, Varied
-from querygen.vary._siblings import fresh, is_table, listed, siblings
-from trajectory import Dropped, EnvironmentFault, FromOutput, JsonObject, JsonValue, Twist, canonical_json
+from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, resolve_reference
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
+from trajsmith.records import (
+    EnvironmentFault,
+    FromOutput,
+    JsonObject,
+    JsonValue,
+    Perturbation,
+    RecordDropped,
+    canonical_json,
+)
 
-SIBLINGS = 30
+SIBLINGS_PER_TABLE = 30
 """More rows for each table that a list is made of."""
 LONGER = 2000
 """Characters by which the results of the gold calls must grow."""
-MOST = 60_000
+MAX_GROWTH = 60_000
 """Characters by which they may grow: more than that nobody trains on."""
 ANSWERS = 1500
 """Characters by which the results may grow that the agent tells the user of."""
-LEAST = 4
+MIN_BATCH_SIZE = 4
 """Siblings that are not divided any further where some of them are in the way."""
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task, in other words, on a crowded state.
 
     Raises:
         Dropped: The state has no tables, or what the calls return cannot be made longer without changing what the
             task is about.
     """
-    crowd = _Crowd(case)
+    crowd = _EnlargedState(case)
     if not crowd.tables:
-        raise Dropped("no_tables")
+        raise RecordDropped("no_tables")
     await crowd.add_siblings()
     await crowd.add_strangers()
     if crowd.longer < LONGER:
-        raise Dropped("lists_do_not_grow", f"{crowd.longer} characters")
-    twist = Twist(
+        raise RecordDropped("lists_do_not_grow", f"{crowd.longer} characters")
+    twist = Perturbation(
         base=case.base.id,
         turn=0,
         act="plain",
@@ -48,16 +56,16 @@ async def vary(case: Case) -> Varied:
         "succeed and all references lead to the same values",
     )
     pieces = case.unchanged(case.words(), range(len(case.spans)))
-    return Varied(await case.finish(pieces, twist, state=crowd.state), crowd.state)
+    return VariantResult(await case.finish(pieces, twist, state=crowd.state), crowd.state)
 
 
-class _Crowd:
+class _EnlargedState:
     """A state that gets more and more rows, as long as the task stays what it is."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: VariantCase) -> None:
         self.case = case
         self.tables = [name for name, rows in case.state.items() if is_table(rows)]
-        self.state = stored(case.state)
+        self.state = normalize_key_order(case.state)
         self.goals = {goal for turn in range(len(case.spans)) for goal in case.goals(turn)}
         """Calls whose results the agent tells the user of."""
         self.before = self._lengths([call.result for call in case.calls])
@@ -72,20 +80,20 @@ class _Crowd:
     async def add_siblings(self) -> None:
         """More rows in the lists that are looked through."""
         looked = [call.result for index, call in enumerate(self.case.calls) if index not in self.goals]
-        for name, ids in listed(self.state, looked).items():
-            await self._with(name, siblings(self.state[name], ids, SIBLINGS, self.case.rng))
+        for name, ids in find_listed_rows(self.state, looked).items():
+            await self._with(name, build_sibling_rows(self.state[name], ids, SIBLINGS_PER_TABLE, self.case.rng))
 
     async def add_strangers(self) -> None:
         """As many tables copied as the task bears; all of them together, or one after the other."""
         start, names = self.state, list[str]()
-        if not await self._take(crowded(start, self.tables, self.case.entities)):
+        if not await self._take(enlarge_tables(start, self.tables, self.case.entities)):
             for name in sorted(self.tables, key=lambda name: len(start[name]), reverse=True):
-                if await self._take(crowded(start, [*names, name], self.case.entities)):
+                if await self._take(enlarge_tables(start, [*names, name], self.case.entities)):
                     names.append(name)
 
     async def _with(self, table: str, rows: JsonObject) -> None:
         """Add those of these rows with which the task is still the same."""
-        if await self._take({**self.state, table: {**self.state[table], **rows}}) or len(rows) <= LEAST:
+        if await self._take({**self.state, table: {**self.state[table], **rows}}) or len(rows) <= MIN_BATCH_SIZE:
             return
         names = list(rows)
         for half in (names[: len(names) // 2], names[len(names) // 2 :]):
@@ -93,12 +101,12 @@ class _Crowd:
 
     async def _take(self, state: JsonObject) -> bool:
         """Go on with this state if the task is still the same on it."""
-        tried = stored(state)
+        tried = normalize_key_order(state)
         results = await _results(self.case, tried)
         if results is None:
             return False
-        looked, told = (now - then for now, then in zip(self._lengths(results), self.before, strict=True))
-        if looked > MOST or told > ANSWERS:
+        looked, reported = (now - then for now, then in zip(self._lengths(results), self.before, strict=True))
+        if looked > MAX_GROWTH or reported > ANSWERS:
             return False
         self.state, self.longer = tried, looked
         return True
@@ -106,58 +114,63 @@ class _Crowd:
     def _lengths(self, results: list[JsonValue]) -> tuple[int, int]:
         """Characters of the results that are looked through, and of those that are told."""
         sizes = [len(canonical_json(result)) for result in results]
-        told = sum(size for index, size in enumerate(sizes) if index in self.goals)
-        return sum(sizes) - told, told
+        reported = sum(size for index, size in enumerate(sizes) if index in self.goals)
+        return sum(sizes) - reported, reported
 
 
-def stored(state: JsonObject) -> JsonObject:
-    """The state as it is when it comes back from a file, where keys stand in order."""
-    found: JsonObject = orjson.loads(canonical_json(state))
-    return found
+def normalize_key_order(state: JsonObject) -> JsonObject:
+    """Return the state as it is loaded from a file, with sorted keys."""
+    loaded: JsonObject = orjson.loads(canonical_json(state))
+    return loaded
 
 
-def crowded(state: JsonObject, names: list[str], entities: int) -> JsonObject:
-    """The state with these tables copied until they hold so many more rows."""
+def enlarge_tables(state: JsonObject, names: list[str], entities: int) -> JsonObject:
+    """Return the state with these tables copied until they hold so many more rows."""
     keys = {key for name in names for key in state[name] if len(key) > 1}
     rows = sum(len(state[name]) for name in names)
     more = {name: dict(state[name]) for name in names}
     for number in range(1, -(-entities // rows) + 1):
-        rename = partial(_renamed, keys=keys, number=f"9{number:06d}")
+        rename = partial(_rename_keys, keys=keys, number=f"9{number:06d}")
         for name in names:
-            more[name] |= {fresh(key, f"9{number:06d}"): rename(row) for key, row in state[name].items()}
+            more[name] |= {build_new_key(key, f"9{number:06d}"): rename(row) for key, row in state[name].items()}
     return {**state, **more}
 
 
-def _renamed(value: JsonValue, keys: set[str], number: str) -> JsonValue:
+def _rename_keys(value: JsonValue, keys: set[str], number: str) -> JsonValue:
     if isinstance(value, dict):
         return {
-            fresh(key, number) if key in keys else key: _renamed(inner, keys, number) for key, inner in value.items()
+            build_new_key(key, number) if key in keys else key: _rename_keys(inner, keys, number)
+            for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_renamed(inner, keys, number) for inner in value]
+        return [_rename_keys(inner, keys, number) for inner in value]
     if isinstance(value, str) and value in keys:
-        return fresh(value, number)
+        return build_new_key(value, number)
     if isinstance(value, str) and "@" in value:
         name, _, host = value.partition("@")
         return f"{name}{number}@{host}"
     return value
 
 
-async def _results(case: Case, state: JsonObject) -> list[JsonValue] | None:
-    """What the gold calls return; None if the environment does not take the state, a call is refused or does something
+async def _results(case: VariantCase, state: JsonObject) -> list[JsonValue] | None:
+    """Return the results of the gold calls; None if the environment rejects the state, a call is refused or does
     else, or a reference leads elsewhere."""
     try:
-        return await _led(case, state)
+        return await _run_gold_calls(case, state)
     except EnvironmentFault:
         return None  # a state that the environment cannot work with is none
 
 
-async def _led(case: Case, state: JsonObject) -> list[JsonValue] | None:
+async def _run_gold_calls(case: VariantCase, state: JsonObject) -> list[JsonValue] | None:
     await case.session.reset(state)
     results: list[JsonValue] = []
     for call in case.calls:
-        for path, source, value in leaves(call):
-            if isinstance(source, FromOutput) and path in call.arguments and not _leads(source, results, value):
+        for path, source, value in iterate_leaves(call):
+            if (
+                isinstance(source, FromOutput)
+                and path in call.arguments
+                and not _is_provenance_valid(source, results, value)
+            ):
                 return None
         result = await case.session.call(call.tool, call.arguments, call.actor)
         if not result.ok or (call.effect == "write" and _numbers(result.content) != _numbers(call.result)):
@@ -172,8 +185,8 @@ def _numbers(result: JsonValue) -> list[JsonValue]:
     return [value for value in values if isinstance(value, int | float)]
 
 
-def _leads(source: FromOutput, results: list[JsonValue], value: JsonValue) -> bool:
+def _is_provenance_valid(source: FromOutput, results: list[JsonValue], value: JsonValue) -> bool:
     try:
-        return bool(resolve(source, results[source.call]) == value)
-    except Unresolved:
+        return bool(resolve_reference(source, results[source.call]) == value)
+    except ReferenceNotResolved:
         return False

@@ -3,15 +3,15 @@
 Proof: a bounded search over the tools that are left, with the gold values, does not reach what was asked for.
 """
 
-from chatmodel import pick_text
-from querygen.vary._case import Case, Varied
-from querygen.vary._reach import Search, tempting
-from querygen.vary._words import Piece
-from trajectory import Dropped, Twist
+from trajsmith.phrasing import pick_text
+from trajsmith.querygen.vary._alternative_search import AlternativeSearch, build_tempting_calls
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.records import Perturbation, RecordDropped
 
 
-async def hide(case: Case) -> tuple[int, str, str]:
-    """A turn whose one write needs a tool that nothing else before needs: (turn, tool, proof).
+async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
+    """Find a turn whose one write needs a tool that nothing else before needs: (turn, tool, proof).
 
     Raises:
         Dropped: There is none, or the other tools reach the same.
@@ -22,34 +22,34 @@ async def hide(case: Case) -> tuple[int, str, str]:
         tool = case.calls[stop - 1].tool
         if any(call.tool == tool for call in case.calls[: stop - 1]):
             continue
-        search = Search(case, turn, without_tool=tool)
-        way = await search.way()
+        search = AlternativeSearch(case, turn, without_tool=tool)
+        way = await search.find_path()
         if not way:
             return turn, tool, f"{search.made} calls of the other tools with the gold values do not reach it"
         ways.append(" > ".join(way))
-    raise Dropped("another_way", "; ".join(ways)) if ways else Dropped("no_fitting_turn")
+    raise RecordDropped("another_way", "; ".join(ways)) if ways else RecordDropped("no_fitting_turn")
 
 
-def no_tool(case: Case, tool: str) -> str:
-    """Why it cannot be done, in the words of the thing that was asked for."""
+def render_missing_tool_reason(case: VariantCase, tool: str) -> str:
+    """Return the reason why the request cannot be fulfilled, in the words of the request."""
     phrase = pick_text(case.wording.tool(tool).narrate, {}, case.rng)
     return f"I have no tool to {phrase}" if phrase else "I have no tool for that"
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn whose tool is missing."""
-    turn, tool, proof = await hide(case)
+    turn, tool, proof = await hide_tool(case)
     words = case.words()
     pieces = case.unchanged(words, range(turn))
-    pieces.append(Piece(words.queries[turn], words.intents[turn], words.entries(turn), ()))
-    twist = Twist(
+    pieces.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), ()))
+    twist = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
         tool=tool,
         hidden=True,
-        because=no_tool(case, tool),
-        tempting=tempting(case.calls[slice(*case.spans[turn])]),
+        because=render_missing_tool_reason(case, tool),
+        tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )
-    return Varied(await case.finish(pieces, twist, hidden=tool))
+    return VariantResult(await case.finish(pieces, twist, hidden=tool))

@@ -3,15 +3,15 @@
 Proof: the call is refused without the value, and neither what was said before nor any earlier result has it.
 """
 
-from chatmodel.surface import mentions
-from querygen.vary._case import Case, Varied
-from querygen.vary._missing import missable, refused_without, ways_to_tell
-from trajectory import Dropped, Twist
+from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._omission import find_omittable_arguments, is_refused_without, list_value_wordings
+from trajsmith.records import Perturbation, RecordDropped
 
 TRIES = 6
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The task with one value held back until the agent asks.
 
     Raises:
@@ -20,7 +20,7 @@ async def vary(case: Case) -> Varied:
     tried = 0
     for turn in case.rng.sample(range(len(case.spans)), len(case.spans)):
         for index in range(*case.spans[turn]):
-            for argument, key in missable(case, turn, index):
+            for argument, key in find_omittable_arguments(case, turn, index):
                 if (
                     case.calls[index].effect == "read"
                     and "enum" in case.tools[case.calls[index].tool].parameters[argument]
@@ -28,27 +28,27 @@ async def vary(case: Case) -> Varied:
                     continue  # a look-up can be made with every choice
                 tried += 1
                 if tried > TRIES:
-                    raise Dropped("no_value_to_hold_back", f"{TRIES} tried")
-                if await refused_without(case, index, argument):
-                    found = await _held(case, turn, index, key)
-                    if found:
-                        return found
-    raise Dropped("no_value_to_hold_back")
+                    raise RecordDropped("no_value_to_hold_back", f"{TRIES} tried")
+                if await is_refused_without(case, index, argument):
+                    variant = await _build_variant(case, turn, index, key)
+                    if variant:
+                        return variant
+    raise RecordDropped("no_value_to_hold_back")
 
 
-async def _held(case: Case, turn: int, index: int, key: str) -> Varied | None:
+async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> VariantResult | None:
     call, words = case.calls[index], case.words(hold=key)
-    told = ways_to_tell(case, call, case.known[key])
-    if any(mentions(query, value) for query in words.queries[: turn + 1] for value in told):
+    answers = list_value_wordings(case, call, case.known[key])
+    if any(is_value_mentioned(query, value) for query in words.queries[: turn + 1] for value in answers):
         return None
-    twist = Twist(
+    twist = Perturbation(
         base=case.base.id,
         turn=turn,
         act="ask",
         tool=call.tool,
         keys=(key,),
-        told=told,
+        told=answers,
         tempting=(call.model_copy(update={"result": None}),),
         proof=f"{call.tool} is refused without it, and nothing that was said or returned before tells it",
     )
-    return Varied(await case.finish(case.unchanged(words, range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(words, range(len(case.spans))), twist))

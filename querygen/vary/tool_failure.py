@@ -4,9 +4,9 @@ The failure is injected by the session; the environment never sees that call. Pr
 cannot be done, since it writes, later calls need what it returns, or the answer does.
 """
 
-from grounding import leaves
-from querygen.vary._case import Case, Varied
-from trajectory import Dropped, FromOutput, Twist
+from trajsmith.grounding import iterate_leaves
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.records import FromOutput, Perturbation, RecordDropped
 
 FAILURES = (
     "the service is busy at the moment, please try again",
@@ -16,28 +16,30 @@ FAILURES = (
 )
 
 
-async def vary(case: Case) -> Varied:
+async def vary(case: VariantCase) -> VariantResult:
     """The same task in other words, with one failing call.
 
     Raises:
         Dropped: No call of the agent is needed.
     """
-    used = {source.call for call in case.calls for _, source, _ in leaves(call) if isinstance(source, FromOutput)}
+    used = {
+        source.call for call in case.calls for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)
+    }
     needed = [
         index
         for index, call in enumerate(case.calls)
         if call.actor == "assistant" and (call.effect == "write" or index in used)
     ]
     if not needed:
-        raise Dropped("no_call_is_needed")
+        raise RecordDropped("no_call_is_needed")
     index = case.rng.choice(needed)
     tool = case.calls[index].tool
     first = next(place for place, call in enumerate(case.calls) if call.tool == tool)
     turn = next(number for number, (start, stop) in enumerate(case.spans) if start <= first < stop)
     why = "it writes" if case.calls[first].effect == "write" else "later calls need its result"
     if first != index and first not in needed:
-        raise Dropped("no_call_is_needed", tool)
-    twist = Twist(
+        raise RecordDropped("no_call_is_needed", tool)
+    twist = Perturbation(
         base=case.base.id,
         turn=turn,
         act="recover",
@@ -45,4 +47,4 @@ async def vary(case: Case) -> Varied:
         refusal=case.rng.choice(FAILURES),
         proof=f"the session refuses the first call of {tool} and hands the next one on; {why}",
     )
-    return Varied(await case.finish(case.unchanged(case.words(), range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(case.words(), range(len(case.spans))), twist))

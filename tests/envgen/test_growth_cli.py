@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trajsmith.cli import main
+from trajsmith.cli.app import main
 
 
 def run(monkeypatch, capsys, *words):

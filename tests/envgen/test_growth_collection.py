@@ -2,14 +2,20 @@
 
 import pytest
 
-from envgen.growth.duplicates import counterparts, dropped, find_duplicates, named_apart, tool_likeness
-from envgen.growth.gaps import catalogue, find_gaps
-from envgen.growth.shape import Shape, tables
-from envgen.growth.taxonomy import make_taxonomy, stratified
-from envgen.sources import Source
-from environments.library import library_environment, library_names
-from trajectory import EnvironmentSpec, InputError, ToolSpec
-from trajsmith.collecting import encode_words
+from trajsmith.envgen.growth.duplicates import (
+    choose_dropped,
+    find_duplicates,
+    match_tools,
+    rename_repeated,
+    score_tool_likeness,
+)
+from trajsmith.envgen.growth.environment_shape import EnvironmentShape, find_table_schemas
+from trajsmith.envgen.growth.gaps import find_gaps, load_catalogue
+from trajsmith.envgen.growth.taxonomy import build_taxonomy, sample_stratified
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.environments.library import library_environment, library_names
+from trajsmith.pipeline.environment_collections import encode_words
+from trajsmith.records import EnvironmentSpec, InputError, ToolSpec
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +79,8 @@ def test_the_doctors_score_decides_first():
 def test_of_three_equal_ones_one_stays():
     pairs = find_duplicates([LOANS, LOANS, LOANS], encode_words)
     assert [pair.score for pair in pairs] == [1.0] * 3
-    assert len(dropped(pairs)) == 2 and pairs[0].keep not in dropped(pairs)
-    assert [spec.name for spec in named_apart([LOANS, LOANS])] == ["library_desk", "library_desk (2)"]
+    assert len(choose_dropped(pairs)) == 2 and pairs[0].keep not in choose_dropped(pairs)
+    assert [spec.name for spec in rename_repeated([LOANS, LOANS])] == ["library_desk", "library_desk (2)"]
 
 
 def test_the_bundled_environments_are_no_duplicates(library):
@@ -83,24 +89,28 @@ def test_the_bundled_environments_are_no_duplicates(library):
 
 
 def test_tools_are_paired_by_what_they_do_to_what():
-    shape = Shape(environment("x", "", {"get_order": {"order_id": "string"}, "cancel_order": {"order_id": "string"}}))
-    other = Shape(environment("y", "", {"cancel_order": {"order_id": "string"}, "get_user": {"user_id": "string"}}))
-    assert counterparts(shape.tools, other.tools) == [("cancel_order", "cancel_order", 1.0)]
-    assert tool_likeness(shape.tools[0], other.tools[1]) == 0.0
-    assert 0.5 < tool_likeness(shape.tools[0], shape.tools[1]) < 1.0
+    shape = EnvironmentShape(
+        environment("x", "", {"get_order": {"order_id": "string"}, "cancel_order": {"order_id": "string"}})
+    )
+    other = EnvironmentShape(
+        environment("y", "", {"cancel_order": {"order_id": "string"}, "get_user": {"user_id": "string"}})
+    )
+    assert match_tools(shape.tools, other.tools) == [("cancel_order", "cancel_order", 1.0)]
+    assert score_tool_likeness(shape.tools[0], other.tools[1]) == 0.0
+    assert 0.5 < score_tool_likeness(shape.tools[0], shape.tools[1]) < 1.0
 
 
 def test_words_that_all_tools_begin_with_count_for_nothing():
     prefixed = environment("box", "", {"box_get_file": {"file_id": "string"}, "box_list_files": {}})
     plain = environment("store", "", {"get_file": {"file_id": "string"}, "list_files": {}})
-    assert [one.noun for one in Shape(prefixed).tools] == [one.noun for one in Shape(plain).tools]
+    assert [one.noun for one in EnvironmentShape(prefixed).tools] == [one.noun for one in EnvironmentShape(plain).tools]
 
 
 def test_the_shape_of_a_state_follows_references(library):
     retail = next(spec for spec in library if spec.name == "retail")
-    fields = Shape(retail).fields
+    fields = EnvironmentShape(retail).fields
     assert "table order" in fields and any(field.startswith("order id:") for field in fields)
-    assert "orders" in tables(retail)
+    assert "orders" in find_table_schemas(retail)
 
 
 @pytest.mark.parametrize("threshold", [0, 1.5], ids=["none", "more than all"])
@@ -110,7 +120,7 @@ def test_a_threshold_is_a_share(threshold):
 
 
 def test_a_taxonomy_holds_every_environment_once(library):
-    made = make_taxonomy([*library, LOANS, RENAMED, PARKING], encode_words, 3, 5)
+    made = build_taxonomy([*library, LOANS, RENAMED, PARKING], encode_words, 3, 5)
     assert len(made.groups) == 3 and len(list(made.leaves())) == 5
     names = [name for leaf in made.leaves() for name in leaf.members]
     assert sorted(names) == sorted([*library_names(), "library_desk", "book_lending", "parking"])
@@ -121,31 +131,31 @@ def test_a_taxonomy_holds_every_environment_once(library):
 
 
 def test_like_environments_share_a_group_that_is_named_after_them():
-    made = make_taxonomy([LOANS, PARKING, RENAMED], encode_words, 2, 2)
+    made = build_taxonomy([LOANS, PARKING, RENAMED], encode_words, 2, 2)
     assert [set(group.members) for group in made.groups] == [{"library_desk", "book_lending"}, {"parking"}]
     assert set(made.groups[0].name.split()) & {"book", "loan", "library", "member"}
 
 
 def test_a_stratified_sample_takes_from_every_group(library):
-    made = make_taxonomy([*library, LOANS, RENAMED, PARKING], encode_words, 4, 6)
-    sample = stratified(made, 4, seed=3)
+    made = build_taxonomy([*library, LOANS, RENAMED, PARKING], encode_words, 4, 6)
+    sample = sample_stratified(made, 4, seed=3)
     assert all(set(sample) & set(group.members) for group in made.groups)
-    assert sample == stratified(made, 4, seed=3)
-    assert len({stratified(made, 4, seed=seed) for seed in range(6)}) > 1
-    assert set(stratified(made, made.size)) == {name for group in made.groups for name in group.members}
+    assert sample == sample_stratified(made, 4, seed=3)
+    assert len({sample_stratified(made, 4, seed=seed) for seed in range(6)}) > 1
+    assert set(sample_stratified(made, made.size)) == {name for group in made.groups for name in group.members}
 
 
 def test_wrong_numbers_of_groups_and_samples_are_refused():
     with pytest.raises(InputError, match="9 groups of 2 environments: ask for fewer"):
-        make_taxonomy([LOANS, PARKING], encode_words, 2, 9)
+        build_taxonomy([LOANS, PARKING], encode_words, 2, 9)
     with pytest.raises(InputError, match="no environment to group"):
-        make_taxonomy([], encode_words)
+        build_taxonomy([], encode_words)
     with pytest.raises(InputError, match="a sample has 1 to 2 environments, not 5"):
-        stratified(make_taxonomy([LOANS, PARKING], encode_words), 5)
+        sample_stratified(build_taxonomy([LOANS, PARKING], encode_words), 5)
 
 
 def test_one_environment_is_one_group():
-    (group,) = make_taxonomy([LOANS], encode_words).groups
+    (group,) = build_taxonomy([LOANS], encode_words).groups
     assert (group.members, group.groups) == (("library_desk",), ())
 
 
@@ -155,12 +165,14 @@ def test_domains_are_covered_by_environments_that_are_near(library):
     assert {name: covered[name] for name in ("retail bank", "smart home", "online shop back office")} == {
         "retail bank": "bank", "smart home": "smart_home", "online shop back office": "retail",
     }  # fmt: skip
-    assert found.sectors["industry"][0] == 0 and sum(total for _, total in found.sectors.values()) == len(catalogue())
+    assert found.sectors["industry"][0] == 0 and sum(total for _, total in found.sectors.values()) == len(
+        load_catalogue()
+    )
 
 
 def test_proposals_are_of_open_sectors_and_ask_for_what_is_thin(library):
     found = find_gaps(library, encode_words, 6)
-    sectors = {source.name: sector for sector, source in catalogue()}
+    sectors = {source.name: sector for sector, source in load_catalogue()}
     assert len({sectors[one.name] for one in found.proposals}) == 6
     assert all(found.sectors[sectors[one.name]][0] == 0 for one in found.proposals)
     assert found.thin and all("Wanted, as few environments have it: " in one.summary for one in found.proposals)
@@ -169,7 +181,7 @@ def test_proposals_are_of_open_sectors_and_ask_for_what_is_thin(library):
 
 def test_proposals_may_come_from_given_sources():
     given = [
-        Source(kind="tasks", name=name, summary=about, origin="t.jsonl", licence=None)
+        ThemeSource(kind="tasks", name=name, summary=about, origin="t.jsonl", licence=None)
         for name, about in (("book loans", "Lend and return books of a library."), ("bee hives", "Honey and queens."))
     ]
     assert [one.name for one in find_gaps([LOANS, RENAMED], encode_words, 1, given).proposals] == ["bee hives"]
@@ -186,6 +198,6 @@ def test_kinds_of_rules_and_relations_are_counted():
 
 
 def test_the_catalogue_names_each_domain_once():
-    names = [source.name for _, source in catalogue()]
+    names = [source.name for _, source in load_catalogue()]
     assert len(names) == len(set(names)) > 70
-    assert all(source.summary.endswith(".") for _, source in catalogue())
+    assert all(source.summary.endswith(".") for _, source in load_catalogue())

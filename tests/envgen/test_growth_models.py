@@ -12,14 +12,14 @@ from running_server import RunningServer
 from test_growth_cli import run as here
 from test_synthesis_run import EXPERT, command, kill_after, lines, trajsmith, write_config
 
-from envgen.growth.enlarging import Growth, wrong_extension, wrong_growth
-from envgen.growth.growing import Grown, Size
-from envgen.growth.keeping import broken, references
-from envgen.growth.model_parent import ModelParent, is_by_models
-from envgen.synthesis.parts import Repair
-from envgen.synthesis.records import Complaint, Theme
-from envgen.synthesis.repairing import wrong_repair
-from trajectory import InputError
+from trajsmith.envgen.growth.blueprint_growth import EnvironmentSize, GrowthResult
+from trajsmith.envgen.growth.model_extension import GrowthPlan, find_extension_fault, find_growth_fault
+from trajsmith.envgen.growth.model_parent import ModelParent, is_by_models
+from trajsmith.envgen.growth.regression import count_references, find_incompatible_tools
+from trajsmith.envgen.synthesis.answer_schemas import Repair
+from trajsmith.envgen.synthesis.records import Complaint, Theme
+from trajsmith.envgen.synthesis.repair_stage import find_repair_fault
+from trajsmith.records import InputError
 
 ROOMS, HIRE = ("--wish", "rehearsal rooms"), ("--wish", "instrument hire")
 
@@ -79,10 +79,10 @@ def test_a_draft_that_breaks_earlier_tests_is_mended_until_they_pass(story):
 
 def test_a_child_is_larger_and_says_where_it_comes_from(story, folder, parent):
     child = story["child"]
-    grown = Grown.model_validate_json((child / "grown.json").read_bytes())
+    grown = GrowthResult.model_validate_json((child / "grown.json").read_bytes())
     assert (grown.parent, grown.generation, grown.parent_digest) == ("score_library", 2, parent.digest)
-    assert grown.before == Size(entities=4, references=4, tools=11, rules=8)
-    assert grown.after == Size(entities=6, references=6, tools=16, rules=12)
+    assert grown.before == EnvironmentSize(entities=4, references=4, tools=11, rules=8)
+    assert grown.after == EnvironmentSize(entities=6, references=6, tools=16, rules=12)
     assert {"table rooms", "tool book_room: Books a room for a member."} <= set(grown.added)
     assert grown.earlier_tests == "23 passed, from its own states and from those of score_library"
     made = json.loads((child / "made.json").read_text())
@@ -129,7 +129,7 @@ def test_a_child_gives_accepted_trajectories(story):
 def growth(**change):
     """The expert's growth, changed."""
     told = json.loads((expert.HERE / "rehearsal_rooms" / "enlarge.md").read_text())
-    return Growth.model_validate(told | change)
+    return GrowthPlan.model_validate(told | change)
 
 
 @pytest.mark.parametrize(
@@ -148,34 +148,36 @@ def growth(**change):
     ids=["good", "impossible", "no tools", "old table", "no tool", "old words", "old rule", "unkept", "unserved"],
 )
 def test_what_is_added_fits_what_is_there(change, said, parent):
-    fault = wrong_growth(growth(**change), parent, "score_library_g2", 20)
+    fault = find_growth_fault(growth(**change), parent, "score_library_g2", 20)
     assert said in fault if said else not fault
 
 
 def test_more_tools_than_there_is_room_for_go_back(parent):
-    assert wrong_growth(growth(), parent, "score_library_g2", 12) == "there are 16 tools; 12 is the most."
+    assert find_growth_fault(growth(), parent, "score_library_g2", 12) == "there are 16 tools; 12 is the most."
 
 
 def test_the_file_of_a_child_has_all_of_both(parent, story):
     design = ModelParent(story["child"]).design
     code = (story["child"] / "score_library_g2.py").read_text()
-    assert not wrong_extension(code, design)
-    assert "bookings are missing" in wrong_extension(code.replace("    bookings: dict", "    booked: dict"), design)
-    assert "return_loan" in wrong_extension(code.replace("def return_loan", "def _return_loan"), design)
-    assert wrong_extension(parent.code, parent.design.model_copy(update={"proposal": design.proposal}))
-    named = wrong_extension(code.replace('name = "score_library_g2"', 'name = "score_library"'), design)
+    assert not find_extension_fault(code, design)
+    assert "bookings are missing" in find_extension_fault(
+        code.replace("    bookings: dict", "    booked: dict"), design
+    )
+    assert "return_loan" in find_extension_fault(code.replace("def return_loan", "def _return_loan"), design)
+    assert find_extension_fault(parent.code, parent.design.model_copy(update={"proposal": design.proposal}))
+    named = find_extension_fault(code.replace('name = "score_library_g2"', 'name = "score_library"'), design)
     assert named == 'the class must say name = "score_library_g2".'
 
 
 def test_an_earlier_test_is_never_found_wrong():
     complaint = Complaint(id="E1", kind="earlier", test="lends_a_free_copy", what="it fails")
     found = Repair.model_validate({"decisions": [{"complaint": "E1", "wrong": "test", "why": "x"}], "tests": []})
-    fault = wrong_repair(found, None, [complaint], [], frozenset({"lends_a_free_copy"}))
+    fault = find_repair_fault(found, None, [complaint], [], frozenset({"lends_a_free_copy"}))
     assert fault == "test lends_a_free_copy is an earlier one and holds as it stands: the code is wrong, so mend that."
 
 
 async def test_calls_that_are_not_understood_as_before_are_named(folder, parent, tmp_path):
-    from environments.sources import EnvironmentSettings, open_source
+    from trajsmith.environments.sources import EnvironmentSettings, open_source
 
     old = parent.code
     new = old.replace("def pay_fees(", "def _pay_fees(").replace(
@@ -193,16 +195,16 @@ async def test_calls_that_are_not_understood_as_before_are_named(folder, parent,
         source = open_source(EnvironmentSettings(python=str(tmp_path / f"{name}.py")))
         specs.append(await source.spec())
         source.close()
-    told = dict(broken(*specs))
+    told = dict(find_incompatible_tools(*specs))
     assert told["pay_fees"] == "pay_fees is gone, which earlier tasks call"
     assert told["return_loan"].startswith("return_loan is not called as before: it demands loan;")
     assert "it does not give renewals" in told["list_loans"]
-    assert set(told) == {"pay_fees", "return_loan", "list_loans"} and not broken(specs[0], specs[0])
+    assert set(told) == {"pay_fees", "return_loan", "list_loans"} and not find_incompatible_tools(specs[0], specs[0])
 
 
 def test_references_are_fields_that_hold_keys_of_other_tables():
     state = {"members": {"M1": {"member_id": "M1"}}, "loans": {"L1": {"loan_id": "L1", "member_id": "M1"}}, "notes": {}}
-    assert references(state) == 1
+    assert count_references(state) == 1
 
 
 @pytest.mark.parametrize("gone", ["tests.json", "made.json"])

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from envgen.sources.documents import LONGEST, read_documents
-from envgen.sources.domains import domain_source, read_domains
-from envgen.sources.licences import licence_named
-from trajectory import InputError
+from trajsmith.envgen.sources.documents import MAX_PASSAGE_CHARACTERS, read_documents
+from trajsmith.envgen.sources.domains import build_domain_source, read_domains
+from trajsmith.envgen.sources.licences import identify_licence
+from trajsmith.records import InputError
 
 RULES = (
     "The harbour rents berths to boats. A berth is free from noon on. Every boat pays by its length and by the night."
@@ -44,7 +44,7 @@ def test_documents_of_all_forms_become_passages(tmp_path):
 def test_passages_are_bounded(tmp_path):
     (tmp_path / "long.txt").write_text(" ".join(f"Sentence {n} of the long text." for n in range(600)) + "x" * 3000)
     passages = read_documents(tmp_path).sources[0].passages
-    assert len(passages) > 10 and max(map(len, passages)) <= LONGEST
+    assert len(passages) > 10 and max(map(len, passages)) <= MAX_PASSAGE_CHARACTERS
 
 
 def test_statements_that_contradict_each_other_are_left_out_of_both(tmp_path):
@@ -84,8 +84,8 @@ def test_licences_that_differ_are_told(tmp_path):
 
 
 def test_an_unknown_licence_is_its_first_line():
-    assert licence_named("\n  House rules of the harbour \nmore") == "House rules of the harbour"
-    assert licence_named(" \n") is None
+    assert identify_licence("\n  House rules of the harbour \nmore") == "House rules of the harbour"
+    assert identify_licence(" \n") is None
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_unusable_lists_are_refused(tmp_path, name, text, message):
 
 def test_a_name_without_letters_is_refused():
     with pytest.raises(InputError, match="no name"):
-        domain_source(" 42 ")
+        build_domain_source(" 42 ")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from envgen.sources.requests import LONGEST, read_requests, request_of
-from envgen.sources.stateful import sense
-from trajectory import InputError
+from trajsmith.envgen.sources.requests import MAX_REQUEST_CHARACTERS, extract_request, read_requests
+from trajsmith.envgen.sources.statefulness import estimate_statefulness
+from trajsmith.records import InputError
 
 STATEFUL = {
     "strong command": ("Please cancel order 4512.", "changes a record: cancel"),
@@ -35,13 +35,13 @@ NOT = {
 
 @pytest.mark.parametrize(("text", "reason"), STATEFUL.values(), ids=STATEFUL)
 def test_requests_that_need_a_state(text, reason):
-    found = sense(text)
+    found = estimate_statefulness(text)
     assert (found.stateful, found.reason) == (True, reason)
 
 
 @pytest.mark.parametrize(("text", "reason"), NOT.values(), ids=NOT)
 def test_requests_that_need_none(text, reason):
-    found = sense(text)
+    found = estimate_statefulness(text)
     assert (found.stateful, found.reason) == (False, reason)
 
 
@@ -58,14 +58,14 @@ def test_requests_that_need_none(text, reason):
     ids=["text", "query", "second field", "messages", "sharegpt", "turns"],
 )
 def test_a_request_is_found_in_the_usual_shapes(line):
-    assert request_of(line) == "Cancel my order"
+    assert extract_request(line) == "Cancel my order"
 
 
 def test_lines_without_a_request_are_named(tmp_path):
     file = tmp_path / "tasks.jsonl"
     file.write_text('{"query": "' + "a" * 3000 + '"}\n{"id": 4}\n17\n')
     texts, left_out = read_requests(file)
-    assert [len(text) for text in texts] == [LONGEST]
+    assert [len(text) for text in texts] == [MAX_REQUEST_CHARACTERS]
     assert [(one.what, one.reason) for one in left_out] == [
         ("line 2", "no request in it"),
         ("line 3", "no request in it"),

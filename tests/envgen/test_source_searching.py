@@ -9,14 +9,14 @@ from expertly import Expert, domain, expert, loop_in
 from running_server import RunningServer
 from test_synthesis_run import EXPERT, here, lines, write_config  # noqa: F401 - `here` is a fixture
 
-from envgen.sources import SHOWN_PASSAGES
-from envgen.sources.hits import hits_of, message_in
-from envgen.sources.searching import Searcher, SearchSettings
-from envgen.synthesis import synthesise
-from envgen.synthesis.records import Theme
-from envgen.synthesis.searched import origins_of, search_all
-from envgen.synthesis.store import Store
-from trajectory import InputError
+from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES
+from trajsmith.envgen.sources.search_hits import find_server_message, parse_hits
+from trajsmith.envgen.sources.web_search import SearchSettings, WebSearcher
+from trajsmith.envgen.synthesis import synthesize_environments
+from trajsmith.envgen.synthesis.records import Theme
+from trajsmith.envgen.synthesis.search_records import collect_origins, search_all
+from trajsmith.envgen.synthesis.store import RecordStore
+from trajsmith.records import InputError
 
 SERVER = Path(__file__).parent / "search_server.py"
 
@@ -34,7 +34,7 @@ def search(tmp_path, **more):
 
 
 async def found(settings, *names):
-    async with Searcher(settings) as searcher:
+    async with WebSearcher(settings) as searcher:
         return [await searcher.search(domain(name)) for name in names]
 
 
@@ -76,14 +76,19 @@ async def test_passages_arrive_in_the_source_each_with_its_origin(tool, tmp_path
          "a number", "no results"],
 )  # fmt: skip
 def test_results_of_any_shape_are_read(content, texts):
-    assert [hit.text for hit in hits_of(content)] == texts
+    assert [hit.text for hit in parse_hits(content)] == texts
 
 
 def test_a_message_in_place_of_results_is_no_passage():
-    assert message_in("Error: the key is not valid") == message_in({"error": "Error: the key is not valid"})
-    assert message_in({"result": "No results were found."}) == "No results were found."
-    assert message_in("Error codes of a library system: 12 means that the loan is closed. " * 20) == ""
-    assert message_in({"error": "", "results": [{"title": "Failed to load", "text": "A page on failures."}]}) == ""
+    assert find_server_message("Error: the key is not valid") == find_server_message(
+        {"error": "Error: the key is not valid"}
+    )
+    assert find_server_message({"result": "No results were found."}) == "No results were found."
+    assert find_server_message("Error codes of a library system: 12 means that the loan is closed. " * 20) == ""
+    assert (
+        find_server_message({"error": "", "results": [{"title": "Failed to load", "text": "A page on failures."}]})
+        == ""
+    )
 
 
 async def test_no_more_passages_than_a_prompt_shows_and_no_more_results_than_wished(tmp_path):
@@ -91,7 +96,7 @@ async def test_no_more_passages_than_a_prompt_shows_and_no_more_results_than_wis
     (one,) = await found(search(tmp_path, queries=queries, results=1), "score lending")
     assert len(one.passages) == 1 and one.repeated == 5
     (one,) = await found(search(tmp_path, queries=["{domain}"], results=40), "many things")
-    assert (len(one.passages), one.beyond) == (SHOWN_PASSAGES, 30 - SHOWN_PASSAGES)
+    assert (len(one.passages), one.beyond) == (MAX_SHOWN_PASSAGES, 30 - MAX_SHOWN_PASSAGES)
 
 
 async def test_a_query_that_fails_leaves_the_others_and_says_why(tmp_path, asked):
@@ -112,16 +117,16 @@ async def test_a_run_that_goes_on_asks_nothing_again(tmp_path, asked):
     settings, told = search(tmp_path), []
     wanted = [domain("score lending"), domain("unknown things")]
     with pytest.raises(ZeroDivisionError):
-        await search_all(Store(tmp_path / "run"), settings, wanted, lambda line: [told.append(line), 1 / 0])
+        await search_all(RecordStore(tmp_path / "run"), settings, wanted, lambda line: [told.append(line), 1 / 0])
     assert len(asked()) == 2, "stopped after the first of two themes"
-    first = await search_all(Store(tmp_path / "run"), settings, wanted, told.append)
+    first = await search_all(RecordStore(tmp_path / "run"), settings, wanted, told.append)
     assert len(asked()) == 4 and told[0] == "score lending: 4 passages from six-pages"
     assert told[1].startswith("unknown things: goes on without passages: ")
-    store = Store(tmp_path / "run")
+    store = RecordStore(tmp_path / "run")
     assert await search_all(store, settings, wanted, told.append) == first
     assert await search_all(store, settings, [*wanted, *first], told.append) == first, "bare and found are one theme"
     assert (len(asked()), len(told)) == (4, 2)
-    origins = origins_of(store, Theme(source=first[0]).id)
+    origins = collect_origins(store, Theme(source=first[0]).id)
     assert len(origins) == 4 and origins[0]["query"] == "score lending data model" and "text" not in origins[0]
     assert first[0].licence is None
     await search_all(store, search(tmp_path, results=1), wanted[:1], told.append)
@@ -156,7 +161,7 @@ async def test_passages_reach_the_designer_and_faults_the_outcome(tmp_path):
     loop = loop_in(tmp_path / "run", Expert(answer))
     wanted = [domain("general knowledge"), domain("general knowledge that breaks")]
     sources = await search_all(loop.store, search(tmp_path), wanted, loop.tell)
-    outcomes = await synthesise(loop, sources)
+    outcomes = await synthesize_environments(loop, sources)
     assert "> Loans as records. A loan belongs to one member and one score" in prompts[0]
     assert [len(one.notes) for one in outcomes] == [0, 1] and not any(one.accepted for one in outcomes)
     assert outcomes[1].notes[0].startswith("search: general knowledge that breaks how it works rules: refused:")

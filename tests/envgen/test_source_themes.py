@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from chatmodel.model import ChatReply, Usage
-from chatmodel.prompts import Prompts
-from envgen.sources.asking import read_task_set_by
-from envgen.sources.near import repeats
-from envgen.sources.task_sets import read_task_set
-from envgen.sources.themes import content_words, find_themes
-from trajectory import InputError, Message
+from trajsmith.envgen.sources.clustering import cluster_requests, find_content_words
+from trajsmith.envgen.sources.model_classification import read_task_set_with_model
+from trajsmith.envgen.sources.near_duplicates import find_repeats
+from trajsmith.envgen.sources.task_sets import read_task_set
+from trajsmith.models.model import ChatReply, Usage
+from trajsmith.models.prompts import Prompts
+from trajsmith.records import InputError, Message
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "sets"
 LOANS = [
@@ -91,11 +91,11 @@ def test_requests_of_one_kind_are_one_theme():
         [("return", "lamp", "broken"), ("exchange", "shoes", "small"), ("cancel", "boots", "late"),
          ("return", "tablet", "slow"), ("refund", "puzzle", "wrong"), ("exchange", "jacket", "red")]
     )]  # fmt: skip
-    assert len(find_themes(texts)) == 1
+    assert len(cluster_requests(texts)) == 1
 
 
 def test_names_and_quotations_tell_nothing_of_the_theme():
-    words = content_words("Please book an appointment with Dr. Okafor about 'the blue folder' in Lisbon")
+    words = find_content_words("Please book an appointment with Dr. Okafor about 'the blue folder' in Lisbon")
     assert words == ["appointment"]
 
 
@@ -105,7 +105,7 @@ def test_repeats_name_the_first_of_their_kind():
         "renew my library card",
         "cancel my order of the desk lamp please!",
     ]
-    assert repeats(texts) == {2: 0}
+    assert find_repeats(texts) == {2: 0}
 
 
 class Voice:
@@ -139,14 +139,16 @@ class Voice:
 async def test_a_model_decides_in_place_of_words(tmp_path):
     model = Voice()
     file = written(tmp_path, [*LOANS, *ALARMS, "Who wrote Emma?"])
-    reading = await read_task_set_by(model, Prompts(), file, batch=5)
+    reading = await read_task_set_with_model(model, Prompts(), file, batch=5)
     assert {source.name: len(source.requests) for source in reading.sources} == {"library loans": 6, "alarm clocks": 6}
     assert reading.reasons == {"the model sees no state": 1}
     assert "library loans" in model.asked[1].messages[0].content
 
 
 async def test_a_batch_without_an_answer_is_left_out_under_its_own_reason(tmp_path):
-    reading = await read_task_set_by(Voice(spoil=(1, 2, 3)), Prompts(), written(tmp_path, [*LOANS, *ALARMS]), batch=6)
+    reading = await read_task_set_with_model(
+        Voice(spoil=(1, 2, 3)), Prompts(), written(tmp_path, [*LOANS, *ALARMS]), batch=6
+    )
     assert [source.name for source in reading.sources] == ["alarm clocks"]
     assert reading.reasons == {"no usable answer of the model": 6}
 

@@ -2,17 +2,17 @@
 
 from expertly import Expert, domain, expert, loop_in
 
-from envgen.synthesis import synthesise
-from envgen.synthesis.examining import Bench
-from envgen.synthesis.funnel import funnel, reason_of
-from envgen.synthesis.records import Design, Draft, Examination, Outcome
-from envgen.synthesis.settings import SynthesisSettings
-from environments.sandbox.settings import SandboxSettings
-from trajectory import ModelFault
+from trajsmith.envgen.synthesis import synthesize_environments
+from trajsmith.envgen.synthesis.examination import DraftRunner
+from trajsmith.envgen.synthesis.funnel import build_funnel, shorten_reason
+from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Examination, SynthesisOutcome
+from trajsmith.envgen.synthesis.settings import SynthesisSettings
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import ModelFault
 
 
 async def made(loop, *names):
-    return await synthesise(loop, [domain(name) for name in names])
+    return await synthesize_environments(loop, [domain(name) for name in names])
 
 
 async def test_prose_and_sources_without_a_state_are_rejected_with_their_reason(tmp_path):
@@ -40,7 +40,7 @@ async def test_code_that_reaches_outside_is_rejected_before_it_runs(tmp_path):
     model = Expert()
     (outcome,) = await made(loop_in(tmp_path, model), "notice board")
     assert outcome.reasons[0].startswith("the code reaches for what the sandbox closes: line 3: imports subprocess")
-    assert (outcome.stage, outcome.rounds, reason_of(outcome)) == (
+    assert (outcome.stage, outcome.rounds, shorten_reason(outcome)) == (
         "examine", 0, "the code reaches for what the sandbox closes",
     )  # fmt: skip
     assert not (tmp_path / "environments").exists()
@@ -55,8 +55,8 @@ async def test_what_hides_from_the_look_at_the_text_is_stopped_by_the_sandbox(tm
     design, draft = await drafted(tmp_path, "parking permits")
     code = draft.code.replace("return self.state.permits[permit_id]\n", HIDDEN, 1)
     assert code != draft.code
-    bench = Bench(tmp_path / "hidden", SynthesisSettings(doctor_starts=1), SandboxSettings())
-    exam = await bench.examine(design, Draft(**{**dict(draft), "id": "", "code": code}))
+    bench = DraftRunner(tmp_path / "hidden", SynthesisSettings(doctor_starts=1), SandboxSettings())
+    exam = await bench.examine(design, EnvironmentDraft(**{**dict(draft), "id": "", "code": code}))
     assert exam.hostile and "the sandbox does not allow os.system" in exam.complaints[0].what
 
 
@@ -64,7 +64,7 @@ async def drafted(folder, name):
     """Design and last draft that a rejected theme left."""
     loop = loop_in(folder, rounds=1)
     await made(loop, name)
-    return loop.store.all("designs", Design)[-1], loop.store.all("drafts", Draft)[-1]
+    return loop.store.all("designs", Design)[-1], loop.store.all("drafts", EnvironmentDraft)[-1]
 
 
 async def test_a_hopeless_draft_is_rejected_after_all_rounds_with_its_evidence(tmp_path):
@@ -74,7 +74,7 @@ async def test_a_hopeless_draft_is_rejected_after_all_rounds_with_its_evidence(t
     assert outcome.reasons[0] == "5 repairs were not enough"
     told = "\n".join(outcome.reasons)
     assert "rule R1 is not shown to bind" in told and "KeyError: 'P0'" in told and "doctor: error, crash" in told
-    assert outcome.best in {draft.id for draft in loop.store.all("drafts", Draft)}, (
+    assert outcome.best in {draft.id for draft in loop.store.all("drafts", EnvironmentDraft)}, (
         "the best version stays in the records"
     )
     assert not (tmp_path / "environments").exists(), "and is saved nowhere else"
@@ -125,14 +125,14 @@ def test_the_funnel_counts_steps_reasons_and_money(tmp_path):
     (tmp_path / "usage.jsonl").write_text(line * 2 + line[:20])
     plain = {"source": "a", "name": "a"}
     outcomes = [
-        Outcome(theme="theme_1", accepted=True, stage="accept", rounds=2, **plain),
-        Outcome(theme="theme_2", accepted=False, stage="repair", reasons=("x",), **plain),
-        Outcome(theme="theme_3", accepted=False, stage="repair", reasons=("x",), semantic=0.5, **plain),
-        Outcome(
+        SynthesisOutcome(theme="theme_1", accepted=True, stage="accept", rounds=2, **plain),
+        SynthesisOutcome(theme="theme_2", accepted=False, stage="repair", reasons=("x",), **plain),
+        SynthesisOutcome(theme="theme_3", accepted=False, stage="repair", reasons=("x",), semantic=0.5, **plain),
+        SynthesisOutcome(
             theme="theme_4", accepted=False, stage="propose", reasons=("nothing usable in the source: y",), **plain
         ),
     ]
-    found = funnel(outcomes, 1, tmp_path / "usage.jsonl")
+    found = build_funnel(outcomes, 1, tmp_path / "usage.jsonl")
     assert list(found.themes.items()) == [
         ("sources", 5), ("proposed", 3), ("designed", 3), ("drafted", 3), ("examined", 2), ("checked", 1),
         ("accepted", 1),
@@ -151,6 +151,6 @@ async def test_a_version_that_is_worse_is_put_aside(tmp_path):
 
     loop = loop_in(tmp_path, Expert(answer), rounds=2)
     (outcome,) = await made(loop, "parking permits")
-    first, worse, third = [draft for draft in loop.store.all("drafts", Draft) if draft.tests][:3]
+    first, worse, third = [draft for draft in loop.store.all("drafts", EnvironmentDraft) if draft.tests][:3]
     assert "made_state" in worse.code and "made_state" not in third.code
     assert third.parent == first.id and outcome.best in (first.id, third.id)

@@ -5,33 +5,43 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from chatmodel.prompts import Prompts
-from envgen.sources import Source
-from envgen.synthesis.acceptance import phrasebook, wrong_words
-from envgen.synthesis.designing import wrong_plan, wrong_seeds, wrong_state, wrong_tools
-from envgen.synthesis.desk import block, unparsable
-from envgen.synthesis.parts import (
-    Pick,
+from trajsmith.envgen.sources import ThemeSource
+from trajsmith.envgen.synthesis.acceptance import find_words_fault, format_phrasebook
+from trajsmith.envgen.synthesis.answer_schemas import (
+    EnvironmentPhrasing,
     Proposal,
     Repair,
     Requirements,
+    RowPick,
     Texts,
     ToolPlan,
     UnitTest,
-    Words,
 )
-from envgen.synthesis.playing import run_tests
-from envgen.synthesis.prompting import SPECS
-from envgen.synthesis.reach import chances, reaches, slows
-from envgen.synthesis.records import Complaint, Theme
-from envgen.synthesis.references import Unresolved, fits, picked, resolved
-from envgen.synthesis.repairing import merged, wrong_repair
-from envgen.synthesis.settings import STAGES
-from envgen.synthesis.store import Store
-from envgen.synthesis.tidy import _parted, assembled, method_source, without_tools
-from environments.library import library_environment
-from environments.native_source import library_source
-from trajectory import RunError
+from trajsmith.envgen.synthesis.code_assembly import _split_imports, assemble_module, extract_method, remove_tools
+from trajsmith.envgen.synthesis.design_stages import (
+    find_plan_fault,
+    find_seeds_fault,
+    find_state_fault,
+    find_tools_fault,
+)
+from trajsmith.envgen.synthesis.execution import run_unit_tests
+from trajsmith.envgen.synthesis.prompt_specs import SPECS
+from trajsmith.envgen.synthesis.prompted_generation import find_code_block, find_syntax_fault
+from trajsmith.envgen.synthesis.records import Complaint, Theme
+from trajsmith.envgen.synthesis.references import (
+    UnresolvedTestReference,
+    meets_condition,
+    resolve_pick,
+    resolve_references,
+)
+from trajsmith.envgen.synthesis.repair_stage import find_repair_fault, merge_tests
+from trajsmith.envgen.synthesis.settings import STAGES
+from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_nondeterminism, find_process_only
+from trajsmith.envgen.synthesis.store import RecordStore
+from trajsmith.environments.library import library_environment
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.models.prompts import Prompts
+from trajsmith.records import RunError
 
 STATE = {
     "now": "2026-04-14T09:30:00",
@@ -44,7 +54,7 @@ STATE = {
 
 
 def pick(**given):
-    return picked(Pick(**given), STATE, [])
+    return resolve_pick(RowPick(**given), STATE, [])
 
 
 def test_picks_find_rows_by_conditions_in_the_order_of_keys():
@@ -67,18 +77,20 @@ def test_picks_find_rows_by_conditions_in_the_order_of_keys():
     ids=["table", "column", "row"],
 )
 def test_what_a_pick_cannot_find_is_said(given, said):
-    with pytest.raises(Unresolved, match=said):
+    with pytest.raises(UnresolvedTestReference, match=said):
         pick(**given)
 
 
 def test_references_are_looked_up_at_any_depth():
     told = {"loan": {"$pick": {"table": "loans", "where": {"due_on": {"below": {"$days": 0}}}, "field": "loan_id"}}}
-    assert resolved(told, STATE, []) == {"loan": "L1"}
-    assert resolved({"id": {"$result": [0, "result.1.id"]}}, STATE, [{"result": [{"id": 1}, {"id": 2}]}]) == {"id": 2}
-    with pytest.raises(Unresolved, match="call 3 was not made"):
-        resolved({"$result": [3, "x"]}, STATE, [{}])
-    with pytest.raises(Unresolved, match="pick cannot be read"):
-        resolved({"$pick": {"table": "loans"}}, STATE, [])
+    assert resolve_references(told, STATE, []) == {"loan": "L1"}
+    assert resolve_references({"id": {"$result": [0, "result.1.id"]}}, STATE, [{"result": [{"id": 1}, {"id": 2}]}]) == {
+        "id": 2
+    }
+    with pytest.raises(UnresolvedTestReference, match="call 3 was not made"):
+        resolve_references({"$result": [3, "x"]}, STATE, [{}])
+    with pytest.raises(UnresolvedTestReference, match="pick cannot be read"):
+        resolve_references({"$pick": {"table": "loans"}}, STATE, [])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +99,7 @@ def test_references_are_looked_up_at_any_depth():
      (None, {"above": 1}, False), ({"a": 1}, {"a": 1}, True), (5, {"not": 5}, False)],
 )  # fmt: skip
 def test_conditions(value, wanted, holds):
-    assert fits(value, wanted) is holds
+    assert meets_condition(value, wanted) is holds
 
 
 def unit(**given):
@@ -97,7 +109,7 @@ def unit(**given):
 
 @pytest.fixture
 def helpdesk():
-    return library_source("helpdesk", {"small": 1, "medium": 1, "large": 1})
+    return build_library_source("helpdesk", {"small": 1, "medium": 1, "large": 1})
 
 
 TICKET = {"$pick": {"table": "tickets", "field": "ticket_id"}}
@@ -120,16 +132,16 @@ TICKET = {"$pick": {"table": "tickets", "field": "ticket_id"}}
 )  # fmt: skip
 async def test_a_test_says_what_is_not_as_it_should_be(helpdesk, given, said):
     calls = [{"tool": "get_ticket", "arguments": {"ticket_id": TICKET}}]
-    (verdict,) = await run_tests(helpdesk, [unit(**{"calls": calls, **given})])
+    (verdict,) = await run_unit_tests(helpdesk, [unit(**{"calls": calls, **given})])
     assert said in verdict.fault if said else verdict.passed
     assert verdict.lines[0].startswith("start from the medium state of seed")
 
 
 async def test_lines_tell_every_call_with_its_outcome_and_changes(helpdesk):
     calls = [{"tool": "get_ticket", "arguments": {"ticket_id": "INC1"}}]
-    (verdict,) = await run_tests(helpdesk, [unit(expect="refused", says="not found", calls=calls)])
+    (verdict,) = await run_unit_tests(helpdesk, [unit(expect="refused", says="not found", calls=calls)])
     assert verdict.passed and "refused" in verdict.lines[1] and verdict.lines[1].endswith("changes nothing")
-    (verdict,) = await run_tests(helpdesk, [unit(expect="refused", rule="R1", calls=calls)])
+    (verdict,) = await run_unit_tests(helpdesk, [unit(expect="refused", rule="R1", calls=calls)])
     assert "what it is about is not there" in verdict.fault
 
 
@@ -149,13 +161,13 @@ PARTS = ['"""Own."""\nfrom datetime import date\n\nclass A:\n    day: date\n',
 
 def test_blocks_become_one_formatted_file():
     lists = Texts.model_validate({"lists": [{"name": "NAMES", "values": list("abcdef")}]}).lists
-    code = assembled('About "it".', lists, *PARTS)
+    code = assemble_module('About "it".', lists, *PARTS)
     assert code.startswith('"""About \'it\'."""\n\nimport random\nfrom datetime import date, datetime\n')
     assert code.index("class A") < code.index("class B") < code.index("NAMES = (") < code.index("def make_state")
     assert "Own" not in code
-    less = without_tools(code, ["other"])
+    less = remove_tools(code, ["other"])
     assert "def other" not in less and "import random" not in less and "def one" in less
-    shown = method_source(code, "one")
+    shown = extract_method(code, "one")
     assert "LIMIT = 3" in shown and "def _two" in shown and "def other" not in shown
 
 
@@ -166,50 +178,50 @@ def test_blocks_become_one_formatted_file():
      "from dataclasses import inspect\n"],
 )  # fmt: skip
 def test_what_reaches_outside_is_seen_before_it_runs(code):
-    assert reaches(code)
+    assert find_closed_access(code)
 
 
 def test_bundled_environments_reach_for_nothing_and_tell_no_time_of_their_own():
     import inspect
 
     code = inspect.getsource(inspect.getmodule(library_environment("bank")))
-    assert (reaches(code), chances(code), slows(code)) == ([], [], [])
+    assert (find_closed_access(code), find_nondeterminism(code), find_process_only(code)) == ([], [], [])
 
 
 @pytest.mark.parametrize(
     "code", ["import uuid\nuuid.uuid4()\n", "import time\ntime.time()\n", "import random\nrandom.random()\n"]
 )
 def test_clock_and_chance_of_its_own_are_seen(code):
-    assert chances(code) and not reaches(code)
+    assert find_nondeterminism(code) and not find_closed_access(code)
 
 
 def test_code_is_the_longest_block_of_a_reply():
-    assert block("Here:\n```python\nx = 1\n```\nand\n```python\nx = 1\ny = 2\n```") == "x = 1\ny = 2\n"
-    assert block("no code at all") is None
-    assert "line 1" in unparsable("def f(:") and not unparsable("x = 1")
+    assert find_code_block("Here:\n```python\nx = 1\n```\nand\n```python\nx = 1\ny = 2\n```") == "x = 1\ny = 2\n"
+    assert find_code_block("no code at all") is None
+    assert "line 1" in find_syntax_fault("def f(:") and not find_syntax_fault("x = 1")
 
 
 async def test_records_are_made_once_and_a_torn_line_is_made_again(tmp_path):
-    source = Source(kind="domain", name="tool rental", summary="", origin="command line", licence=None)
+    source = ThemeSource(kind="domain", name="tool rental", summary="", origin="command line", licence=None)
     made = []
 
     async def work():
         made.append(1)
         return Theme(source=source)
 
-    store = Store(tmp_path)
+    store = RecordStore(tmp_path)
     first = await store.step("themes", Theme, ["a"], work)
-    assert await Store(tmp_path).step("themes", Theme, ["a"], work) == first and len(made) == 1
+    assert await RecordStore(tmp_path).step("themes", Theme, ["a"], work) == first and len(made) == 1
     await store.step("themes", Theme, ["b"], work)
     file = tmp_path / "themes.jsonl"
     file.write_bytes(file.read_bytes()[:-20])
-    again = Store(tmp_path)
+    again = RecordStore(tmp_path)
     assert len(again.all("themes", Theme)) == 1
     await again.step("themes", Theme, ["b"], work)
-    assert len(made) == 3 and len(Store(tmp_path).all("themes", Theme)) == 2
+    assert len(made) == 3 and len(RecordStore(tmp_path).all("themes", Theme)) == 2
     file.write_text("{}\n")
     with pytest.raises(RunError, match="changed by hand"):
-        Store(tmp_path).all("themes", Theme)
+        RecordStore(tmp_path).all("themes", Theme)
 
 
 PROPOSAL = Proposal(
@@ -240,18 +252,20 @@ def planned(**given):
     ids=["names", "effects", "tasks", "rules", "right"],
 )  # fmt: skip
 def test_a_plan_serves_every_task_and_keeps_every_rule(tools, said):
-    fault = wrong_plan(ToolPlan.model_validate({"tools": tools}), NEEDS, 20)
+    fault = find_plan_fault(ToolPlan.model_validate({"tools": tools}), NEEDS, 20)
     assert said in fault if said else not fault
 
 
 def test_code_must_have_what_was_planned():
     right = "class ToolRentalState(EnvironmentState):\n    tools: dict = {}\n    rentals: dict = {}\n"
-    assert not wrong_state(right, PROPOSAL)
-    assert "rentals are missing" in wrong_state(right.replace("rentals", "loans"), PROPOSAL)
-    assert "class ToolRentalState" in wrong_state("x = 1", PROPOSAL)
-    assert "exactly one class" in wrong_tools("x = 1", ["a"])
-    assert "missing: a" in wrong_tools("class X(Environment[S]):\n    def b(self): ...\n", ["a"])
-    assert "make_state" in wrong_seeds("x = 1") and "exactly size and seed" in wrong_seeds("def make_state(n): ...")
+    assert not find_state_fault(right, PROPOSAL)
+    assert "rentals are missing" in find_state_fault(right.replace("rentals", "loans"), PROPOSAL)
+    assert "class ToolRentalState" in find_state_fault("x = 1", PROPOSAL)
+    assert "exactly one class" in find_tools_fault("x = 1", ["a"])
+    assert "missing: a" in find_tools_fault("class X(Environment[S]):\n    def b(self): ...\n", ["a"])
+    assert "make_state" in find_seeds_fault("x = 1") and "exactly size and seed" in find_seeds_fault(
+        "def make_state(n): ..."
+    )
 
 
 TEST = unit(name="old", rule="", calls=[{"tool": "get_ticket", "arguments": {}}])
@@ -282,21 +296,21 @@ def repaired(tests=(), **wrong):
     ids=["undecided", "unknown", "no code", "no test", "untouched", "new", "another tool", "mended", "new for a rule"],
 )  # fmt: skip
 def test_a_repair_decides_all_and_touches_only_what_it_found_wrong(found, code, said):
-    fault = wrong_repair(found, code, SHOWN, [TEST])
+    fault = find_repair_fault(found, code, SHOWN, [TEST])
     assert said in fault if said else not fault
 
 
 def test_mended_tests_take_the_place_of_the_old_ones():
     other, mended = TEST.model_copy(update={"name": "other"}), TEST.model_copy(update={"about": "new"})
     new = TEST.model_copy(update={"name": "new"})
-    assert merged([TEST, other], [new, mended]) == (mended, other, new)
+    assert merge_tests([TEST, other], [new, mended]) == (mended, other, new)
 
 
 def words(**given):
     plain = {"roles": ["caller"], "names": ["employees.*.name"], "tools": [],
              "entities": [{"key": "ticket_id", "noun": "ticket", "plural": "tickets", "own": ["my ticket"],
                            "by": {"title": ['the ticket "{value}"']}}]}  # fmt: skip
-    return Words.model_validate({**plain, **given})
+    return EnvironmentPhrasing.model_validate({**plain, **given})
 
 
 @pytest.mark.parametrize(
@@ -312,14 +326,14 @@ def words(**given):
     ids=["right", "path", "expression", "statement", "attribute", "tool"],
 )
 def test_words_become_templates_only_if_braces_hold_names(given, said):
-    fault = wrong_words(words(**given), library_environment("helpdesk").describe())
+    fault = find_words_fault(words(**given), library_environment("helpdesk").describe())
     assert said in fault if said else not fault
 
 
 def test_words_become_a_phrasebook(tmp_path):
-    from chatmodel import load_phrasebook
+    from trajsmith.phrasing import load_phrasebook
 
-    (tmp_path / "phrases.yaml").write_text(phrasebook(words(), "helpdesk"))
+    (tmp_path / "phrases.yaml").write_text(format_phrasebook(words(), "helpdesk"))
     book = load_phrasebook(tmp_path / "phrases.yaml")
     assert book.entities["ticket_id"].by == {"title": ('the ticket "{value}"',)}
     assert book.name_from == ("employees.*.name",)
@@ -334,13 +348,13 @@ def test_every_stage_has_a_prompt_that_can_be_rendered():
 
 @pytest.mark.parametrize("days", [10**12, "soon", None])
 def test_a_day_that_cannot_be_is_a_fault_of_the_test_and_no_crash(days):
-    with pytest.raises(Unresolved, match=r"\$days"):
-        resolved({"$days": days}, STATE, [])
+    with pytest.raises(UnresolvedTestReference, match=r"\$days"):
+        resolve_references({"$days": days}, STATE, [])
 
 
 def test_lines_are_counted_as_the_parser_counts_them():
     code = 'A = "a\u2028b\x0cc"\nimport json; B = 1\n\n\nclass S:\n    pass\n'
-    imports, rest = _parted(code)
+    imports, rest = _split_imports(code)
     assert imports == [] and "import json; B = 1" in rest and "class S" in rest
-    imports, rest = _parted('A = "a\u2028b"\nimport json\nB = 1\n')
+    imports, rest = _split_imports('A = "a\u2028b"\nimport json\nB = 1\n')
     assert imports == ["import json"] and "import" not in rest and "B = 1" in rest

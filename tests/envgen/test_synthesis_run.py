@@ -15,13 +15,20 @@ import pytest
 import yaml
 from running_server import RunningServer
 
-from envgen.generate import Made
-from envgen.sources.domains import domain_source
-from envgen.synthesis.store import Store
-from trajectory import InputError
-from trajsmith import cli
-from trajsmith.generating import GenConfig, Given, _begin, _note, known, load_gen_config
-from trajsmith.rundir import RunDirectory
+from trajsmith.cli import app
+from trajsmith.envgen.generate import GenerationResult
+from trajsmith.envgen.sources.domains import build_domain_source
+from trajsmith.envgen.synthesis.store import RecordStore
+from trajsmith.pipeline.environment_generation import (
+    GenConfig,
+    GenerationInputs,
+    _store_inputs,
+    _store_sources,
+    load_gen_config,
+    load_run_inputs,
+)
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import InputError
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -64,7 +71,7 @@ def here(monkeypatch, capsys):
         monkeypatch.chdir(ROOT)
         code = 0
         try:
-            cli.main()
+            app.main()
         except SystemExit as stop:
             code = stop.code or 0
         said = capsys.readouterr()
@@ -146,7 +153,7 @@ def test_the_funnel_and_the_cost_are_told(story):
 def test_an_accepted_environment_says_where_it_comes_from(story):
     folder = story["folder"] / "run" / "environments" / "score_library"
     made = json.loads((folder / "provenance.json").read_text())
-    kept = Made.model_validate_json((folder / "made.json").read_bytes())
+    kept = GenerationResult.model_validate_json((folder / "made.json").read_bytes())
     assert (kept.accepted, kept.score, kept.tests, kept.left_out) == (True, 1.0, "23 passed", 1)
     assert made["source"]["name"] == "score lending" and made["repairs"] == 4 and made["doctor"] == 1.0
     assert made["answers"]["state"]["prompt"].startswith("envgen.synthesis/state@")
@@ -220,16 +227,16 @@ def test_a_run_that_is_stopped_while_requests_are_read_goes_on_by_its_directory_
 
 def test_a_run_that_was_killed_while_it_kept_its_themes_knows_all_of_them(tmp_path):
     run = RunDirectory.create(tmp_path / "run", "name: x\n")
-    one, other = (domain_source(name) for name in ("score lending", "idle chatter"))
-    given = Given(sources=(one, other))
-    _begin(run, given)
-    _note(Store(run.path), [one])  # and here it is killed
-    assert known(run.path) == given
+    one, other = (build_domain_source(name) for name in ("score lending", "idle chatter"))
+    given = GenerationInputs(sources=(one, other))
+    _store_inputs(run, given)
+    _store_sources(RecordStore(run.path), [one])  # and here it is killed
+    assert load_run_inputs(run.path) == given
     with pytest.raises(InputError, match="was stopped while it read 2 sources: go on with trajsmith env gen --run"):
-        _begin(run, Given(sources=(one,)))
+        _store_inputs(run, GenerationInputs(sources=(one,)))
     (run.path / "unread.json").write_text("{")
     with pytest.raises(InputError, match=r"unread.json was changed by hand"):
-        known(run.path)
+        load_run_inputs(run.path)
 
 
 def test_a_model_that_goes_while_requests_are_read_says_how_to_go_on(tmp_path, here):

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import Any
 
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, tool
 
 
 class Coin(StateModel):

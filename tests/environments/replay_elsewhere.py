@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from environments import NativeSession
-from environments.library import library_environment
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import library_environment
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
 
 
 async def replayed(name: str, runs: list[dict[str, Any]]) -> list[list[str]]:

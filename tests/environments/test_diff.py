@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.diff import diff, escape
-from trajectory import canonical_json
+from trajsmith.environments.diff import diff, escape_pointer
+from trajsmith.records import canonical_json
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 
@@ -78,4 +78,4 @@ def test_every_changed_leaf_is_named(before: Any, after: Any, patch: list[tuple[
 
 
 def test_escaping_is_that_of_json_pointers() -> None:
-    assert escape("a/b~c") == "a~1b~0c"
+    assert escape_pointer("a/b~c") == "a~1b~0c"

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from environments.agentworld.settings import PRELOAD as AGENTWORLD
-from environments.envfactory.settings import PRELOAD as ENVFACTORY
-from environments.envscaler.settings import PRELOAD as ENVSCALER
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from trajectory import EnvironmentFault, RunError
+from trajsmith.environments.adapters.agentworld.settings import PRELOAD as AGENTWORLD
+from trajsmith.environments.adapters.envfactory.settings import PRELOAD as ENVFACTORY
+from trajsmith.environments.adapters.envscaler.settings import PRELOAD as ENVSCALER
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.records import EnvironmentFault, RunError
 
 BOX = """
 from typing import Dict

@@ -5,24 +5,24 @@ from collections.abc import Sequence
 import pytest
 from drawers import Drawers, drawers_state
 
-from environments.hosted import LocalLink, RestorableSession
-from environments.hosting import Change
-from environments.native_program import NativeProgram
-from trajectory import EnvironmentFault, JsonObject, state_digest
+from trajsmith.environments.native_program import NativeProgram
+from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession
+from trajsmith.environments.programs import StateChange
+from trajsmith.records import EnvironmentFault, JsonObject, compute_state_digest
 
 
-class Counting(LocalLink):
+class Counting(LocalEpisodeLink):
     """A link that notes what is asked of it."""
 
     def __init__(self) -> None:
         super().__init__(NativeProgram(Drawers))
         self.asked: list[str] = []
 
-    async def start(self, state: bytes, changes: Sequence[Change]) -> None:
+    async def start(self, state: bytes, changes: Sequence[StateChange]) -> None:
         self.asked.append(f"start {len(changes)}")
         await super().start(state, changes)
 
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> list[StateChange]:
         self.asked.append("changes")
         return await super().changes()
 
@@ -47,7 +47,7 @@ async def test_the_state_is_asked_for_only_where_somebody_looks(session: Restora
     for _ in range(3):
         await session.call("add", {"key": "x", "worth": 1})
     assert link.asked == ["start 0"]
-    assert await session.state_hash() == state_digest(await session.snapshot())
+    assert await session.state_hash() == compute_state_digest(await session.snapshot())
     await session.checkpoint()
     assert link.asked == ["start 0", "changes"]
 
@@ -86,7 +86,7 @@ async def test_what_the_class_fills_in_is_told() -> None:
     snapshot = await session.snapshot()
     assert snapshot["coins"]["a"] == {"coin_id": "a", "worth": 1.0, "seen": None}
     assert snapshot["counters"] == {}
-    assert await session.state_hash() == state_digest(snapshot)
+    assert await session.state_hash() == compute_state_digest(snapshot)
     await session.rollback(await session.checkpoint())
     assert await session.snapshot() == snapshot
 

@@ -4,32 +4,32 @@ from typing import Any
 
 import pytest
 
-from chatmodel import Phrasebook
-from environments.library import library_environment
-from environments.native_source import library_source
-from environments.replaying import Replaying
-from environments.together import JoinedSession, JoinedSource, Part, joined_name
-from trajectory import EnvironmentSpec, InputError, ToolSpec, content_hash
+from trajsmith.environments.composite import CompositePart, CompositeSession, CompositeSource, compose_tool_name
+from trajsmith.environments.library import library_environment
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.replaying import ReplayingSession
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentSpec, InputError, ToolSpec, content_hash
 
 
-async def source_of(*names: str) -> JoinedSource:
-    sources = [library_source(name, {"small": 1}) for name in names]
-    return JoinedSource([Part(source, await source.spec()) for source in sources])
+async def source_of(*names: str) -> CompositeSource:
+    sources = [build_library_source(name, {"small": 1}) for name in names]
+    return CompositeSource([CompositePart(source, await source.spec()) for source in sources])
 
 
 @pytest.fixture
-async def both() -> JoinedSource:
+async def both() -> CompositeSource:
     return await source_of("travel", "bank")
 
 
-async def played(source: JoinedSource) -> tuple[Any, dict[str, Any]]:
+async def played(source: CompositeSource) -> tuple[Any, dict[str, Any]]:
     (state,) = await source.states(3)
     session = await source.open()
     await session.reset(state)
     return session, state
 
 
-async def test_the_spec_has_the_tools_and_the_rules_of_all(both: JoinedSource) -> None:
+async def test_the_spec_has_the_tools_and_the_rules_of_all(both: CompositeSource) -> None:
     spec = await both.spec()
     bank, travel = (library_environment(name).describe() for name in ("bank", "travel"))
     assert spec.name == both.name == "bank+travel"
@@ -43,7 +43,7 @@ async def test_the_spec_has_the_tools_and_the_rules_of_all(both: JoinedSource) -
     assert spec == await (await source_of("bank", "travel")).spec()
 
 
-async def test_calls_change_the_state_of_their_environment_only(both: JoinedSource) -> None:
+async def test_calls_change_the_state_of_their_environment_only(both: CompositeSource) -> None:
     session, state = await played(both)
     assert state.keys() == {"bank", "travel"}
     assert await session.snapshot() == state
@@ -57,9 +57,9 @@ async def test_calls_change_the_state_of_their_environment_only(both: JoinedSour
     await session.close()
 
 
-async def test_it_goes_back_in_all_environments_at_once(both: JoinedSource) -> None:
+async def test_it_goes_back_in_all_environments_at_once(both: CompositeSource) -> None:
     session, state = await played(both)
-    assert isinstance(session, JoinedSession)
+    assert isinstance(session, CompositeSession)
     point = await session.checkpoint()
     card = next(iter(state["bank"]["cards"]))
     await session.call("bank__freeze_card", {"card_id": card, "reason": "lost"})
@@ -68,7 +68,7 @@ async def test_it_goes_back_in_all_environments_at_once(both: JoinedSource) -> N
     await session.close()
 
 
-async def test_sessions_without_checkpoints_go_back_too(both: JoinedSource) -> None:
+async def test_sessions_without_checkpoints_go_back_too(both: CompositeSource) -> None:
     class Plain:
         """A session that can only be reset."""
 
@@ -78,8 +78,8 @@ async def test_sessions_without_checkpoints_go_back_too(both: JoinedSource) -> N
 
     session, state = await played(both)
     inner = {name: Plain(one) for name, one in session._sessions.items()}
-    plain = JoinedSession(session.spec, inner, both.homes, session._stack)
-    assert all(isinstance(one, Replaying) for one in plain._sessions.values())
+    plain = CompositeSession(session.spec, inner, both.homes, session._stack)
+    assert all(isinstance(one, ReplayingSession) for one in plain._sessions.values())
     await plain.reset(state)
     point = await plain.checkpoint()
     card = next(iter(state["bank"]["cards"]))
@@ -90,14 +90,14 @@ async def test_sessions_without_checkpoints_go_back_too(both: JoinedSource) -> N
 
 
 @pytest.mark.parametrize("tool", ["list_accounts", "bank.list_accounts", "bank__nothing", "travel__list_accounts"])
-async def test_only_joined_names_can_be_called(both: JoinedSource, tool: str) -> None:
+async def test_only_joined_names_can_be_called(both: CompositeSource, tool: str) -> None:
     session, _ = await played(both)
     result = await session.call(tool, {})
     assert (result.error, result.content) == ("unknown_tool", {"error": f"unknown tool: {tool}"})
     await session.close()
 
 
-async def test_every_tool_keeps_its_own_words(both: JoinedSource) -> None:
+async def test_every_tool_keeps_its_own_words(both: CompositeSource) -> None:
     words = both.phrasebook
     bank, travel = (part.source.phrasebook for part in both.parts)
     assert words.tools["bank__list_accounts"] == bank.tools["list_accounts"]
@@ -112,8 +112,8 @@ async def test_every_tool_keeps_its_own_words(both: JoinedSource) -> None:
 
 
 def test_names_fit_endpoints() -> None:
-    assert joined_name("bank", "list_accounts") == "bank__list_accounts"
-    assert joined_name("@owner/my.server", "get") == "_owner_my_server__get"
+    assert compose_tool_name("bank", "list_accounts") == "bank__list_accounts"
+    assert compose_tool_name("@owner/my.server", "get") == "_owner_my_server__get"
 
 
 class Silent:
@@ -122,9 +122,9 @@ class Silent:
     isolation, notes, phrasebook = "nowhere", (), Phrasebook()
 
 
-def part(name: str, tool: str) -> Part:
+def part(name: str, tool: str) -> CompositePart:
     spec = ToolSpec(server=name, name=tool, input_schema={"type": "object"})
-    return Part(
+    return CompositePart(
         Silent(),  # type: ignore[arg-type]
         EnvironmentSpec(name=name, version="1", description="", tools=(spec,), source="python"),
     )
@@ -138,6 +138,6 @@ def part(name: str, tool: str) -> Part:
     ],
     ids=["twice", "too-long"],
 )
-def test_names_that_cannot_be_told_apart_are_refused(parts: list[Part], said: str) -> None:
+def test_names_that_cannot_be_told_apart_are_refused(parts: list[CompositePart], said: str) -> None:
     with pytest.raises(InputError, match=f"{said}.*set sample.servers to 1"):
-        JoinedSource(parts)
+        CompositeSource(parts)

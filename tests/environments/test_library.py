@@ -17,16 +17,25 @@ import pytest
 import replay_elsewhere
 from pydantic import BaseModel
 
-from chatmodel import Phrasebook, load_phrasebook
-from chatmodel.templates import render, slots
-from environments.library import SIZES, library_environment, library_names, phrases_path
-from environments.native import Environment, native_tools
-from environments.native_program import NativeSession
-from environments.session import ToolResult
-from grounding import Grounder, GroundSettings
-from grounding.fields import input_fields, output_fields
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, closure_depths
-from trajectory import Actor, Chain, Dropped, GroundedChain, InputError, JsonObject, content_hash, state_digest
+from trajsmith.environments.library import SIZES, get_phrases_path, library_environment, library_names
+from trajsmith.environments.native import Environment, native_tools
+from trajsmith.environments.native_program import NativeSession
+from trajsmith.environments.session import ToolResult
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.phrasing.templates import list_slots, render_phrase
+from trajsmith.records import (
+    Actor,
+    Chain,
+    GroundedChain,
+    InputError,
+    JsonObject,
+    RecordDropped,
+    compute_state_digest,
+    content_hash,
+)
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, compute_closure_depths
 
 ROOT = Path(__file__).parents[2]
 CHAINS = 40
@@ -67,7 +76,7 @@ def graph_of(name: str) -> GraphIndex:
 
 @functools.cache
 def phrases_of(name: str) -> Phrasebook:
-    return load_phrasebook(phrases_path(library_environment(name)))
+    return load_phrasebook(get_phrases_path(library_environment(name)))
 
 
 @functools.cache
@@ -96,7 +105,7 @@ def grounded(name: str) -> Grounded:
             found.states[chain.state] = state
             try:
                 found.chains.append(await grounders[index % STATES].ground(chain, session))
-            except Dropped as dropped:
+            except RecordDropped as dropped:
                 assert dropped.reason == "too_few_calls"
 
     asyncio.run(ground_all())
@@ -234,7 +243,7 @@ async def test_a_session_sees_the_same_state(name: str) -> None:
     state = cls.seed_state("small", 5).model_dump(mode="json")
     session = NativeSession(cls, cls.describe())
     await session.reset(state)
-    assert await session.state_hash() == state_digest(state)
+    assert await session.state_hash() == compute_state_digest(state)
     assert await session.snapshot() == state
 
 
@@ -285,7 +294,7 @@ def test_required_internal_parameters_have_producers(name: str) -> None:
 
 @each
 def test_every_tool_can_be_reached_within_three_levels(name: str) -> None:
-    depths = closure_depths(graph_of(name))
+    depths = compute_closure_depths(graph_of(name))
     assert set(depths) == set(graph_of(name).tools)
     assert max(depths.values()) <= 3
 
@@ -305,7 +314,7 @@ def test_phrasebook_parameters_and_entities_exist(name: str) -> None:
     strange = [f"entity {key}" for key in phrases.entities if key not in known]
     for key in phrases.parameters:
         tool, dot, parameter = key.partition(".")
-        leaves = {leaf.name for leaf in input_fields(spec.tool(tool))} if dot and tool in names(spec) else set()
+        leaves = {leaf.name for leaf in list_input_fields(spec.tool(tool))} if dot and tool in names(spec) else set()
         if parameter not in leaves if dot else key not in known:
             strange.append(f"parameter {key}")
     assert strange == []
@@ -335,7 +344,7 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
     spec = library_environment(name).describe()
     allowed: list[tuple[str, Any, set[str]]] = [("scenarios", phrases.scenarios, {"name", "role"})]
     for tool, said in phrases.tools.items():
-        parameters = {leaf.name for leaf in input_fields(spec.tool(tool))} | set(spec.tool(tool).parameters)
+        parameters = {leaf.name for leaf in list_input_fields(spec.tool(tool))} | set(spec.tool(tool).parameters)
         before = (said.ask, said.say, said.narrate, said.confirm, said.request)
         allowed += [(tool, before, parameters), (tool, (said.done, said.report), {"out", "arg"})]
     for key, parameter in phrases.parameters.items():
@@ -345,8 +354,8 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
     for where, texts, free in allowed:
         for text in templates(texts):
             try:
-                render(text, {})
-                unknown = slots(text) - free
+                render_phrase(text, {})
+                unknown = list_slots(text) - free
             except InputError as error:
                 wrong.append(str(error))
             else:
@@ -361,7 +370,9 @@ def test_facts_stand_in_the_result(name: str) -> None:
         f"{tool}: {fact}"
         for tool, said in phrases_of(name).tools.items()
         for fact in said.facts
-        if not any(leaf.path == fact or leaf.path.startswith(f"{fact}[") for leaf in output_fields(spec.tool(tool)))
+        if not any(
+            leaf.path == fact or leaf.path.startswith(f"{fact}[") for leaf in list_output_fields(spec.tool(tool))
+        )
     ]
     assert strange == []
 

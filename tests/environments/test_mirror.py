@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.hosting import Change, changed_state
-from environments.mirror import Mirror
-from trajectory import EnvironmentFault, JsonObject, state_digest
+from trajsmith.environments.mirror import Mirror
+from trajsmith.environments.programs import StateChange, apply_changes
+from trajsmith.records import EnvironmentFault, JsonObject, compute_state_digest
 
 STATE: JsonObject = {"now": "2026-03-02", "jars": {key: {"n": number} for number, key in enumerate("abc")}, "tags": {}}
 
@@ -26,8 +26,8 @@ def text(value: Any) -> bytes | None:
 def assert_is(mirror: Mirror, state: JsonObject) -> None:
     """The snapshot in its order, the digest, and the way from the origin."""
     assert orjson.dumps(mirror.snapshot()) == orjson.dumps(state)
-    assert mirror.digest() == state_digest(state)
-    assert orjson.dumps(changed_state(mirror.origin, mirror.delta)) == orjson.dumps(state)
+    assert mirror.digest() == compute_state_digest(state)
+    assert orjson.dumps(apply_changes(mirror.origin, mirror.delta)) == orjson.dumps(state)
 
 
 def test_a_mirror_is_the_state_it_is_made_of() -> None:
@@ -37,9 +37,9 @@ def test_a_mirror_is_the_state_it_is_made_of() -> None:
 
 def test_what_did_not_change_is_shared() -> None:
     first = mirror_of(STATE)
-    second = first.changed([("now", None, b"1")], "shelf")
+    second = first.with_changes([("now", None, b"1")], "shelf")
     assert second.snapshot()["jars"] is first.snapshot()["jars"]
-    third = second.changed([("jars", "a", b"3")], "shelf")
+    third = second.with_changes([("jars", "a", b"3")], "shelf")
     assert third.snapshot()["jars"]["b"] is first.snapshot()["jars"]["b"]
     assert_is(first, STATE)
 
@@ -75,11 +75,11 @@ def test_what_did_not_change_is_shared() -> None:
         ),
     ],
 )
-def test_the_order_is_that_of_the_state(changes: list[Change], keys: str, delta: list[Change]) -> None:
-    expected = changed_state(orjson.dumps(STATE), changes)
-    at_once, one_by_one = mirror_of(STATE).changed(changes, "shelf"), mirror_of(STATE)
+def test_the_order_is_that_of_the_state(changes: list[StateChange], keys: str, delta: list[StateChange]) -> None:
+    expected = apply_changes(orjson.dumps(STATE), changes)
+    at_once, one_by_one = mirror_of(STATE).with_changes(changes, "shelf"), mirror_of(STATE)
     for change in changes:
-        one_by_one = one_by_one.changed([change], "shelf")
+        one_by_one = one_by_one.with_changes([change], "shelf")
     for mirror in (at_once, one_by_one):
         assert "".join(mirror.snapshot()["jars"]) == keys
         assert mirror.delta == delta
@@ -105,7 +105,7 @@ def test_any_changes(count: int, looks: list[list[tuple[str, str | None, Any]]])
     history = [(mirror, state)]
     for look in looks:
         changes = [(name, key, text(value)) for name, key, value in look]
-        mirror, state = mirror.changed(changes, "shelf"), changed_state(orjson.dumps(state), changes)
+        mirror, state = mirror.with_changes(changes, "shelf"), apply_changes(orjson.dumps(state), changes)
         history.append((mirror, state))
     for known, expected in history:
         assert_is(known, expected)
@@ -113,4 +113,4 @@ def test_any_changes(count: int, looks: list[list[tuple[str, str | None, Any]]])
 
 def test_a_change_that_does_not_fit_is_a_fault() -> None:
     with pytest.raises(EnvironmentFault, match="shelf: protocol: an entry of 'now' changed, which is no object"):
-        mirror_of(STATE).changed([("now", "a", b"1")], "shelf")
+        mirror_of(STATE).with_changes([("now", "a", b"1")], "shelf")

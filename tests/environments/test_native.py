@@ -6,8 +6,17 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, diff, native_tools, tool
-from trajectory import EnvironmentFault, InputError, JsonObject, state_digest
+from trajsmith.environments import (
+    Environment,
+    EnvironmentState,
+    NativeSession,
+    StateModel,
+    ToolError,
+    diff,
+    native_tools,
+    tool,
+)
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, compute_state_digest
 
 
 class Jar(StateModel):
@@ -255,10 +264,10 @@ async def test_snapshot_and_hash_follow_the_calls(session: NativeSession) -> Non
     for _ in range(2):
         await session.call("take", {"jar_id": "J1", "number": 1})
         hashes.append(await session.state_hash())
-        assert hashes[-1] == state_digest(await session.snapshot())
+        assert hashes[-1] == compute_state_digest(await session.snapshot())
     assert len(set(hashes)) == 3
     await session.rollback(mark)
-    assert await session.state_hash() == hashes[0] == state_digest(state())
+    assert await session.state_hash() == hashes[0] == compute_state_digest(state())
     assert await session.snapshot() == state()
 
 

@@ -10,12 +10,12 @@ from drawers import Drawers, drawers_state
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environments.hosting import Change, changed_state
-from environments.library import library_environment, library_names
-from environments.mirror import Mirror
-from environments.native import Environment, EnvironmentState, tool
-from environments.native_program import NativePlay, NativeProgram, NativeSession
-from trajectory import EnvironmentFault, InputError, JsonObject, JsonValue, RunError, state_digest
+from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.mirror import Mirror
+from trajsmith.environments.native import Environment, EnvironmentState, tool
+from trajsmith.environments.native_program import NativeEpisode, NativeProgram, NativeSession
+from trajsmith.environments.programs import StateChange, apply_changes
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue, RunError, compute_state_digest
 
 each = pytest.mark.parametrize("name", library_names())
 fast = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -48,7 +48,7 @@ class Followed:
 
     def __init__(self, program: NativeProgram, state: bytes) -> None:
         self.program = program
-        self.play: NativePlay = program.start(state)
+        self.play: NativeEpisode = program.start(state)
         self.mirror = Mirror.of(orjson.loads(state), state)
 
     def call(self, name: str, arguments: JsonObject) -> JsonValue:
@@ -58,9 +58,9 @@ class Followed:
             return fault.kind
         return [result.error, result.content]
 
-    def look(self) -> list[Change]:
+    def look(self) -> list[StateChange]:
         told = self.play.changes()
-        self.mirror = self.mirror.changed(told, "test")
+        self.mirror = self.mirror.with_changes(told, "test")
         return told
 
     def state(self) -> JsonObject:
@@ -89,13 +89,13 @@ def real_diff(before: JsonObject, after: JsonObject, tables: Any) -> set[tuple[s
     return found
 
 
-def assert_told_exactly(told: list[Change], before: JsonObject, after: JsonObject, tables: Any) -> None:
+def assert_told_exactly(told: list[StateChange], before: JsonObject, after: JsonObject, tables: Any) -> None:
     """What is told is what differs, and nothing else but entries that were put in again at the end."""
     places = {(name, key) for name, key, _ in told}
     real = real_diff(before, after, tables)
     again = {(name, key) for name, key, now in told if now is None and key in after.get(name, {})}
     assert places - again <= real <= places
-    assert text(changed_state(text(before), told)) == text(after)
+    assert text(apply_changes(text(before), told)) == text(after)
 
 
 def assert_equal_to_eager(cls: type[Environment[Any]], state: bytes, calls: list[Call], loads: random.Random) -> None:
@@ -116,7 +116,7 @@ def assert_equal_to_eager(cls: type[Environment[Any]], state: bytes, calls: list
             moved.save_and_load()
     for play in (unseen, watched, moved):
         assert text(play.state()) == text(before)
-        assert play.mirror.digest() == state_digest(before)
+        assert play.mirror.digest() == compute_state_digest(before)
 
 
 # Arguments drawn from the state

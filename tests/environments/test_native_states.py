@@ -19,12 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
-from environments.hosting import changed_state, load_program
-from environments.jsontypes import model_type, value_type
-from environments.native_program import INITIAL_STATES, NativeProgram
-from environments.native_shape import shape_of
-from trajectory import EnvironmentFault, InputError, JsonObject
+from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith.environments.jsontypes import build_model_type, build_value_type
+from trajsmith.environments.native_layout import get_state_layout
+from trajsmith.environments.native_program import INITIAL_STATES, NativeProgram
+from trajsmith.environments.programs import apply_changes, load_program
+from trajsmith.records import EnvironmentFault, InputError, JsonObject
 
 NOW = datetime(2026, 3, 2, 9)
 
@@ -126,7 +126,7 @@ class Own(ShelfState):
 )
 def test_a_class_that_works_on_whole_states_keeps_them_as_a_whole(cls: type[ShelfState], reason: str) -> None:
     program = NativeProgram(environment_of(cls))
-    assert reason in program.shape.eager_because
+    assert reason in program.shape.eager_reason
     assert not program.shape.tables
     state = cls(now=NOW, coins={"a": Coin(coin_id="a", worth=1)}).model_dump_json(exclude={"count"}).encode()
     play = program.start(state)
@@ -163,8 +163,8 @@ def test_fields_of_most_classes_are_kept_one_by_one() -> None:
         numbers: dict[str, int] = {}
         one: Coin | None = None
 
-    shape = shape_of(Mixed)
-    assert (shape.eager_because, list(shape.tables)) == ("", ["coins", "more"])
+    shape = get_state_layout(Mixed)
+    assert (shape.eager_reason, list(shape.tables)) == ("", ["coins", "more"])
     assert list(shape.parts) == ["now", "counters", "seed", "few", "by_number", "numbers", "one"]
 
 
@@ -183,8 +183,14 @@ def test_flat_records_hold_scalars_only() -> None:
     class Open(Coin):
         model_config = {"extra": "allow"}
 
-    assert [model_type(cls).flat for cls in (Coin, Cached, Hidden, Nested, Open)] == [True, False, False, False, False]
-    assert [value_type(hint).scalar for hint in (int | None, Annotated[str, 1], list[int], Any)] == [
+    assert [build_model_type(cls).flat for cls in (Coin, Cached, Hidden, Nested, Open)] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert [build_value_type(hint).scalar for hint in (int | None, Annotated[str, 1], list[int], Any)] == [
         True,
         True,
         False,
@@ -246,7 +252,7 @@ def test_what_the_class_says_otherwise_is_told_first_and_once() -> None:
     assert program.start(state, told[:2]).changes() == [
         change for change in play_untold(program, state) if change not in told[:2]
     ]
-    assert changed_state(state, told) == orjson.loads(drawers_state(1, 0).model_dump_json()) | {
+    assert apply_changes(state, told) == orjson.loads(drawers_state(1, 0).model_dump_json()) | {
         "coins": {"a": orjson.loads(coin)},
         "notes": [],
     }
@@ -391,7 +397,7 @@ def test_what_a_state_remembers_beside_its_fields_is_forgotten() -> None:
 
 SOURCE = '''
 from datetime import datetime
-from environments import Environment, EnvironmentState, StateModel, tool
+from trajsmith import Environment, EnvironmentState, StateModel, tool
 
 class Lamp(StateModel):
     lit: bool = False

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from environments.plain import NotJson, exact, plain
+from trajsmith.environments.json_data import NotJsonError, to_exact_json, to_plain_json
 
 
 class Point(BaseModel):
@@ -59,14 +59,14 @@ def deep() -> list[object]:
     ids=["nan", "inf", "bytes", "cycle", "key", "integer", "surrogate", "object", "model", "generator"],
 )
 def test_what_json_cannot_carry_is_refused_with_its_place(value, reason):
-    with pytest.raises(NotJson) as caught:
-        plain(value)
+    with pytest.raises(NotJsonError) as caught:
+        to_plain_json(value)
     assert str(caught.value) == reason
 
 
 def test_deep_nesting_is_refused():
-    with pytest.raises(NotJson, match="nested too deeply"):
-        plain(deep())
+    with pytest.raises(NotJsonError, match="nested too deeply"):
+        to_plain_json(deep())
 
 
 def test_usual_types_become_json():
@@ -80,7 +80,7 @@ def test_usual_types_become_json():
         "wait": datetime.timedelta(minutes=1),
         "table": collections.OrderedDict(a=1),
     }
-    assert plain(value) == {
+    assert to_plain_json(value) == {
         "1": {"x": 1.0},
         "pair": {"left": 1, "right": [2, [3]]},
         "when": "2026-01-02T03:04:05",
@@ -102,8 +102,8 @@ def test_usual_types_become_json():
     ],
 )
 def test_exact_refuses_what_would_come_back_different(value, reason):
-    with pytest.raises(NotJson) as caught:
-        exact(value)
+    with pytest.raises(NotJsonError) as caught:
+        to_exact_json(value)
     assert str(caught.value) == reason
 
 
@@ -120,7 +120,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_json_comes_back_equal_and_fresh(value):
-    made = plain(value)
-    assert made == value == exact(value)
+    made = to_plain_json(value)
+    assert made == value == to_exact_json(value)
     if isinstance(value, list | dict):
         assert made is not value

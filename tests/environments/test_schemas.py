@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from environments.schemas import tidy
+from trajsmith.environments.schemas import tidy_schema
 
 TREE = {
     "$defs": {"Node": {"title": "Node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
@@ -57,4 +57,4 @@ TREE = {
     ],
 )
 def test_tidy(schema: dict[str, Any], tidied: dict[str, Any]) -> None:
-    assert tidy(schema) == tidied
+    assert tidy_schema(schema) == tidied

@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Optional  # noqa: UP035 - foreign code write
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from environments.signatures import read_signature
-from trajectory import InputError
+from trajsmith.environments.signatures import read_signature
+from trajsmith.records import InputError
 
 
 class Book(BaseModel):
@@ -50,21 +50,21 @@ def test_schema_defaults_and_descriptions():
 
 
 def test_arguments_are_converted_to_the_hints():
-    parsed = read_signature(find, "f").parsed({"title": "A", "book": {"title": "B"}})
+    parsed = read_signature(find, "f").parse_arguments({"title": "A", "book": {"title": "B"}})
     assert parsed == {
         "title": "A", "limit": 5, "author": None, "book": Book(title="B"), "schema": {}, "tags": ["new"],
     }  # fmt: skip
     with pytest.raises(ValidationError, match="title"):
-        read_signature(find, "f").parsed({})
+        read_signature(find, "f").parse_arguments({})
 
 
 def test_mutable_defaults_are_fresh_each_time():
     signature = read_signature(find, "f")
-    first = signature.parsed({"title": "A"})
+    first = signature.parse_arguments({"title": "A"})
     first["schema"]["x"] = 1
     first["tags"].append("old")
-    assert signature.parsed({"title": "A"})["schema"] == {}
-    assert signature.parsed({"title": "A"})["tags"] == ["new"]
+    assert signature.parse_arguments({"title": "A"})["schema"] == {}
+    assert signature.parse_arguments({"title": "A"})["tags"] == ["new"]
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from environments.library import library_environment
-from environments.sandbox.source import SandboxSource
-from environments.sources import EnvironmentSettings, open_source
-from trajectory import InputError, first_fault
+from trajsmith.environments.library import library_environment
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.records import InputError, format_first_error
 
 GOOD = '''
 from datetime import datetime
-from environments import Environment, EnvironmentState, tool
+from trajsmith import Environment, EnvironmentState, tool
 
 
 class {name}State(EnvironmentState):
@@ -141,7 +141,7 @@ async def test_code_that_plays_could_share_gets_a_process_for_each(tmp_path: Pat
 def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError) as caught:
         EnvironmentSettings.model_validate(given)
-    assert reason in first_fault(caught.value)
+    assert reason in format_first_error(caught.value)
 
 
 def test_an_unknown_name_lists_those_that_there_are() -> None:

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
-from environments import StateModel
-from environments.hosting import changed_state
-from environments.jsontypes import JsonType, StateError, model_type
-from environments.native_shape import joined, shape_of, split
-from environments.native_state import LiveState
-from environments.records import FEW, Mode
-from environments.tables import Table, opened, plain, replace
+from trajsmith.environments import StateModel
+from trajsmith.environments.jsontypes import JsonType, StateError, build_model_type
+from trajsmith.environments.native_layout import get_state_layout, join_parts, split_parts
+from trajsmith.environments.native_state import LiveState
+from trajsmith.environments.programs import apply_changes
+from trajsmith.environments.table_records import FEW, CallMode
+from trajsmith.environments.tables import RecordTable, get_records, replace_content, to_plain_containers
 
 KEYS = "abcdfz"
 fast = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -27,16 +27,16 @@ def coins(count: int = 3) -> dict[str, Coin]:
     return {key: Coin(coin_id=key, worth=number) for number, key in enumerate("abcdefghijklmnopqrstuvwxyz"[:count])}
 
 
-def table_of(records: Mapping[str, BaseModel], kind: type[BaseModel] = Coin) -> Table[Any]:
+def table_of(records: Mapping[str, BaseModel], kind: type[BaseModel] = Coin) -> RecordTable[Any]:
     """A table in the middle of a call that writes."""
-    mode = Mode()
+    mode = CallMode()
     mode.writing = True
-    found: JsonType = model_type(kind)
-    return Table("coins", found, {key: found.write(record) for key, record in records.items()}, mode)
+    found: JsonType = build_model_type(kind)
+    return RecordTable("coins", found, {key: found.write(record) for key, record in records.items()}, mode)
 
 
 @pytest.fixture
-def table() -> Table[Coin]:
+def table() -> RecordTable[Coin]:
     return table_of(coins())
 
 
@@ -92,7 +92,7 @@ def table() -> Table[Coin]:
         pytest.param(lambda t: _matched(t), id="match"),
     ],
 )
-def test_a_table_answers_as_a_dict(ask: Callable[[Any], Any], table: Table[Coin]) -> None:
+def test_a_table_answers_as_a_dict(ask: Callable[[Any], Any], table: RecordTable[Coin]) -> None:
     expected = ask(coins())
     assert ask(table) == expected
     assert type(ask(table)) is type(expected)
@@ -123,8 +123,8 @@ def _matched(value: Any) -> Any:
     ],
 )
 @pytest.mark.parametrize("writing", [True, False], ids=["writing", "reading"])
-def test_a_table_refuses_as_a_dict(do: Callable[[Any], Any], table: Table[Coin], writing: bool) -> None:
-    opened(table).mode.writing = writing
+def test_a_table_refuses_as_a_dict(do: Callable[[Any], Any], table: RecordTable[Coin], writing: bool) -> None:
+    get_records(table).mode.writing = writing
     with pytest.raises(Exception) as expected:
         do(coins())
     with pytest.raises(type(expected.value)) as caught:
@@ -134,15 +134,17 @@ def test_a_table_refuses_as_a_dict(do: Callable[[Any], Any], table: Table[Coin],
 
 
 @pytest.mark.parametrize("view", ["keys", "values", "items"])
-def test_a_reader_that_has_seen_all_cannot_change_the_order_while_it_iterates(view: str, table: Table[Coin]) -> None:
-    opened(table).mode.writing = False
+def test_a_reader_that_has_seen_all_cannot_change_the_order_while_it_iterates(
+    view: str, table: RecordTable[Coin]
+) -> None:
+    get_records(table).mode.writing = False
     list(table.values())
     with pytest.raises(RuntimeError):
         for _ in getattr(table, view)():
             table["new"] = Coin(coin_id="new", worth=1)
 
 
-def test_keys_are_texts(table: Table[Coin]) -> None:
+def test_keys_are_texts(table: RecordTable[Coin]) -> None:
     class Name(str):
         pass
 
@@ -218,10 +220,10 @@ def outcome(do: Callable[[Any, str, int], Any], target: Any, key: str, number: i
 def test_any_sequence_of_operations_is_that_of_a_dict(count: int, calls: list[tuple[str, list[Operation]]]) -> None:
     expected = coins(count)
     start = DrawersState.model_validate({**drawers_state(0).model_dump(), "coins": expected})
-    shape = shape_of(DrawersState)
+    shape = get_state_layout(DrawersState)
     origin = start.model_dump_json().encode()
-    state = LiveState(shape, shape.taken_apart(origin), ())
-    told = changed_state(origin, ())
+    state = LiveState(shape, shape.split_state(origin), ())
+    told = apply_changes(origin, ())
     for kind, operations in calls:
         state.begin(writing=kind != "read")
         before = copy.deepcopy(expected)
@@ -235,11 +237,11 @@ def test_any_sequence_of_operations_is_that_of_a_dict(count: int, calls: list[tu
         else:
             state.finish(state.state)
         if kind in ("look", "load"):
-            told = changed_state(joined({name: _bytes(part) for name, part in told.items()}), state.changes())
+            told = apply_changes(join_parts({name: _bytes(part) for name, part in told.items()}), state.changes())
             assert list(told["coins"].items()) == [(key, coin.model_dump()) for key, coin in expected.items()]
         if kind == "load":
-            origin = joined({name: _bytes(part) for name, part in told.items()})
-            state = LiveState(shape, shape.taken_apart(origin), ())
+            origin = join_parts({name: _bytes(part) for name, part in told.items()})
+            state = LiveState(shape, shape.split_state(origin), ())
         expected = {key: Coin(**coin.model_dump()) for key, coin in expected.items()}
 
 
@@ -259,24 +261,24 @@ class Counted(StateModel):
 
 
 @pytest.fixture
-def reads() -> Iterator[tuple[Table[Any], list[bytes]]]:
+def reads() -> Iterator[tuple[RecordTable[Any], list[bytes]]]:
     seen: list[bytes] = []
-    kind = model_type(Counted)
+    kind = build_model_type(Counted)
 
     def read(text: bytes) -> Any:
         seen.append(text)
         return kind.read(text)
 
     base = {f"{number:04}": kind.write(Counted(key=f"{number:04}")) for number in range(1000)}
-    yield Table("counted", JsonType(read, kind.write, scalar=False, flat=False), base, Mode()), seen
+    yield RecordTable("counted", JsonType(read, kind.write, scalar=False, flat=False), base, CallMode()), seen
 
 
-def finish(table: Table[Any]) -> None:
-    records = opened(table)
-    records.keep(records.sealed()) if records.mode.writing or records.put else records.leave()
+def finish(table: RecordTable[Any]) -> None:
+    records = get_records(table)
+    records.keep(records.seal()) if records.mode.writing or records.put else records.leave()
 
 
-def test_only_what_is_touched_is_read(reads: tuple[Table[Any], list[bytes]]) -> None:
+def test_only_what_is_touched_is_read(reads: tuple[RecordTable[Any], list[bytes]]) -> None:
     table, seen = reads
     assert len(table) == 1000
     assert "0500" in table
@@ -289,35 +291,35 @@ def test_only_what_is_touched_is_read(reads: tuple[Table[Any], list[bytes]]) -> 
     assert len(seen) == 4
 
 
-def test_readers_pay_for_a_scan_once(reads: tuple[Table[Any], list[bytes]]) -> None:
+def test_readers_pay_for_a_scan_once(reads: tuple[RecordTable[Any], list[bytes]]) -> None:
     table, seen = reads
     for _ in range(3):
         assert sum(1 for record in table.values() if not record.tags) == 1000
         finish(table)
     assert len(seen) == 1000
-    assert opened(table).changes() == []
+    assert get_records(table).changes() == []
 
 
-def test_a_writer_pays_for_what_it_touches(reads: tuple[Table[Any], list[bytes]]) -> None:
+def test_a_writer_pays_for_what_it_touches(reads: tuple[RecordTable[Any], list[bytes]]) -> None:
     table, seen = reads
     list(table.values())
     finish(table)
     seen.clear()
-    opened(table).mode.writing = True
+    get_records(table).mode.writing = True
     table["0003"].tags.append("x")
     finish(table)
     assert len(seen) == 2  # its own object, and the one that is made of the new JSON
-    assert opened(table).changes() == [("counted", "0003", b'{"key":"0003","tags":["x"]}')]
+    assert get_records(table).changes() == [("counted", "0003", b'{"key":"0003","tags":["x"]}')]
 
 
-def test_what_many_readers_had_is_compared_at_the_next_look(reads: tuple[Table[Any], list[bytes]]) -> None:
+def test_what_many_readers_had_is_compared_at_the_next_look(reads: tuple[RecordTable[Any], list[bytes]]) -> None:
     table, _ = reads
     for record in table.values():
         record.tags.append("seen")
     finish(table)
-    assert len(opened(table).loose) == 1000 > FEW
-    assert len(opened(table).changes()) == 1000
-    assert opened(table).changes() == []
+    assert len(get_records(table).loose) == 1000 > FEW
+    assert len(get_records(table).changes()) == 1000
+    assert get_records(table).changes() == []
 
 
 # Between calls
@@ -339,7 +341,7 @@ def test_a_number_that_is_equal_is_not_the_same() -> None:
     assert str(table["b"].worth) == "1"
     finish(table)
     assert str(table["b"].worth) == "1.0"
-    assert opened(table).changes() == []
+    assert get_records(table).changes() == []
 
 
 def test_nonsense_is_refused_where_it_is_left() -> None:
@@ -347,7 +349,7 @@ def test_nonsense_is_refused_where_it_is_left() -> None:
     table["b"].worth = None  # type: ignore[assignment]
     with pytest.raises(StateError, match=r"coins\.b: worth: Input should be a valid number"):
         finish(table)
-    opened(table).revert()
+    get_records(table).revert()
     assert table == coins()
 
 
@@ -360,38 +362,38 @@ def test_what_has_no_json_is_refused() -> None:
 
 def test_a_dict_in_place_of_a_table_changes_only_what_differs() -> None:
     table = table_of(coins(5))
-    replace(table, {key: coin for key, coin in table.items() if key != "c"} | {"n": Coin(coin_id="n", worth=1)})
+    replace_content(table, {key: coin for key, coin in table.items() if key != "c"} | {"n": Coin(coin_id="n", worth=1)})
     finish(table)
     new = b'{"coin_id":"n","worth":1.0,"seen":null}'
-    assert opened(table).changes() == [("coins", "c", None), ("coins", "n", new)]
-    replace(table, dict(reversed(list(table.items()))))
+    assert get_records(table).changes() == [("coins", "c", None), ("coins", "n", new)]
+    replace_content(table, dict(reversed(list(table.items()))))
     finish(table)
     assert list(table) == ["n", "e", "d", "b", "a"]
 
 
 @pytest.mark.parametrize("value", [None, 3, [], {3: 4}])
-def test_what_is_no_dict_from_texts_cannot_be_in_place_of_a_table(value: Any, table: Table[Coin]) -> None:
+def test_what_is_no_dict_from_texts_cannot_be_in_place_of_a_table(value: Any, table: RecordTable[Coin]) -> None:
     with pytest.raises(StateError, match="coins is no dict from texts now"):
-        replace(table, value)
+        replace_content(table, value)
 
 
-def test_plain_containers_of_tables(table: Table[Coin]) -> None:
-    assert plain(table) == coins()
-    assert type(plain([1, {"x": (table,)}])[1]["x"][0]) is dict
+def test_plain_containers_of_tables(table: RecordTable[Coin]) -> None:
+    assert to_plain_containers(table) == coins()
+    assert type(to_plain_containers([1, {"x": (table,)}])[1]["x"][0]) is dict
     same = [1, {"x": (2,)}]
-    assert plain(same) is same
+    assert to_plain_containers(same) is same
 
 
 def test_a_state_with_tables_is_written_as_one_with_dicts() -> None:
-    shape, eager = shape_of(DrawersState), drawers_state()
+    shape, eager = get_state_layout(DrawersState), drawers_state()
     text = eager.model_dump_json().encode()
-    state = LiveState(shape, shape.taken_apart(text), ()).state
-    assert type(state.coins) is Table  # type: ignore[attr-defined]
+    state = LiveState(shape, shape.split_state(text), ()).state
+    assert type(state.coins) is RecordTable  # type: ignore[attr-defined]
     assert state == eager
     assert state.model_dump() == eager.model_dump()
     assert state.model_dump_json().encode() == text
     assert state.model_dump(include={"coins"}) == eager.model_dump(include={"coins"})
     assert state.model_copy(deep=True) == eager
     assert DrawersState.model_validate(state.model_dump()) == eager
-    assert joined(split(text)).replace(b" ", b"") == text
+    assert join_parts(split_parts(text)).replace(b" ", b"") == text
     assert DrawersState.model_json_schema(mode="serialization").keys() == DrawersState.model_json_schema().keys()

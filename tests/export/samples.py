@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import orjson
 
-from trajectory import (
+from trajsmith.records import (
     CallEvent,
     CheckOutcome,
     EnvironmentSpec,
     FromUser,
     FunctionCall,
     GoldCall,
-    Known,
     Message,
     Persona,
     StageSummary,
@@ -23,6 +22,7 @@ from trajectory import (
     Trajectory,
     Turn,
     TurnSpan,
+    UserFact,
     Verdict,
 )  # fmt: skip
 
@@ -73,7 +73,8 @@ def turn_messages(index: int, order: str) -> list[Message]:
     return [
         Message(role="user", content=f"Please cancel my order {order} — it is late 😀"),
         Message(
-            role="assistant", content="Let me look.",
+            role="assistant",
+            content="Let me look.",
             tool_calls=(call(a, "find_order", order_id=order), call(b, "ping")),
         ),
         answer(a, "find_order", order_json),
@@ -109,8 +110,8 @@ def make_task(number: int, turns: int, environment: str) -> Task:
     for index in range(turns):
         order = f"W{100 * number + index}"
         known = (
-            Known(key=f"c{index}.order_id", label="order number", value=order, said=order),
-            Known(key=f"c{index}.reason", label="reason", value="late", said="it is <b>late</b>", stated=False),
+            UserFact(key=f"c{index}.order_id", label="order number", value=order, said=order),
+            UserFact(key=f"c{index}.reason", label="reason", value="late", said="it is <b>late</b>", stated=False),
         )
         gold = GoldCall(
             tool="cancel_order", arguments={"order_id": order, "reason": "late"}, effect="write",

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from samples import make_items
 
-from export import Browser
-from export.browse import PER_PAGE
+from trajsmith.export import ConversationBrowser
+from trajsmith.export.conversation_pages import PER_PAGE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -18,7 +18,7 @@ FLAGS = (
 
 
 def write(folder, items):
-    with Browser(folder, "quick<start>") as browser:
+    with ConversationBrowser(folder, "quick<start>") as browser:
         for item in items:
             browser.add(*item)
     return browser

@@ -4,9 +4,9 @@ import pytest
 import yaml
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
-from export import Distribution, Statistics, build_card, funnel_steps
-from export.card import COLUMN_MEANING, size_category
-from export.dataset import COLUMNS
+from trajsmith.export import Distribution, Statistics, build_card, build_funnel_steps
+from trajsmith.export.card import COLUMN_MEANING, find_size_category
+from trajsmith.export.dataset import COLUMNS
 
 SPECS = [make_spec(name) for name in ENVIRONMENTS]
 
@@ -50,7 +50,7 @@ def test_empty_run_has_a_card():
 
 @pytest.mark.parametrize(("rows", "name"), [(0, "n<1K"), (1000, "1K<n<10K"), (10**8, "n>10M")])
 def test_size_category(rows, name):
-    assert size_category(rows) == name
+    assert find_size_category(rows) == name
 
 
 def test_statistics_count_accepted_only():
@@ -64,7 +64,7 @@ def test_statistics_count_accepted_only():
 
 def test_unknown_stage_counts_with_the_step_before():
     stage = make_summary().stages[0].model_copy(update={"name": "own_filter", "dropped": {"too_dull": 3}})
-    steps = {step.name: step for step in funnel_steps(make_summary(stages=(*make_summary().stages[:3], stage)))}
+    steps = {step.name: step for step in build_funnel_steps(make_summary(stages=(*make_summary().stages[:3], stage)))}
     assert ("too_dull", 3) in steps["written"].dropped
 
 

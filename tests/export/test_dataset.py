@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from samples import ENVIRONMENTS, make_item, make_items, make_spec, make_summary
 
-from export import DatasetWriter, Statistics, build_card, to_row
-from export.exact import ExactEncoder, encode
-from trajectory import Dropped, InputError, RunError
+from trajsmith.export import DatasetWriter, Statistics, build_card, build_row
+from trajsmith.export.lossless_json import LosslessEncoder, encode_lossless
+from trajsmith.records import InputError, RecordDropped, RunError
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 ROOT = Path(__file__).parents[2]
 
 
 def rows_of(count: int) -> list[dict]:
-    return [to_row(*item, SPECS[item[1].environment]) for item in make_items(count)]
+    return [build_row(*item, SPECS[item[1].environment]) for item in make_items(count)]
 
 
 def write(directory: Path, rows, **settings) -> None:
@@ -83,7 +83,7 @@ def test_exception_keeps_the_old_dataset(tmp_path):
 def test_killed_export_leaves_no_dataset(tmp_path):
     code = (
         "import os, signal, sys\n"
-        "from test_dataset import rows_of\nfrom export import DatasetWriter\n"
+        "from test_dataset import rows_of\nfrom trajsmith.export import DatasetWriter\n"
         f"writer = DatasetWriter({str(tmp_path / 'dataset')!r}, rows_per_shard=2).__enter__()\n"
         "for row in rows_of(5): writer.write(row)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -140,10 +140,10 @@ def test_other_columns_are_refused(tmp_path):
     ],
 )
 def test_values_that_would_change_are_refused(tmp_path, value, reason):
-    row = to_row(*make_item(), SPECS["shop"])
+    row = build_row(*make_item(), SPECS["shop"])
     row["messages"][2]["tool_calls"][0]["function"]["arguments"]["x"] = value
     with DatasetWriter(tmp_path / "dataset") as writer:
-        with pytest.raises(Dropped) as dropped:
+        with pytest.raises(RecordDropped) as dropped:
             writer.write(row)
         writer.write(rows_of(1)[0])
     assert dropped.value.reason == reason
@@ -153,9 +153,9 @@ def test_values_that_would_change_are_refused(tmp_path, value, reason):
 def test_a_value_that_is_remembered_does_not_hide_a_bad_one():
     from datasets import Json
 
-    exact = ExactEncoder(Json().decode_example)
+    exact = LosslessEncoder(Json().decode_example)
     assert exact.items([{"x": None}]) == exact.items([{"x": None}]) == ['{"x":null}']
-    with pytest.raises(Dropped, match="number_not_exact"):
+    with pytest.raises(RecordDropped, match="number_not_exact"):
         exact.items([{"x": float("nan")}])  # its bytes are those of null
     assert exact.value([1.84]) == exact.value([1.84]) != "[1.84]"
 
@@ -163,7 +163,7 @@ def test_a_value_that_is_remembered_does_not_hide_a_bad_one():
 def test_memory_of_the_encoder_is_bounded():
     from datasets import Json
 
-    exact = ExactEncoder(Json().decode_example, remembered=1000)
+    exact = LosslessEncoder(Json().decode_example, remembered=1000)
     for number in range(500):
         assert exact.value({"n": number}) == f'{{"n":{number}}}'
     assert len(exact._kept) < 100
@@ -176,4 +176,4 @@ def test_numbers_are_respelled_until_they_are_exact():
     numbers = [rng.random() for _ in range(5000)]
     numbers += [rng.uniform(-180, 180) for _ in range(5000)] + [cents / 100 for cents in range(2000)]
     assert decode("1.84") != 1.84, "datasets reads exactly now: encode() can go"
-    assert decode(encode({"numbers": numbers}, decode))["numbers"] == numbers
+    assert decode(encode_lossless({"numbers": numbers}, decode))["numbers"] == numbers

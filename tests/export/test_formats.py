@@ -8,20 +8,24 @@ from pathlib import Path
 import pytest
 from samples import ENVIRONMENTS, make_item, make_items, make_spec
 
-from export import FormatSettings, Matrix, SplitSettings, all_formats, format_named
-from export.history import windowed
-from export.splits import SPLITS
-from trajectory import Dropped, FunctionCall, InputError, Message, RunError, Task, ToolCall
-from trajectory.tool import ToolSpec
+from trajsmith.export import FormatSettings, MultiFormatWriter, SplitSettings, find_format, load_formats
+from trajsmith.export.history import apply_window
+from trajsmith.export.splits import SPLITS
+from trajsmith.records import FunctionCall, InputError, Message, RecordDropped, RunError, Task, ToolCall
+from trajsmith.records.tool import ToolSpec
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 STATES = {"s0": {"orders": {"W1": {"total": 1.84, "größe": None, "lines": []}}}}
-PARQUET = [name for name, made in all_formats().items() if made.columns is not None]
+PARQUET = [name for name, made in load_formats().items() if made.columns is not None]
 
 
-def write(folder: Path, *names: str, count: int = 12, split: SplitSettings | None = None, **settings) -> Matrix:
+def write(
+    folder: Path, *names: str, count: int = 12, split: SplitSettings | None = None, **settings
+) -> MultiFormatWriter:
     targets = {name: folder / name for name in names}
-    with Matrix(targets, STATES.__getitem__, split or SplitSettings(), FormatSettings(**settings), 5) as matrix:
+    with MultiFormatWriter(
+        targets, STATES.__getitem__, split or SplitSettings(), FormatSettings(**settings), 5
+    ) as matrix:
         for item in make_items(count):
             matrix.add(*item, SPECS[item[1].environment])
     return matrix
@@ -52,9 +56,9 @@ def messages_of(rows: list[dict]) -> tuple[Message, ...]:
 
 def test_each_file_is_one_format():
     files = {path.stem for path in (Path(__file__).parents[2] / "export" / "formats").glob("[!_]*.py")}
-    assert set(all_formats()) == files
+    assert set(load_formats()) == files
     with pytest.raises(InputError, match=r"no format 'csv'; there are grpo, openai"):
-        format_named("csv")
+        find_format("csv")
 
 
 def test_trl_and_prompt_completion_come_back_as_the_records(tmp_path):
@@ -115,16 +119,16 @@ def contents(messages: list[dict]) -> list[int]:
 def test_window_keeps_system_first_user_first_exchange_and_the_latest_turns():
     """AWM, Appendix A: w = 3 beside the system prompt, the first user message and the first exchange."""
     messages = plain("system", "user", *["assistant", "tool"] * 7)
-    assert contents(windowed(messages, 14, 3)) == [0, 1, 2, 3, 8, 9, 10, 11, 12, 13]
-    assert contents(windowed(messages, 10, 3)) == list(range(10))
-    assert contents(windowed(messages, 14, None)) == list(range(14))
+    assert contents(apply_window(messages, 14, 3)) == [0, 1, 2, 3, 8, 9, 10, 11, 12, 13]
+    assert contents(apply_window(messages, 10, 3)) == list(range(10))
+    assert contents(apply_window(messages, 14, None)) == list(range(14))
 
 
 def test_window_keeps_the_request_that_the_step_answers():
     messages = plain("system", "user", "assistant", "user", *["assistant", "tool"] * 6)
-    assert contents(windowed(messages, 14, 2)) == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert contents(apply_window(messages, 14, 2)) == [0, 1, 2, 3, 10, 11, 12, 13]
     later = plain("system", "user", "assistant", "tool", "assistant", "user", *["assistant", "tool"] * 4)
-    assert contents(windowed(later, 12, 2)) == [0, 1, 2, 3, 5, 8, 9, 10, 11]
+    assert contents(apply_window(later, 12, 2)) == [0, 1, 2, 3, 5, 8, 9, 10, 11]
 
 
 def test_window_is_a_setting(tmp_path):
@@ -152,7 +156,7 @@ def test_grpo_rows_hold_what_reset_needs(tmp_path):
 
 def test_several_trajectories_of_a_task_are_one_grpo_row(tmp_path):
     item = make_item()
-    with Matrix(
+    with MultiFormatWriter(
         {"grpo": tmp_path / "g", "trl": tmp_path / "t"}, STATES.__getitem__, SplitSettings(), FormatSettings()
     ) as m:
         for _ in range(3):
@@ -206,7 +210,7 @@ def test_openai_refuses_a_tool_name_that_the_service_refuses():
     spec = SPECS["shop"].model_copy(update={"tools": (*SPECS["shop"].tools, bad)})
     shown = trajectory.model_copy(update={"tools": (*trajectory.tools, "orders.find")})
     verdict = verdict.model_copy(update={"trajectory_id": shown.id})
-    matrix = Matrix({"openai": Path("never")}, STATES.__getitem__, SplitSettings(), FormatSettings())
+    matrix = MultiFormatWriter({"openai": Path("never")}, STATES.__getitem__, SplitSettings(), FormatSettings())
     with pytest.raises(RunError, match=r"format openai: no row to export \(openai_tool_name 1\)"), matrix:
         matrix.add(task, shown, verdict, spec)
     assert not Path("never").exists()
@@ -265,9 +269,9 @@ def test_sharegpt_is_what_llama_factory_reads(tmp_path):
     ],
 )
 def test_sharegpt_refuses_what_would_be_read_otherwise(content, reason):
-    from export.formats.sharegpt import _assistant, _result
+    from trajsmith.export.formats.sharegpt import _assistant, _result
 
-    with pytest.raises(Dropped) as dropped:
+    with pytest.raises(RecordDropped) as dropped:
         if reason == "sharegpt_marker_in_text":
             call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {"x": content}}}
             _assistant({"role": "assistant", "content": "", "tool_calls": [call]})
@@ -346,13 +350,13 @@ def test_verl_rl_rows_have_the_documented_shape(tmp_path):
 
 @pytest.mark.parametrize("name", PARQUET)
 def test_features_are_the_declared_ones(tmp_path, name):
-    from export.columns import features_of
+    from trajsmith.export.columns import build_features
 
     write(tmp_path, name, count=2)
-    assert load(tmp_path / name, tmp_path / "c")["train"].features == features_of(all_formats()[name].columns)
+    assert load(tmp_path / name, tmp_path / "c")["train"].features == build_features(load_formats()[name].columns)
 
 
-@pytest.mark.parametrize("name", sorted(all_formats()))
+@pytest.mark.parametrize("name", sorted(load_formats()))
 def test_every_format_is_written_in_splits(tmp_path, name):
     split = SplitSettings(held_out=("clinic",), validation=0.4)
     matrix = write(tmp_path, name, count=40, split=split)
@@ -362,7 +366,7 @@ def test_every_format_is_written_in_splits(tmp_path, name):
 
 
 def test_a_format_without_rows_does_not_keep_the_others_from_being_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("export.formats.openai.MOST_TOOLS", 1)
+    monkeypatch.setattr("trajsmith.export.formats.openai.MAX_TOOLS", 1)
     with pytest.raises(RunError, match=r"format openai: no row to export \(openai_too_many_tools 12\)"):
         write(tmp_path, "openai", "trl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["trl"]

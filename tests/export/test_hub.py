@@ -10,9 +10,9 @@ import pytest
 from hub_server import serve
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
-from export import DatasetWriter, Statistics, build_card, to_row
-from export.hub import hub_boundary, kind_of, plan_push, push
-from trajectory import InputError, RunError
+from trajsmith.export import DatasetWriter, Statistics, build_card, build_row
+from trajsmith.export.hub import detect_repo_kind, execute_push, plan_push, translate_hub_errors
+from trajsmith.records import InputError, RunError
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def api_of(hub, token="hf_good"):
 
 
 def rows_of(count: int) -> list[dict]:
-    return [to_row(*item, SPECS[item[1].environment]) for item in make_items(count)]
+    return [build_row(*item, SPECS[item[1].environment]) for item in make_items(count)]
 
 
 def make_dataset(folder: Path, count: int = 7) -> list[dict]:
@@ -48,7 +48,7 @@ def make_dataset(folder: Path, count: int = 7) -> list[dict]:
 
 def pushed(folder: Path, hub, repo: str = "me/rows"):
     plan = plan_push(folder, repo, api_of(hub))
-    push(plan, api_of(hub))
+    execute_push(plan, api_of(hub))
     return plan
 
 
@@ -90,7 +90,7 @@ def test_the_card_comes_last_and_old_data_goes_with_it(tmp_path, hub):
 
 
 def test_an_interrupted_push_goes_on_with_what_is_missing(tmp_path, hub, monkeypatch):
-    monkeypatch.setattr("export.hub.FILES_PER_COMMIT", 2)
+    monkeypatch.setattr("trajsmith.export.hub.FILES_PER_COMMIT", 2)
     make_dataset(tmp_path / "dataset", 9)
     hub.commits_left = 1
     with pytest.raises(RunError, match=r"me/rows: the Hub answered 502: run the same command again"):
@@ -122,13 +122,13 @@ def test_a_model_is_pushed(tmp_path, hub):
 
 def test_a_folder_that_is_neither_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds neither a dataset"):
-        kind_of(tmp_path)
+        detect_repo_kind(tmp_path)
 
 
 def test_a_wrong_token_is_one_line(tmp_path, hub):
     make_dataset(tmp_path / "dataset", 2)
     with pytest.raises(InputError, match=r"the Hub refuses the token \(401\): set HF_TOKEN"):
-        push(plan_push(tmp_path / "dataset", "me/rows", api_of(hub, "hf_bad")), api_of(hub, "hf_bad"))
+        execute_push(plan_push(tmp_path / "dataset", "me/rows", api_of(hub, "hf_bad")), api_of(hub, "hf_bad"))
     assert hub.repos == {}
 
 
@@ -158,7 +158,7 @@ def test_a_hub_that_is_away_is_one_line(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_one_line():
-    with pytest.raises(RunError, match="disk full"), hub_boundary("me/rows"):
+    with pytest.raises(RunError, match="disk full"), translate_hub_errors("me/rows"):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -171,7 +171,7 @@ def test_the_command_shows_a_dry_run_and_pushes(tmp_path, hub):
     }  # fmt: skip
 
     def call(*options: str):
-        command = [sys.executable, "-m", "trajsmith.cli", "push", *options]
+        command = [sys.executable, "-m", "trajsmith", "push", *options]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
 
     dry = call("run", "me/rows", "--dry-run")

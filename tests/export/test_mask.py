@@ -5,10 +5,10 @@ import re
 import pytest
 from samples import make_item, make_spec
 
-from export import FormatSettings, format_named, to_row
-from export.formats import Item
-from export.mask import MaskPreview, mask_page, open_tokenizer
-from trajectory import Dropped, InputError
+from trajsmith.export import FormatSettings, build_row, find_format
+from trajsmith.export.formats import ExportItem
+from trajsmith.export.loss_mask import MaskPreview, open_tokenizer, render_mask_page
+from trajsmith.records import InputError, RecordDropped
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl"):
@@ -26,7 +26,7 @@ MARKED = (
 
 
 def row_of(turns: int = 2) -> dict:
-    return to_row(*make_item(0, turns), SPEC)
+    return build_row(*make_item(0, turns), SPEC)
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +66,15 @@ def learnt(masked) -> str:
     return "".join(piece.text for piece in masked.pieces if piece.loss)
 
 
-def refusal(preview: MaskPreview, row: dict) -> Dropped:
-    with pytest.raises(Dropped) as dropped:
-        preview.look(row, "r")
+def refusal(preview: MaskPreview, row: dict) -> RecordDropped:
+    with pytest.raises(RecordDropped) as dropped:
+        preview.inspect_row(row, "r")
     return dropped.value
 
 
 def test_the_assistants_words_and_calls_are_learnt_and_nothing_else(tokenizer):
     row = row_of()
-    masked = MaskPreview(tokenizer).look(row, "r")
+    masked = MaskPreview(tokenizer).inspect_row(row, "r")
     text, whole = learnt(masked), "".join(piece.text for piece in masked.pieces)
     for message in row["messages"]:
         stands = message["content"].strip() in text
@@ -87,22 +87,22 @@ def test_the_assistants_words_and_calls_are_learnt_and_nothing_else(tokenizer):
 
 def test_no_empty_reasoning_is_trained_before_messages_that_carry_none(tokenizer):
     row = row_of()
-    masked = MaskPreview(tokenizer).look(row, "r")
+    masked = MaskPreview(tokenizer).inspect_row(row, "r")
     carried = sum("reasoning_content" in message for message in row["messages"])
     assert learnt(masked).count("<think>") == carried > 0
     assert masked.empty_think_blocks == 0
     for message in row["messages"]:
         message.pop("reasoning_content", None)
-    assert "<think>" not in "".join(piece.text for piece in MaskPreview(tokenizer).look(row, "r").pieces)
+    assert "<think>" not in "".join(piece.text for piece in MaskPreview(tokenizer).inspect_row(row, "r").pieces)
 
 
 def test_empty_reasoning_of_another_template_is_counted_and_shown(tmp_path, tokenizer, capsys):
-    from export import DatasetWriter
-    from trajsmith.cli_export import preview_mask
+    from trajsmith.cli.export import preview_mask
+    from trajsmith.export import DatasetWriter
 
     row = row_of(1)
     body = "<think>\n{{ m.reasoning_content or '' }}\n</think>\n\n{{ m.content }}"
-    masked = MaskPreview(with_body(tokenizer, body)).look(row, "r")
+    masked = MaskPreview(with_body(tokenizer, body)).inspect_row(row, "r")
     empty = sum(m["role"] == "assistant" and not m.get("reasoning_content") for m in row["messages"])
     assert masked.empty_think_blocks == empty > 0 and learnt(masked).count("<think>\n\n</think>") == empty
     tokenizer.save_pretrained(tmp_path / "model")
@@ -115,10 +115,10 @@ def test_empty_reasoning_of_another_template_is_counted_and_shown(tmp_path, toke
 def test_of_a_cut_row_only_the_completion_is_learnt(tokenizer):
     item = make_item(0, 2)
     for name in ("per_step", "per_turn", "prompt_completion"):
-        source = Item(*item, SPEC, to_row(*item, SPEC), "train", {}.__getitem__)
-        rows = list(format_named(name).rows(source, FormatSettings()))
+        source = ExportItem(*item, SPEC, build_row(*item, SPEC), "train", {}.__getitem__)
+        rows = list(find_format(name).rows(source, FormatSettings()))
         for row in rows:
-            text = learnt(MaskPreview(tokenizer).look(row, row["id"]))
+            text = learnt(MaskPreview(tokenizer).inspect_row(row, row["id"]))
             calls = sum(len(message.get("tool_calls", ())) for message in row["completion"])
             assert text.count("<tool_call>") == calls
             assert text.count("<|im_end|>") == sum(m["role"] == "assistant" for m in row["completion"])
@@ -147,15 +147,15 @@ def test_null_arguments_are_kept_where_the_schema_takes_them(tokenizer, tool, ar
     row = row_of(1)
     row["messages"][2]["tool_calls"][0]["function"] = {"name": tool, "arguments": {argument: None}}
     if kept:
-        MaskPreview(tokenizer).look(row, "r")
+        MaskPreview(tokenizer).inspect_row(row, "r")
     else:
         refused = refusal(MaskPreview(tokenizer), row)
         assert (refused.reason, refused.detail) == ("null_key", f"message 2: argument {argument} of {tool}")
 
 
 def test_truncation_is_counted_and_truncation_to_nothing_refused(tokenizer):
-    whole = MaskPreview(tokenizer).look(row_of(), "r")
-    cut = MaskPreview(tokenizer, whole.tokens - 50).look(row_of(), "r")
+    whole = MaskPreview(tokenizer).inspect_row(row_of(), "r")
+    cut = MaskPreview(tokenizer, whole.tokens - 50).inspect_row(row_of(), "r")
     assert whole.lost == 0 < cut.lost <= 50
     refused = refusal(MaskPreview(tokenizer, 100), row_of())
     assert refused.reason == "truncated_to_nothing"
@@ -174,7 +174,7 @@ def test_truncation_is_counted_and_truncation_to_nothing_refused(tokenizer):
 )  # fmt: skip
 def test_damage_by_a_template_is_refused_with_its_reason(tokenizer, body, reason):
     preview = MaskPreview(with_body(tokenizer, "{{ m.reasoning_content or '' }}{{ m.content }}"))
-    assert preview.look(row_of(), "r").trained
+    assert preview.inspect_row(row_of(), "r").trained
     preview.template = MARKED.replace("{{ BODY }}", body)
     assert refusal(preview, row_of()).reason == reason
 
@@ -198,20 +198,20 @@ def test_no_model_and_no_template_are_one_line(tmp_path, model):
 
 def test_a_dataset_of_another_shape_is_one_line(tokenizer):
     with pytest.raises(InputError, match=r"row 3 is no conversation \(columns text\)"):
-        MaskPreview(tokenizer).look({"text": "once"}, "3")
+        MaskPreview(tokenizer).inspect_row({"text": "once"}, "3")
 
 
 def test_the_page_marks_what_is_learnt_and_escapes_the_rest(tokenizer):
-    masked = MaskPreview(tokenizer).look(row_of(1), "r")
-    page = mask_page("m", [("tokens", "12")], [masked])
+    masked = MaskPreview(tokenizer).inspect_row(row_of(1), "r")
+    page = render_mask_page("m", [("tokens", "12")], [masked])
     assert "<script>" not in page and "&lt;/script&gt;" in page
     assert len(re.findall("<b>", page)) == sum(piece.loss for piece in masked.pieces)
 
 
 def test_a_run_is_previewed_and_damaged_rows_are_named(tmp_path, model, capsys):
-    from export import DatasetWriter
-    from trajectory import RunError
-    from trajsmith.cli_export import preview_mask
+    from trajsmith.cli.export import preview_mask
+    from trajsmith.export import DatasetWriter
+    from trajsmith.records import RunError
 
     with DatasetWriter(tmp_path / "dataset") as writer:
         for turns in (1, 2, 3):

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 import yaml
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
-from export import Statistics, build_card, build_plots, tool_coverage
+from trajsmith.export import Statistics, build_card, build_plots, compute_tool_coverage
 
 SPECS = [make_spec(name) for name in ENVIRONMENTS]
 
@@ -22,7 +22,7 @@ def texts(svg: str) -> list[str]:
 
 def plots_of(count: int, **changes) -> dict[str, str]:
     summary, statistics = make_summary(**changes), gathered(count)
-    return build_plots(summary, statistics, tool_coverage(summary, SPECS, statistics))
+    return build_plots(summary, statistics, compute_tool_coverage(summary, SPECS, statistics))
 
 
 def test_every_picture_is_svg_and_shows_its_numbers():

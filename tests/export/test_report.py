@@ -6,9 +6,9 @@ import subprocess
 import pytest
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
-from export import build_report
-from export.gallery import TEXT_LIMIT, Gallery, gallery_entry
-from trajectory import Message
+from trajsmith.export import build_report
+from trajsmith.export.gallery import TEXT_LIMIT, Gallery, build_gallery_entry
+from trajsmith.records import Message
 
 SPECS = [make_spec(name) for name in ENVIRONMENTS]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -64,7 +64,7 @@ def test_gallery_is_bounded_even_and_independent_of_order():
     for items in (list(make_items(300)), list(make_items(300))[::-1]):
         gallery = Gallery(24, len(SPECS))
         for item in items:
-            gallery.offer(*item)
+            gallery.add(*item)
         assert all(len(pool) <= 16 for pool in gallery._pools.values())
         chosen.append([json.loads(entry) for entry in gallery.chosen()])
     assert chosen[0] == chosen[1]
@@ -76,7 +76,7 @@ def test_gallery_is_bounded_even_and_independent_of_order():
 def test_long_output_is_cut_and_says_so():
     task, trajectory, verdict = next(make_items(1))
     long = Message(role="assistant", content="x" * (TEXT_LIMIT + 7))
-    entry = gallery_entry(task, trajectory.model_copy(update={"messages": (*trajectory.messages, long)}), verdict)
+    entry = build_gallery_entry(task, trajectory.model_copy(update={"messages": (*trajectory.messages, long)}), verdict)
     assert entry["messages"][-1]["content"].endswith("… (7 more characters)")
 
 

@@ -1,9 +1,9 @@
 import pytest
 from samples import make_item, make_spec
 
-from export import to_row
-from trajectory import Dropped, InputError, Message, ToolCall, Trajectory
-from trajectory.message import FunctionCall
+from trajsmith.export import build_row
+from trajsmith.records import InputError, Message, RecordDropped, ToolCall, Trajectory
+from trajsmith.records.message import FunctionCall
 
 
 def nulls(value, path="$"):
@@ -21,7 +21,7 @@ def row_with(*messages: Message, **changes):
     task, trajectory, verdict = make_item()
     fields = {name: getattr(trajectory, name) for name in Trajectory.model_fields}
     changed = Trajectory.model_construct(**{**fields, "messages": messages, **changes})
-    return to_row(task, changed, verdict, make_spec())
+    return build_row(task, changed, verdict, make_spec())
 
 
 def call_row(id, name, arguments):
@@ -42,7 +42,7 @@ LIST_CALL = Message.model_construct(
 
 def test_row_is_conversational_with_tools():
     task, trajectory, verdict = make_item(3, turns=2)
-    row = to_row(task, trajectory, verdict, make_spec())
+    row = build_row(task, trajectory, verdict, make_spec())
     assert [message["role"] for message in row["messages"][:4]] == ["system", "user", "assistant", "tool"]
     assert row["messages"][2] == {
         "role": "assistant",
@@ -59,7 +59,7 @@ def test_row_is_conversational_with_tools():
 
 
 def test_only_data_holds_nulls():
-    found = set(nulls(to_row(*make_item(0, turns=1), make_spec())["messages"]))
+    found = set(nulls(build_row(*make_item(0, turns=1), make_spec())["messages"]))
     assert found == {"$[7].tool_calls[0].function.arguments.tags[0].value.none"}
 
 
@@ -89,7 +89,7 @@ def test_name_of_a_result_comes_from_its_call():
     ],
 )  # fmt: skip
 def test_damaged_rows_are_refused(messages, reason):
-    with pytest.raises(Dropped) as dropped:
+    with pytest.raises(RecordDropped) as dropped:
         row_with(*messages)
     assert dropped.value.reason == reason
 
@@ -100,7 +100,7 @@ def test_trailing_user_messages_are_cut(trailing):
 
 
 def test_tool_without_schema_is_refused():
-    with pytest.raises(Dropped) as dropped:
+    with pytest.raises(RecordDropped) as dropped:
         row_with(USER, DONE, tools=("ping", "gone"))
     assert (dropped.value.reason, dropped.value.detail) == ("tool_without_schema", "shop has no tool gone")
 
@@ -108,4 +108,4 @@ def test_tool_without_schema_is_refused():
 def test_records_must_belong_together():
     task, trajectory, _ = make_item(1)
     with pytest.raises(InputError, match="belongs to trajectory"):
-        to_row(task, trajectory, make_item(2)[2], make_spec())
+        build_row(task, trajectory, make_item(2)[2], make_spec())

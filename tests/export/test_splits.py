@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 from samples import make_items, make_task
 
-from export import SplitSettings
-from trajectory import InputError
+from trajsmith.export import SplitSettings
+from trajsmith.records import InputError
 
 SETTINGS = SplitSettings(held_out=("clinic",), validation=0.2, test=0.1)
 

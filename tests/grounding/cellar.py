@@ -3,10 +3,18 @@
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
-from environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, ToolResult, tool
-from grounding.fields import input_fields, output_fields
-from grounding.names import is_identifier
-from trajectory import Actor, Chain, Dependency, EnvironmentSpec, JsonObject, derive_seed
+from trajsmith.environments import (
+    Environment,
+    EnvironmentState,
+    NativeSession,
+    StateModel,
+    ToolError,
+    ToolResult,
+    tool,
+)
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.grounding.names import is_identifier
+from trajsmith.records import Actor, Chain, Dependency, EnvironmentSpec, JsonObject, derive_seed
 
 COLOURS = ("red", "green", "blue", "white", "black")
 
@@ -164,11 +172,11 @@ def cellar_state(boxes: int = 5) -> JsonObject:
 def chain_of(*tools: str, seed: int = 0, environment: Any = Cellar) -> Chain:
     """A chain of these tools; every id comes from each earlier tool that gives a field of its name."""
     spec = environment.describe()
-    fields = {name: output_fields(spec.tool(name)) for name in tools}
+    fields = {name: list_output_fields(spec.tool(name)) for name in tools}
     dependencies = tuple(
         Dependency(consumer=consumer, parameter=leaf.path, producer=producer, output=field.path)
         for consumer, tool in enumerate(tools)
-        for leaf in input_fields(spec.tool(tool))
+        for leaf in list_input_fields(spec.tool(tool))
         if is_identifier(leaf.name)
         for producer in range(consumer - 1, -1, -1)
         for field in fields[tools[producer]]

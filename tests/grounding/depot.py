@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
-from trajectory import Chain, JsonObject, derive_seed
+from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith.records import Chain, JsonObject, derive_seed
 
 Guard = Literal["front", "back", "left", "right"]
 

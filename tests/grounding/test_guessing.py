@@ -7,19 +7,19 @@ import pytest
 from depot import Depot, depot_state, only
 from upheld import assert_provenance_is_right, assert_runs_again
 
-from chatmodel import Phrasebook
-from environments import NativeSession, ToolResult
-from grounding import Grounder, GroundSettings, Lessons
-from grounding.fields import SchemaField, input_fields, types_of
-from grounding.guesses import fitted, guessed
-from grounding.hints import read_hints
-from grounding.observed import observed
-from grounding.references import resolve
-from grounding.repair import helpers
-from grounding.rows import RowIndex, joined_keys, likeness
-from grounding.search import Failure, refusal_text
-from grounding.values import ValuePool
-from trajectory import Dropped, FromOutput, GoldCall, GroundedChain
+from trajsmith.environments import NativeSession, ToolResult
+from trajsmith.grounding import Grounder, GroundSettings, Lessons
+from trajsmith.grounding.fields import SchemaField, get_types, list_input_fields
+from trajsmith.grounding.guesses import fit_value, guess_values
+from trajsmith.grounding.hints import read_hints
+from trajsmith.grounding.observed_values import find_observed_values
+from trajsmith.grounding.references import resolve_reference
+from trajsmith.grounding.repair import rank_helpers
+from trajsmith.grounding.rows import RowIndex, score_likeness, split_joined_keys
+from trajsmith.grounding.search import StepFailure, get_refusal_text
+from trajsmith.grounding.values import ValuePool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import FromOutput, GoldCall, GroundedChain, RecordDropped
 
 SETTINGS = GroundSettings(min_calls=1, guess=True, wide=16, repairs=8, budget=150, jumps=10, jumps_per_step=8)
 GIVERS = {("plan_job", "job_id"): [("list_jobs", "$.result[*].job_id"), ("add_job", "$.job_id")]}
@@ -62,16 +62,16 @@ async def test_what_is_missing_is_made_first_and_then_referred_to() -> None:
     assert made[-1] == "plan_job"
     source = calls[-1].provenance["job_id"]
     assert isinstance(source, FromOutput)
-    assert resolve(source, calls[source.call].result) == calls[-1].arguments["job_id"]
+    assert resolve_reference(source, calls[source.call].result) == calls[-1].arguments["job_id"]
 
 
 async def test_without_repairs_a_chain_stays_as_it_is() -> None:
-    with pytest.raises(Dropped, match="0 of 1 tools could be called; not: sign_out"):
+    with pytest.raises(RecordDropped, match="0 of 1 tools could be called; not: sign_out"):
         await ground("sign_out", repairs=0)
 
 
 async def test_without_guessing_nobody_says_ids() -> None:
-    with pytest.raises(Dropped):
+    with pytest.raises(RecordDropped):
         await ground("plan_job", guess=False, repairs=0)
 
 
@@ -125,7 +125,7 @@ def test_what_texts_say(text: str, expected: dict[str, Any]) -> None:
     ],
 )
 def test_refusal_text(content: Any, text: str) -> None:
-    assert refusal_text(ToolResult(content, "refused")) == text
+    assert get_refusal_text(ToolResult(content, "refused")) == text
 
 
 # Rows and names
@@ -142,8 +142,8 @@ def test_refusal_text(content: Any, text: str) -> None:
     ],
 )
 def test_likeness(name: Any, context: Any, better: Any, worse: Any) -> None:
-    assert likeness(name, context, better) > likeness(name, context, worse)
-    assert likeness(name, context, better) <= likeness(name, context, name) == 1.0
+    assert score_likeness(name, context, better) > score_likeness(name, context, worse)
+    assert score_likeness(name, context, better) <= score_likeness(name, context, name) == 1.0
 
 
 def test_rows_hold_keys_parents_and_inner_objects() -> None:
@@ -163,12 +163,12 @@ def test_rows_hold_keys_parents_and_inner_objects() -> None:
 def test_joined_keys_are_taken_apart() -> None:
     trips = {"2026-03-02_LON_PAR": [{"no": 1}], "2026-03-03_PAR_ROM": [{"no": 2}], "x": [{"no": 3}]}
     index = RowIndex({"trips": trips, "pairs": {"LON-PAR": {"km": 3}, "PAR-ROM": {"km": 4}}})
-    assert sorted(joined_keys(index, 3, random.Random(0), 9)) == [
+    assert sorted(split_joined_keys(index, 3, random.Random(0), 9)) == [
         ("2026-03-02", "LON", "PAR"),
         ("2026-03-03", "PAR", "ROM"),
     ]
-    assert sorted(joined_keys(index, 2, random.Random(0), 9)) == [("LON", "PAR"), ("PAR", "ROM")]
-    assert joined_keys(index, 1, random.Random(0), 9) == []
+    assert sorted(split_joined_keys(index, 2, random.Random(0), 9)) == [("LON", "PAR"), ("PAR", "ROM")]
+    assert split_joined_keys(index, 1, random.Random(0), 9) == []
 
 
 @pytest.mark.parametrize(
@@ -185,18 +185,18 @@ def test_joined_keys_are_taken_apart() -> None:
     ],
 )
 def test_fitted(schema: dict[str, Any], given: Any, expected: Any) -> None:
-    assert fitted(given, SchemaField("x", "x", (), types_of(schema), True, schema)) == expected
+    assert fit_value(given, SchemaField("x", "x", (), get_types(schema), True, schema)) == expected
 
 
 def test_every_guess_fits_the_schema() -> None:
     spec, state = Depot.describe(), depot_state()
     index, pool = RowIndex(state), ValuePool(state)
     for tool in spec.tools:
-        for leaf in input_fields(tool):
-            found = guessed(leaf, index, pool, None, random.Random(0), tool.input_schema)
+        for leaf in list_input_fields(tool):
+            found = guess_values(leaf, index, pool, None, random.Random(0), tool.input_schema)
             assert found
             if "array" not in leaf.types:
-                assert all(fitted(value, leaf) == value for _, value in found)
+                assert all(fit_value(value, leaf) == value for _, value in found)
             assert len({repr(value) for _, value in found}) == len(found)
 
 
@@ -212,21 +212,24 @@ def test_earlier_results_are_referred_to_by_path() -> None:
         },
     )
     leaf = SchemaField("guest_id", "guest_id", (), frozenset({"string"}), True, {})
-    assert [(value, source.path) for _, value, source in observed(leaf, [call], random.Random(0))] == [
+    assert [(value, source.path) for _, value, source in find_observed_values(leaf, [call], random.Random(0))] == [
         ("G1", "$.guest.guest_id")
     ]
     room = SchemaField("room", "room", (), frozenset({"integer"}), True, {})
-    found = list(observed(room, [call], random.Random(0)))
+    found = list(find_observed_values(room, [call], random.Random(0)))
     assert [value for _, value, _ in found] == [7, 9]
-    assert [resolve(source, call.result) for _, _, source in found] == [7, 9]
+    assert [resolve_reference(source, call.result) for _, _, source in found] == [7, 9]
 
 
 def test_helpers_come_from_the_graph_the_refusal_and_the_names() -> None:
     tools = {tool.name: tool for tool in Depot.describe().tools}
-    unmet = Failure(0, "plan_job", unmet=["job_id"])
-    assert [tool for _, tool in helpers(only("plan_job"), unmet, tools, GIVERS, True)][:2] == ["list_jobs", "add_job"]
-    refused = Failure(0, "list_jobs", refusals=["Authentication required. Please sign in first."])
-    assert next(tool for _, tool in helpers(only("list_jobs"), refused, tools, {}, False)) == "sign_in"
-    empty = Failure(0, "list_jobs", fruitless=2)
-    assert [tool for _, tool in helpers(only("list_jobs"), empty, tools, {}, True)] == ["add_job"]
-    assert not list(helpers(only("set_level"), Failure(0, "set_level"), tools, {}, False))
+    unmet = StepFailure(0, "plan_job", unmet=["job_id"])
+    assert [tool for _, tool in rank_helpers(only("plan_job"), unmet, tools, GIVERS, True)][:2] == [
+        "list_jobs",
+        "add_job",
+    ]
+    refused = StepFailure(0, "list_jobs", refusals=["Authentication required. Please sign in first."])
+    assert next(tool for _, tool in rank_helpers(only("list_jobs"), refused, tools, {}, False)) == "sign_in"
+    empty = StepFailure(0, "list_jobs", fruitless=2)
+    assert [tool for _, tool in rank_helpers(only("list_jobs"), empty, tools, {}, True)] == ["add_job"]
+    assert not list(rank_helpers(only("set_level"), StepFailure(0, "set_level"), tools, {}, False))

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from chatmodel import Phrasebook
-from grounding.assign import Assigner, Context
-from grounding.names import is_paging
-from grounding.values import ValuePool
-from trajectory import ToolSpec
+from trajsmith.grounding.assign import Assigner, AssignmentContext
+from trajsmith.grounding.names import is_paging
+from trajsmith.grounding.values import ValuePool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import ToolSpec
 
 LIST = ToolSpec(
     name="list_bookings",
@@ -37,5 +37,5 @@ def test_names_that_say_something_else(name):
 @pytest.mark.parametrize("lookup", [True, False])
 def test_a_limit_is_only_said_of_a_list_that_is_wanted(lookup):
     assigner = Assigner({LIST.name: LIST}, ValuePool({}), Phrasebook(), 1.0)
-    plan = assigner.plan(LIST.name, {}, Context(), random.Random(1), lookup)
+    plan = assigner.plan(LIST.name, {}, AssignmentContext(), random.Random(1), lookup)
     assert set(plan.optional) == ({"status"} if lookup else {"limit", "status"})

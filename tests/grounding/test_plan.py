@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from grounding.known import leaves
-from grounding.lessons import Lessons
-from grounding.plan import Option, Plan, assemble
-from trajectory import Composite, Constant, FromOutput, FromUser, GoldCall
+from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.plan import ArgumentPlan, Option, assemble_arguments
+from trajsmith.grounding.user_facts import iterate_leaves
+from trajsmith.records import Composite, Constant, FromOutput, FromUser, GoldCall
 
 SKU = FromOutput(call=0, path="$.sku")
 
@@ -29,21 +29,21 @@ def said(value: Any, known: str, weight: float = 1.0) -> Option:
     ],
 )
 def test_assemble(chosen: dict[str, Any], arguments: dict[str, Any]) -> None:
-    made = assemble({path: said(value, path) for path, value in chosen.items()})
+    made = assemble_arguments({path: said(value, path) for path, value in chosen.items()})
     assert made.arguments == arguments
     assert set(made.provenance) == set(arguments)
     call = GoldCall(tool="t", arguments=made.arguments, provenance=made.provenance, effect="read")
-    found = {source.known: value for _, source, value in leaves(call) if isinstance(source, FromUser)}
+    found = {source.known: value for _, source, value in iterate_leaves(call) if isinstance(source, FromUser)}
     assert found == chosen
 
 
-def plan(most_rows: int) -> Plan:
+def plan(most_rows: int) -> ArgumentPlan:
     options = {
         "lines[*].sku": [Option("A", SKU), Option("B", SKU)],
         "lines[*].count": [said(number, "count") for number in (1, 2, 3)],
         "kind": [Option("order", Constant())],
     }
-    return Plan("t", options, {}, [], 0.0, Lessons(), (), most_rows)
+    return ArgumentPlan("t", options, {}, [], 0.0, Lessons(), (), most_rows)
 
 
 def test_rows_of_a_list_differ_and_have_keys_of_their_own() -> None:
@@ -68,14 +68,14 @@ def test_one_row_where_no_more_are_wanted() -> None:
 
 def test_what_failed_is_drawn_less_and_what_worked_more() -> None:
     lessons = Lessons()
-    made = Plan("t", {"x": [said(value, "x") for value in "abc"]}, {}, [], 0.0, lessons)
-    lessons.failed("t", {"x": "a"})
-    lessons.worked("t", {"x": "b"})
+    made = ArgumentPlan("t", {"x": [said(value, "x") for value in "abc"]}, {}, [], 0.0, lessons)
+    lessons.record_failure("t", {"x": "a"})
+    lessons.record_success("t", {"x": "b"})
     drawn = [made.draw(random.Random(seed)).arguments["x"] for seed in range(300)]
     assert drawn.count("b") > drawn.count("c") > drawn.count("a")
 
 
 def test_a_plan_without_a_value_for_a_required_leaf_is_impossible() -> None:
-    made = Plan("t", {"x": [], "y": [said(1, "y")]}, {}, [], 0.0, Lessons())
+    made = ArgumentPlan("t", {"x": [], "y": [said(1, "y")]}, {}, [], 0.0, Lessons())
     assert made.unmet == ["x"]
     assert not made.possible

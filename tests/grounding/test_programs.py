@@ -5,13 +5,23 @@ from typing import Any, Literal
 
 import pytest
 
-from chatmodel import Phrasebook
-from environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
-from environments.library import library_environment
-from grounding import Grounder, GroundSettings
-from grounding.programming import ProgramSettings, make_programs, proved
-from grounding.programs import Answer, Each, Keep, Program, ProgramFailed, answered, kept, rows_at, run_program
-from trajectory import JsonObject
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
+from trajsmith.environments.library import library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.program_generation import ProgramSettings, is_proved, make_programs
+from trajsmith.grounding.programs import (
+    ProgramAnswer,
+    ProgramFailed,
+    RowFilter,
+    RowStep,
+    SolutionProgram,
+    compute_answer,
+    copy_rows_at,
+    passes_filter,
+    run_program,
+)
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import JsonObject
 
 
 class Crate(StateModel):
@@ -78,20 +88,20 @@ STATE: JsonObject = HallState.model_validate(
 
 
 def program(
-    *steps: Keep | Each, how: Any = "count", field: str = "", tells: str = "", of: str = "list_crates"
-) -> Program:
-    return Program(
+    *steps: RowFilter | RowStep, how: Any = "count", field: str = "", tells: str = "", of: str = "list_crates"
+) -> SolutionProgram:
+    return SolutionProgram(
         environment="hall",
         tool=of,
         arguments={},
         rows="$.result",
         steps=steps,
-        answer=Answer(how=how, field=field, tells=tells),
+        answer=ProgramAnswer(how=how, field=field, tells=tells),
     )
 
 
-NORTH = Keep(field="hall", how="equals", value="north")
-WEIGH = Each(tool="weigh_crate", parameter="crate_id", field="crate_id", path="$.weight", name="weight")
+NORTH = RowFilter(field="hall", how="equals", value="north")
+WEIGH = RowStep(tool="weigh_crate", parameter="crate_id", field="crate_id", path="$.weight", name="weight")
 
 
 def session() -> NativeSession:
@@ -109,14 +119,14 @@ def session() -> NativeSession:
         ),
         pytest.param(program(how="smallest", field="slots", tells="label"), "x", 1, 4, id="smallest"),
         pytest.param(program(how="most_common", field="hall"), "north", 1, 4, id="most-common"),
-        pytest.param(program(Keep(field="slots", how="at_least", value=3)), 2, 1, 2, id="bound"),
+        pytest.param(program(RowFilter(field="slots", how="at_least", value=3)), 2, 1, 2, id="bound"),
     ],
 )
-async def test_what_a_program_computes(made: Program, answer: Any, calls: int, left: int) -> None:
+async def test_what_a_program_computes(made: SolutionProgram, answer: Any, calls: int, left: int) -> None:
     run = await run_program(made, session(), STATE)
     assert (run.answer, len(run.calls), run.left, run.listed) == (answer, calls, left, 4)
     assert run == await run_program(made, session(), STATE)
-    assert Program.model_validate_json(made.to_line()) == made
+    assert SolutionProgram.model_validate_json(made.to_line()) == made
 
 
 @pytest.mark.parametrize(
@@ -124,7 +134,7 @@ async def test_what_a_program_computes(made: Program, answer: Any, calls: int, l
     [
         pytest.param(program(how="sum", field="hall"), "not a number in every row", id="sum-of-texts"),
         pytest.param(
-            program(Keep(field="hall", how="equals", value="east"), how="sum", field="slots"), "no rows", id="none"
+            program(RowFilter(field="hall", how="equals", value="east"), how="sum", field="slots"), "no rows", id="none"
         ),
         pytest.param(program(how="largest", field="of", tells="label"), "not a number", id="no-such-field"),
         pytest.param(program(WEIGH.model_copy(update={"field": "sku"})), "a row has no sku", id="nothing-to-look-up"),
@@ -133,7 +143,7 @@ async def test_what_a_program_computes(made: Program, answer: Any, calls: int, l
         pytest.param(program().model_copy(update={"rows": "$.crates"}), "no list of objects", id="no-list"),
     ],
 )
-async def test_a_program_that_leads_nowhere_says_so(made: Program, reason: str) -> None:
+async def test_a_program_that_leads_nowhere_says_so(made: SolutionProgram, reason: str) -> None:
     with pytest.raises(ProgramFailed, match=reason):
         await run_program(made, session(), STATE)
 
@@ -141,30 +151,32 @@ async def test_a_program_that_leads_nowhere_says_so(made: Program, reason: str) 
 @pytest.mark.parametrize(
     ("rows", "answer", "reason"),
     [
-        pytest.param([{"a": 1}, {"a": 1}], Answer(how="largest", field="a", tells="a"), "two rows", id="two-extremes"),
-        pytest.param([{"a": "x"}, {"a": "y"}], Answer(how="most_common", field="a"), "equally common", id="tie"),
-        pytest.param([{"a": True}], Answer(how="sum", field="a"), "not a number", id="flags"),
+        pytest.param(
+            [{"a": 1}, {"a": 1}], ProgramAnswer(how="largest", field="a", tells="a"), "two rows", id="two-extremes"
+        ),
+        pytest.param([{"a": "x"}, {"a": "y"}], ProgramAnswer(how="most_common", field="a"), "equally common", id="tie"),
+        pytest.param([{"a": True}], ProgramAnswer(how="sum", field="a"), "not a number", id="flags"),
     ],
 )
-def test_an_answer_is_one_answer(rows: Sequence[dict[str, Any]], answer: Answer, reason: str) -> None:
+def test_an_answer_is_one_answer(rows: Sequence[dict[str, Any]], answer: ProgramAnswer, reason: str) -> None:
     with pytest.raises(ProgramFailed, match=reason):
-        answered(rows, answer)
+        compute_answer(rows, answer)
 
 
 def test_sums_do_not_depend_on_the_order_of_rows() -> None:
     rows = [{"a": value} for value in (0.1, 0.2, 0.3, 1e9)]
-    answer = Answer(how="sum", field="a")
-    assert answered(rows, answer) == answered(rows[::-1], answer)
+    answer = ProgramAnswer(how="sum", field="a")
+    assert compute_answer(rows, answer) == compute_answer(rows[::-1], answer)
 
 
 def test_values_that_cannot_be_compared_do_not_pass() -> None:
-    assert not kept({"a": "9"}, Keep(field="a", how="at_least", value=3))
-    assert not kept({}, Keep(field="a", how="at_most", value=3))
+    assert not passes_filter({"a": "9"}, RowFilter(field="a", how="at_least", value=3))
+    assert not passes_filter({}, RowFilter(field="a", how="at_most", value=3))
 
 
 def test_rows_are_copies() -> None:
     content = {"result": [{"a": 1}]}
-    rows_at(content, "$.result")[0]["a"] = 2
+    copy_rows_at(content, "$.result")[0]["a"] = 2
     assert content == {"result": [{"a": 1}]}
 
 
@@ -174,19 +186,21 @@ def test_rows_are_copies() -> None:
         pytest.param(program(NORTH), True, id="due-to-the-state"),
         pytest.param(program(NORTH, WEIGH, how="sum", field="weight"), True, id="a-loop"),
         pytest.param(program(how="sum", field="minutes", of="list_rules"), False, id="the-same-in-every-state"),
-        pytest.param(program(Keep(field="slots", how="at_least", value=1)), False, id="a-filter-that-drops-nothing"),
-        pytest.param(program(Keep(field="slots", how="at_least", value=4)), False, id="one-row-is-left"),
-        pytest.param(program(Keep(field="hall", how="equals", value="east")), False, id="nothing-is-left"),
+        pytest.param(
+            program(RowFilter(field="slots", how="at_least", value=1)), False, id="a-filter-that-drops-nothing"
+        ),
+        pytest.param(program(RowFilter(field="slots", how="at_least", value=4)), False, id="one-row-is-left"),
+        pytest.param(program(RowFilter(field="hall", how="equals", value="east")), False, id="nothing-is-left"),
     ],
 )
-async def test_only_answers_that_come_from_the_state_are_proved(made: Program, good: bool) -> None:
-    assert await proved(made, session(), STATE, ProgramSettings()) is good
+async def test_only_answers_that_come_from_the_state_are_proved(made: SolutionProgram, good: bool) -> None:
+    assert await is_proved(made, session(), STATE, ProgramSettings()) is good
 
 
 async def test_programs_of_too_many_calls_are_not_made() -> None:
     long = program(WEIGH, how="sum", field="weight")
-    assert await proved(long, session(), STATE, ProgramSettings(most_calls=5))
-    assert not await proved(long, session(), STATE, ProgramSettings(most_calls=4))
+    assert await is_proved(long, session(), STATE, ProgramSettings(most_calls=5))
+    assert not await is_proved(long, session(), STATE, ProgramSettings(most_calls=4))
 
 
 async def test_programs_are_made_of_what_tools_list() -> None:
@@ -194,7 +208,7 @@ async def test_programs_are_made_of_what_tools_list() -> None:
     made = await make_programs(grounder, session(), 50, 0, ProgramSettings(tries=200))
     assert {one.tool for one in made} == {"list_crates"}
     assert {one.answer.how for one in made} >= {"count", "sum", "largest"}
-    assert any(isinstance(step, Each) and step.tool == "weigh_crate" for one in made for step in one.steps)
+    assert any(isinstance(step, RowStep) and step.tool == "weigh_crate" for one in made for step in one.steps)
     assert len({one.id for one in made}) == len(made)
     again = await make_programs(grounder, session(), 50, 0, ProgramSettings(tries=200))
     assert [one.id for one in made] == [one.id for one in again]

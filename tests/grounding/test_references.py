@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grounding import Unresolved, resolve
-from grounding.paths import find, get, join, split
-from grounding.references import pick
-from trajectory import FromOutput, Selector
+from trajsmith.grounding import ReferenceNotResolved, resolve_reference
+from trajsmith.grounding.paths import find_values, get_value, join_path, split_path
+from trajsmith.grounding.references import pick_values
+from trajsmith.records import FromOutput, Selector
 
 steady = settings(deadline=None, derandomize=True, max_examples=80)
 
@@ -62,7 +62,7 @@ def every_path(document: Any, path: str = "$") -> list[tuple[str, Any]]:
 def test_find_gives_all_values_at_a_path_in_order(document: Any) -> None:
     nodes = every_path(document)
     for path in {path for path, _ in nodes}:
-        assert [repr(match.value) for match in find(document, path)] == [
+        assert [repr(match.value) for match in find_values(document, path)] == [
             repr(value) for where, value in nodes if where == path
         ]
 
@@ -71,7 +71,7 @@ def test_find_gives_all_values_at_a_path_in_order(document: Any) -> None:
 @given(DOCUMENTS)
 def test_the_levels_of_a_match_lead_to_it(document: Any) -> None:
     for path, _ in every_path(document):
-        for match in find(document, path):
+        for match in find_values(document, path):
             assert len(match.levels) == path.count("[*]")
             for level in match.levels:
                 assert path.startswith(level.path + "[*]")
@@ -81,7 +81,9 @@ def test_the_levels_of_a_match_lead_to_it(document: Any) -> None:
 @steady
 @given(DOCUMENTS)
 def test_join_is_the_inverse_of_split(document: Any) -> None:
-    assert [join(split(path)) for path, _ in every_path(document)] == [path for path, _ in every_path(document)]
+    assert [join_path(split_path(path)) for path, _ in every_path(document)] == [
+        path for path, _ in every_path(document)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,32 +99,32 @@ def test_join_is_the_inverse_of_split(document: Any) -> None:
 )
 def test_find(path: str, values: list[Any]) -> None:
     document = {"rows": [{"a": 1}, {"a": 2}, {"b": 3}], "one": {"a": 4}}
-    assert [match.value for match in find(document, path)] == values
+    assert [match.value for match in find_values(document, path)] == values
 
 
 def test_a_top_level_list_is_found() -> None:
-    assert [match.value for match in find([{"id": 1}, {"id": 2}], "$[*].id")] == [1, 2]
+    assert [match.value for match in find_values([{"id": 1}, {"id": 2}], "$[*].id")] == [1, 2]
 
 
 def test_get_inside_a_row() -> None:
-    assert get({"owner": {"name": "Ida"}}, "owner.name") == "Ida"
-    assert get({"owner": None}, "owner.name") is None
+    assert get_value({"owner": {"name": "Ida"}}, "owner.name") == "Ida"
+    assert get_value({"owner": None}, "owner.name") is None
 
 
 @steady
 @given(ROWS, PATHS, st.integers(0, 20), st.sampled_from([0.0, 0.4, 1.0]))
 def test_what_was_picked_resolves_to_the_same_value(rows: list[Any], path: str, seed: int, only: float) -> None:
     result = {"rows": rows}
-    for value, selectors in pick(result, path, random.Random(seed), (), only):
-        assert resolve(FromOutput(call=0, path=path, selectors=selectors), result) == value
+    for value, selectors in pick_values(result, path, random.Random(seed), (), only):
+        assert resolve_reference(FromOutput(call=0, path=path, selectors=selectors), result) == value
 
 
 @steady
 @given(DOCUMENTS, st.integers(0, 20))
 def test_what_was_picked_from_anything_resolves_again(document: Any, seed: int) -> None:
     for path in {path for path, _ in every_path(document)}:
-        for value, selectors in pick(document, path, random.Random(seed)):
-            assert resolve(FromOutput(call=0, path=path, selectors=selectors), document) == value
+        for value, selectors in pick_values(document, path, random.Random(seed)):
+            assert resolve_reference(FromOutput(call=0, path=path, selectors=selectors), document) == value
 
 
 @steady
@@ -130,18 +132,18 @@ def test_what_was_picked_from_anything_resolves_again(document: Any, seed: int) 
 def test_rows_that_nothing_tells_apart_are_never_picked(rows: list[Any], seed: int) -> None:
     """Two copies of every row: no field is unique, no extreme is held by one."""
     doubled = {"rows": [row for row in rows for _ in range(2)]}
-    assert pick(doubled, "$.rows[*].order_id", random.Random(seed)) == []
+    assert pick_values(doubled, "$.rows[*].order_id", random.Random(seed)) == []
 
 
 @steady
 @given(ROWS, ROWS, PATHS, st.integers(0, 20))
 def test_in_another_result_there_is_one_value_or_none(rows: list[Any], others: list[Any], path: str, seed: int) -> None:
     """At play time the result may be another one: then the reference leads to one value there, or to `Unresolved`."""
-    values = [match.value for match in find({"rows": others}, path)]
-    for _, selectors in pick({"rows": rows}, path, random.Random(seed)):
+    values = [match.value for match in find_values({"rows": others}, path)]
+    for _, selectors in pick_values({"rows": rows}, path, random.Random(seed)):
         try:
-            found = resolve(FromOutput(call=0, path=path, selectors=selectors), {"rows": others})
-        except Unresolved as reason:
+            found = resolve_reference(FromOutput(call=0, path=path, selectors=selectors), {"rows": others})
+        except ReferenceNotResolved as reason:
             assert f"values at {path}" in str(reason)
         else:
             assert found in values
@@ -162,8 +164,8 @@ def test_in_another_result_there_is_one_value_or_none(rows: list[Any], others: l
 )
 def test_a_reference_that_leads_nowhere_says_so(selectors: tuple[Selector, ...], reason: str) -> None:
     result = {"rows": [{"id": 1, "status": "open"}, {"id": 2, "status": "open"}]}
-    with pytest.raises(Unresolved, match=reason):
-        resolve(FromOutput(call=0, path="$.rows[*].id", selectors=selectors), result)
+    with pytest.raises(ReferenceNotResolved, match=reason):
+        resolve_reference(FromOutput(call=0, path="$.rows[*].id", selectors=selectors), result)
 
 
 @pytest.mark.parametrize("how", ["largest", "smallest"])
@@ -171,13 +173,13 @@ def test_a_reference_that_leads_nowhere_says_so(selectors: tuple[Selector, ...],
 def test_an_extreme_of_what_cannot_be_compared_leads_nowhere(how: Any, totals: tuple[Any, Any]) -> None:
     result = {"rows": [{"id": number, "total": total} for number, total in enumerate(totals)]}
     selector = Selector(rows="$.rows", how=how, field="total", value=1.0)
-    with pytest.raises(Unresolved, match=r"[02] values at"):
-        resolve(FromOutput(call=0, path="$.rows[*].id", selectors=(selector,)), result)
+    with pytest.raises(ReferenceNotResolved, match=r"[02] values at"):
+        resolve_reference(FromOutput(call=0, path="$.rows[*].id", selectors=(selector,)), result)
 
 
 def test_identifiers_and_flags_never_pick_a_row() -> None:
     rows = [{"order_id": f"W{number}", "late": number == 0, "secret_key": f"s{number}"} for number in range(2)]
-    assert pick({"rows": rows}, "$.rows[*].order_id", random.Random(0)) == []
+    assert pick_values({"rows": rows}, "$.rows[*].order_id", random.Random(0)) == []
 
 
 def test_dates_and_prices_can_be_extremes() -> None:
@@ -185,14 +187,14 @@ def test_dates_and_prices_can_be_extremes() -> None:
     ways = {
         (value, selectors[0].how)
         for seed in range(60)
-        for value, selectors in pick({"rows": rows}, "$.rows[*].order_id", random.Random(seed))
+        for value, selectors in pick_values({"rows": rows}, "$.rows[*].order_id", random.Random(seed))
     }
     assert ways == {(f"W{n}", "equals") for n in (1, 2, 3)} | {("W1", "smallest"), ("W3", "largest")}
 
 
 def test_a_value_in_a_text_is_found_by_its_pattern() -> None:
     reference = FromOutput(call=0, path="$.result", pattern=r"order (W\d+)")
-    assert resolve(reference, "your order W77 is made") == "W77"
-    assert resolve(reference, {"result": "your order W77 is made"}) == "W77"
-    with pytest.raises(Unresolved, match="nothing in the text matches"):
-        resolve(reference, "no such thing")
+    assert resolve_reference(reference, "your order W77 is made") == "W77"
+    assert resolve_reference(reference, {"result": "your order W77 is made"}) == "W77"
+    with pytest.raises(ReferenceNotResolved, match="nothing in the text matches"):
+        resolve_reference(reference, "no such thing")

@@ -6,21 +6,21 @@ import pytest
 from cellar import Cellar, Restarting, cellar_state, chain_of
 from upheld import assert_provenance_is_right, assert_runs_again
 
-from chatmodel import Phrasebook
-from environments import NativeSession, Session, ToolResult
-from environments.library import library_environment, phrases_path
-from environments.native_source import library_source
-from grounding import Grounder, GroundSettings, is_empty
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
-from trajectory import (
+from trajsmith.environments import NativeSession, Session, ToolResult
+from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.grounding import Grounder, GroundSettings, is_empty
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import (
     Actor,
     Chain,
-    Dropped,
     EnvironmentFault,
     GroundedChain,
     JsonObject,
-    state_digest,
+    RecordDropped,
+    compute_state_digest,
 )
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
 
 SEEDS = range(8)
 
@@ -140,13 +140,13 @@ async def test_hopeless_steps_are_left_out(tools: tuple[str, ...], made: list[st
 
 
 async def test_too_few_calls_are_dropped_with_the_names_of_what_is_missing() -> None:
-    with pytest.raises(Dropped, match="2 of 4 tools could be called; not: request_ticket, use_ticket") as caught:
+    with pytest.raises(RecordDropped, match="2 of 4 tools could be called; not: request_ticket, use_ticket") as caught:
         await ground("list_boxes", "request_ticket", "use_ticket", "ring_bell", min_calls=3)
     assert caught.value.reason == "too_few_calls"
 
 
 async def test_the_budget_bounds_the_search() -> None:
-    with pytest.raises(Dropped) as caught:
+    with pytest.raises(RecordDropped) as caught:
         await ground("list_boxes", "get_key", "open_door", budget=2, min_calls=3)
     assert caught.value.reason == "too_few_calls"
 
@@ -189,11 +189,11 @@ def test_is_empty(content: object, empty: bool) -> None:
 @pytest.mark.parametrize("checkpoints", [True, False], ids=["checkpoints", "restarts"])
 async def test_provenance_in_real_environments(name: str, checkpoints: bool) -> None:
     cls = library_environment(name)
-    spec, book = cls.describe(), library_source(name, {}).phrasebook
+    spec, book = cls.describe(), build_library_source(name, {}).phrasebook
     state = cls.seed_state("small", 4).model_dump(mode="json")
     sampler = Sampler(GraphIndex(build_graph(spec.tools), name), SampleSettings())
     grounder = Grounder(spec, state, book, GroundSettings())
-    assert phrases_path(cls).is_file()
+    assert get_phrases_path(cls).is_file()
     for seed in range(6):
         tools, dependencies = sampler.draw(random.Random(seed))
         chain = Chain(
@@ -201,7 +201,7 @@ async def test_provenance_in_real_environments(name: str, checkpoints: bool) -> 
             environment=name,
             tools=tuple(tools),
             dependencies=tuple(dependencies),
-            state=state_digest(state),
+            state=compute_state_digest(state),
             sampler={},
             seed=seed,
         )

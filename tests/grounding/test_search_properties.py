@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upheld import assert_provenance_is_right, assert_runs_again
 
-from chatmodel import Phrasebook
-from environments import Environment, NativeSession
-from environments.library import library_environment, library_names
-from grounding import Grounder, GroundSettings
-from grounding.fields import input_fields, output_fields
-from grounding.names import is_identifier
-from grounding.repair import Givers, fed
-from trajectory import Chain, Dropped, EnvironmentSpec, GroundedChain, JsonObject, derive_seed
+from trajsmith.environments import Environment, NativeSession
+from trajsmith.environments.library import library_environment, library_names
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding.repair import Producers, find_dependencies
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Chain, EnvironmentSpec, GroundedChain, JsonObject, RecordDropped, derive_seed
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 SETTINGS = st.builds(
@@ -33,17 +33,17 @@ SETTINGS = st.builds(
 
 
 @lru_cache
-def place(name: str) -> tuple[type[Environment[Any]], EnvironmentSpec, JsonObject, Givers]:
+def place(name: str) -> tuple[type[Environment[Any]], EnvironmentSpec, JsonObject, Producers]:
     """An environment of the library, a small state, and who gives ids of which name."""
     cls = library_environment(name)
     spec = cls.describe()
-    gives = {tool.name: output_fields(tool) for tool in spec.tools}
+    gives = {tool.name: list_output_fields(tool) for tool in spec.tools}
     givers = {
         (tool.name, leaf.path): [
             (giver, field.path) for giver, found in gives.items() for field in found if field.name == leaf.name
         ]
         for tool in spec.tools
-        for leaf in input_fields(tool)
+        for leaf in list_input_fields(tool)
         if is_identifier(leaf.name)
     }
     return cls, spec, cls.seed_state("small", 4).model_dump(mode="json"), givers
@@ -56,19 +56,19 @@ def chain_of(name: str, length: int, seed: int) -> Chain:
         index=seed,
         environment=name,
         tools=tools,
-        dependencies=tuple(fed(tools, givers)),
+        dependencies=tuple(find_dependencies(tools, givers)),
         state="state",
         sampler={},
         seed=derive_seed("properties", name, seed),
     )
 
 
-async def ground(name: str, chain: Chain, chosen: GroundSettings) -> GroundedChain | Dropped:
+async def ground(name: str, chain: Chain, chosen: GroundSettings) -> GroundedChain | RecordDropped:
     cls, spec, state, givers = place(name)
     grounder = Grounder(spec, state, Phrasebook(), chosen, givers)
     try:
         return await grounder.ground(chain, NativeSession(cls, spec))
-    except Dropped as drop:
+    except RecordDropped as drop:
         return drop
 
 
@@ -78,8 +78,8 @@ async def test_a_grounded_chain_is_what_it_says(name: str, length: int, seed: in
     chain = chain_of(name, length, seed)
     made = await ground(name, chain, chosen)
     again = await ground(name, chain, chosen)
-    if isinstance(made, Dropped):
-        assert isinstance(again, Dropped)
+    if isinstance(made, RecordDropped):
+        assert isinstance(again, RecordDropped)
         assert (made.reason, str(made)) == ("too_few_calls", str(again))
         return
     assert isinstance(again, GroundedChain)

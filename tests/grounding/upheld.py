@@ -1,8 +1,8 @@
 """What every grounded chain must uphold, whatever it was grounded with."""
 
-from environments import Session, ToolResult
-from grounding import leaves, needed, resolve, selector_key
-from trajectory import EnvironmentSpec, FromOutput, FromUser, GroundedChain, JsonObject
+from trajsmith.environments import Session, ToolResult
+from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys, resolve_reference
+from trajsmith.records import EnvironmentSpec, FromOutput, FromUser, GroundedChain, JsonObject
 
 
 async def assert_runs_again(grounded: GroundedChain, state: JsonObject, session: Session) -> None:
@@ -22,13 +22,13 @@ def assert_provenance_is_right(grounded: GroundedChain, spec: EnvironmentSpec) -
     for number, call in enumerate(grounded.calls):
         assert set(call.provenance) == set(call.arguments)
         assert set(spec.tool(call.tool).required) <= set(call.arguments)
-        assert set(needed(call)) <= set(known)
-        for _, source, value in leaves(call):
+        assert set(list_needed_keys(call)) <= set(known)
+        for _, source, value in iterate_leaves(call):
             if isinstance(source, FromUser):
                 assert known[source.known] == value
             elif isinstance(source, FromOutput):
                 assert source.call < number
-                assert resolve(source, grounded.calls[source.call].result) == value
+                assert resolve_reference(source, grounded.calls[source.call].result) == value
                 for selector in source.selectors:
                     if selector.how != "only":
-                        assert known[selector_key(source.call, selector)] == selector.value
+                        assert known[build_selector_key(source.call, selector)] == selector.value

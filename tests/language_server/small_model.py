@@ -39,11 +39,11 @@ def answer(request):
 def checkpoint():
     import torch
 
-    from train_sft.checkpoint import open_model, ready_tokenizer
+    from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
 
     torch.set_num_threads(1)
     folder = os.environ[MODEL]
-    return open_model(folder).eval(), ready_tokenizer(folder)
+    return open_model(folder).eval(), open_training_tokenizer(folder)
 
 
 def generate(model, ids, room, temperature, seed):

@@ -12,15 +12,15 @@ import re
 from functools import cache, lru_cache
 from pathlib import Path
 
-from chatmodel import Phrasebook, Wording
-from chatmodel.asking import questions, wants_yes, wishes
-from chatmodel.recognise import tells
-from environments import ToolResult
-from trajectory import EnvironmentSpec, FunctionCall, Message, Task, ToolCall
-from usersim import AgentAct, ScriptedAgent, ScriptedUser
-from usersim.model_user import STOP
-from usersim.reading import wants_device
-from usersim.scripted_user import PATIENCE, SHRUGS, WAITING
+from trajsmith.environments import ToolResult
+from trajsmith.phrasing import Phrasebook, Wording
+from trajsmith.phrasing.fact_detection import is_fact_stated
+from trajsmith.phrasing.question_detection import find_questions, find_requests, has_yes_or_no_question
+from trajsmith.records import EnvironmentSpec, FunctionCall, Message, Task, ToolCall
+from trajsmith.usersim import AgentAct, ScriptedAgent, ScriptedUser
+from trajsmith.usersim.model_user import STOP
+from trajsmith.usersim.request_matching import is_device_request
+from trajsmith.usersim.scripted_user import PATIENCE, SHRUGS, WAITING
 
 RUN = "TRAJSMITH_SPOKEN_RUN"
 BAD_DRAFTS = 0.2
@@ -225,7 +225,7 @@ def standing(task, wording, messages):
             turn += 1
             agent.open_turn(turn)
         elif message.role == "user":
-            agent.said |= {key for key, entry in known.items() if tells(message.content, entry, wording)}
+            agent.said |= {key for key, entry in known.items() if is_fact_stated(message.content, entry, wording)}
             hear(agent, agent_said, message.content, wording)
         for call in message.tool_calls or ():
             called[call.id] = inner(call.function)
@@ -239,10 +239,10 @@ def hear(agent, asked, said, wording):
     at = len(agent.results)
     if at >= agent.stop:
         return
-    if agent.calls[at].actor == "user" and wants_device(wishes(asked), agent.calls[at], wording):
+    if agent.calls[at].actor == "user" and is_device_request(find_requests(asked), agent.calls[at], wording):
         if said not in SHRUGS:
             agent.results.append(ToolResult(agent.calls[at].result))
-    elif wants_yes(questions(asked)):
+    elif has_yes_or_no_question(find_questions(asked)):
         agent.confirmed.add(at)
 
 
@@ -283,7 +283,7 @@ def as_user(request):
         elif message.content in SHRUGS or message.content in WAITING:
             user.patience = max(0, min(user.patience, PATIENCE) - 1)
     entries = [entry for one in task.turns for entry in one.known]
-    user.told = {entry.key for entry in entries for message in own if tells(message.content, entry, wording)}
+    user.told = {entry.key for entry in entries for message in own if is_fact_stated(message.content, entry, wording)}
     if messages[-1].role == "tool":
         content = json.loads(messages[-1].content)
         kind = "refused" if isinstance(content, dict) and set(content) == {"error"} else None

@@ -4,8 +4,8 @@ import json
 
 import speaking
 
-from chatmodel.settings import ModelSettings
-from chatmodel.wire import read_reply, to_body
+from trajsmith.models.serialization import build_request_body, parse_reply
+from trajsmith.models.settings import ModelSettings
 
 
 class StandIn:
@@ -20,11 +20,11 @@ class StandIn:
 
     async def complete(self, request):
         self.requests.append(request)
-        said = speaking.answer(to_body(request, self.settings, native=True))
+        said = speaking.answer(build_request_body(request, self.settings, native=True))
         message = {"role": "assistant", **({"content": said} if isinstance(said, str) else said)}
         if self.spoil:
             message = self.spoil(len(self.requests), message)
-        return read_reply(json.dumps({"choices": [{"message": message}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": message}]}).encode())
 
     async def close(self):
         """Nothing to close."""

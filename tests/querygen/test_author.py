@@ -8,11 +8,11 @@ import pytest
 from speaking import capital, draft, parts, refine
 from writing_desk import PLAIN, Place, Told
 
-from chatmodel.settings import ModelSettings
-from chatmodel.wire import to_body
-from querygen import Earlier
-from querygen.plan import refined
-from trajectory import AnswerCheck, Dropped
+from trajsmith.models.serialization import build_request_body
+from trajsmith.models.settings import ModelSettings
+from trajsmith.querygen import EarlierRequests
+from trajsmith.querygen.plan import refine_plan
+from trajsmith.records import AnswerCheck, RecordDropped
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def bank():
 
 
 def body(request):
-    return to_body(request, ModelSettings(model="m"), native=True)
+    return build_request_body(request, ModelSettings(model="m"), native=True)
 
 
 def good(request):
@@ -79,7 +79,7 @@ async def test_a_good_draft_becomes_the_task(retail):
 async def test_a_bad_draft_goes_back_with_the_reason_and_then_is_dropped(retail, change, reason, says):
     (grounded,) = await retail.grounded()
     model = Told(spoilt(change))
-    with pytest.raises(Dropped) as drop:
+    with pytest.raises(RecordDropped) as drop:
         await retail.task(grounded, retail.author(model, rounds=2))
     assert drop.value.reason == reason
     assert "last draft: {" in drop.value.detail
@@ -94,7 +94,7 @@ async def test_an_internal_value_is_a_leak_and_no_invention(bank):
     (grounded,) = await bank.grounded()
     secret = next(str(value) for call in grounded.calls for key, value in call.arguments.items() if key == "account_id")
     model = Told(spoilt(lambda text: f"{text} That is account {secret}."))
-    with pytest.raises(Dropped, match="account_id") as drop:
+    with pytest.raises(RecordDropped, match="account_id") as drop:
         await bank.task(grounded, bank.author(model, rounds=1))
     assert drop.value.reason == "query_leaks_an_internal_value"
 
@@ -108,7 +108,7 @@ async def test_what_is_held_back_must_not_be_said(bank):
     else:
         raise AssertionError("nothing is held back")
     model = Told(spoilt(lambda text: f"{text} The {held.label} is {held.said}."))
-    with pytest.raises(Dropped) as drop:
+    with pytest.raises(RecordDropped) as drop:
         await bank.task(grounded, bank.author(model, rounds=1))
     assert drop.value.reason == "query_tells_what_is_held_back"
 
@@ -134,7 +134,7 @@ async def test_a_persona_is_invented_once_and_used(retail):
 async def test_a_scenario_must_not_bring_facts_of_its_own(retail):
     (grounded,) = await retail.grounded()
     who = {"role": "baker", "style": "dry", "scenario": "Order ZX-90417 of Ulf is late."}
-    with pytest.raises(Dropped) as drop:
+    with pytest.raises(RecordDropped) as drop:
         await retail.task(grounded, retail.author(Told(who), persona=True, rounds=1))
     assert drop.value.reason == "persona_invents_a_value"
 
@@ -153,7 +153,7 @@ async def test_each_refinement_can_be_switched(retail, edit):
         model = Told(writer)
         try:
             task = await retail.task(grounded, retail.author(model, refine=only(**{edit: 1.0})))
-        except Dropped:
+        except RecordDropped:
             continue
         seen |= {one for turn in task.turns for one in turn.refinements}
         assert ("refine" in {request.purpose for request in model.requests}) == bool(
@@ -167,7 +167,7 @@ async def test_an_ambiguity_leaves_a_choice_open_that_can_be_asked_for(retail):
         model = Told(writer)
         try:
             task = await retail.task(grounded, retail.author(model, refine=only(ambiguity=1.0)))
-        except Dropped:
+        except RecordDropped:
             continue
         for turn in task.turns:
             if "ambiguity" in turn.refinements:
@@ -183,7 +183,7 @@ async def test_an_expansion_asks_for_what_a_step_between_shows_and_checks_it(ret
         plain = await retail.task(grounded)
         try:
             task = await retail.task(grounded, retail.author(model, refine=only(goal_expansion=1.0)))
-        except Dropped:
+        except RecordDropped:
             continue
         for turn, before in zip(task.turns, plain.turns, strict=True):
             if "goal_expansion" in turn.refinements and len(before.answer_facts) < 8:
@@ -210,7 +210,7 @@ async def test_refinements_never_touch_the_gold_and_are_the_same_every_time(reta
     author.write = write
     await retail.task(grounded, author)
     rates = PLAIN.model_copy(update={"ambiguity": 0.5, "implicit_reference": 0.5})
-    once, twice = refined(plan, rates, {}), refined(plan, rates, {})
+    once, twice = refine_plan(plan, rates, {}), refine_plan(plan, rates, {})
     assert once == twice
     assert replace(once, turns=plan.turns) == plan
 
@@ -220,10 +220,10 @@ async def test_refinements_never_touch_the_gold_and_are_the_same_every_time(reta
 
 async def test_a_near_duplicate_goes_back_and_is_dropped_in_the_end(retail):
     (grounded,) = await retail.grounded()
-    earlier = Earlier(0.8)
+    earlier = EarlierRequests(0.8)
     await retail.task(grounded, retail.author(Told(good), earlier))
     model = Told(good)
-    with pytest.raises(Dropped) as drop:
+    with pytest.raises(RecordDropped) as drop:
         await retail.task(grounded, retail.author(model, earlier, ticket=0, rounds=2))
     assert drop.value.reason == "query_near_duplicate"
     assert "almost word for word" in model.requests[1].messages[-1].content
@@ -231,7 +231,7 @@ async def test_a_near_duplicate_goes_back_and_is_dropped_in_the_end(retail):
 
 @pytest.mark.parametrize("slow", [0, 1, 2], ids=["first is slow", "second is slow", "third is slow"])
 async def test_which_one_is_the_duplicate_does_not_depend_on_the_timing(slow):
-    earlier = Earlier(0.8)
+    earlier = EarlierRequests(0.8)
     text = "I would like to cancel my order because I ordered it by mistake last night"
     kept = []
 
@@ -248,12 +248,12 @@ async def test_which_one_is_the_duplicate_does_not_depend_on_the_timing(slow):
 
 
 async def test_a_writer_that_fails_does_not_hold_up_the_others():
-    earlier = Earlier(0.8)
+    earlier = EarlierRequests(0.8)
 
     async def fail():
         async with earlier.ticket():
             await asyncio.sleep(0)
-            raise Dropped("weak_checks")
+            raise RecordDropped("weak_checks")
 
     async def write():
         async with earlier.ticket() as ticket:
@@ -264,17 +264,17 @@ async def test_a_writer_that_fails_does_not_hold_up_the_others():
 
 
 def test_other_words_are_no_duplicate():
-    earlier = Earlier(0.8, [("a", "I would like to cancel my order because I ordered it by mistake")])
+    earlier = EarlierRequests(0.8, [("a", "I would like to cancel my order because I ordered it by mistake")])
     assert earlier.find("I would like to cancel my order because I ordered it by mistake") == "a"
     assert earlier.find("Please cancel the thing that I bought yesterday, it was a mistake of mine") is None
 
 
 def test_prompts_are_short(retail):
     """What is sent before any case is known stays small, and what is fixed comes first."""
-    from chatmodel.prompts import own_prompts
-    from querygen import WRITE
+    from trajsmith.models.prompts import load_builtin_prompts
+    from trajsmith.querygen import WRITE
 
-    system, _ = own_prompts().get(WRITE).messages(**WRITE.example | {"description": retail.spec.description})
+    system, _ = load_builtin_prompts().get(WRITE).messages(**WRITE.example | {"description": retail.spec.description})
     assert len(system.content) < 2500
     assert system.content.endswith(retail.spec.description)
     assert json.dumps(system.content)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querygen.partition import LONGEST_TURN, goals_of, partition
-from trajectory import FromOutput, GoldCall
+from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_calls
+from trajsmith.records import FromOutput, GoldCall
 
 
 def call(effect="read", uses=()):
@@ -26,15 +26,15 @@ def chains(draw):
 
 @given(chains(), st.integers(0, 100), st.floats(1, 5))
 def test_every_call_is_in_one_turn_of_one_to_five(calls, seed, mean):
-    cuts = partition(calls, random.Random(seed), mean)
+    cuts = partition_calls(calls, random.Random(seed), mean)
     assert [index for start, stop in cuts for index in range(start, stop)] == list(range(len(calls)))
     assert all(1 <= stop - start <= LONGEST_TURN for start, stop in cuts)
-    assert cuts == partition(calls, random.Random(seed), mean)
+    assert cuts == partition_calls(calls, random.Random(seed), mean)
 
 
 @given(chains())
 def test_a_turn_asks_for_its_writes_and_for_reads_that_nothing_in_it_uses(calls):
-    goals = goals_of(calls, 0, len(calls))
+    goals = find_goals(calls, 0, len(calls))
     used = {source.call for made in calls for source in made.provenance.values()}
     assert goals == [index for index, made in enumerate(calls) if made.effect == "write" or index not in used]
     assert goals, "the last call is always a goal"
@@ -44,6 +44,6 @@ def test_a_turn_asks_for_its_writes_and_for_reads_that_nothing_in_it_uses(calls)
 def test_the_mean_is_aimed_at(mean):
     lengths = []
     for seed in range(40):
-        cuts = partition([call() for _ in range(12)], random.Random(seed), mean)
+        cuts = partition_calls([call() for _ in range(12)], random.Random(seed), mean)
         lengths += [stop - start for start, stop in cuts]
     assert abs(sum(lengths) / len(lengths) - mean) < 1.1

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from chatmodel import EntityPhrases, Phrasebook, ToolPhrases, Wording
-from querygen.request import RequestWriter
-from trajectory import FromOutput, FromUser, GoldCall, Known, Selector, ToolSpec
+from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, ToolSpec, UserFact
 
 ACCOUNTS = {"result": [{"account_id": "A1", "balance": 5.0}, {"account_id": "A2", "balance": 9.0}]}
 LOWEST = Selector(rows="$.result", how="smallest", field="balance", value=5.0)
@@ -37,16 +37,20 @@ def request(first_template: str, seed: int) -> str:
     calls = [GoldCall(tool="list_accounts", arguments={}, provenance={}, effect="read", result=ACCOUNTS)]
     calls += [pays("send", 2.0), pays("pay", 1.0)]
     known = {
-        KEY: Known(key=KEY, label="balance", value=5.0, said="the lowest", slot="account_id|balance", how="smallest"),
+        KEY: UserFact(
+            key=KEY, label="balance", value=5.0, said="the lowest", slot="account_id|balance", how="smallest"
+        ),
         **{
-            f"{name}.amount": Known(key=f"{name}.amount", label="amount", value=amount, said=str(amount), slot="amount")
+            f"{name}.amount": UserFact(
+                key=f"{name}.amount", label="amount", value=amount, said=str(amount), slot="amount"
+            )
             for name, amount in (("send", 2.0), ("pay", 1.0))
         },
     }
     rng = random.Random(seed)
     writer = RequestWriter(Wording(book, tools), calls, known, '{"A1": 1, "A2": 2}', rng)
     found = writer.write(0, 3, (1, 2), withhold=False)
-    assert found.said == known.keys()
+    assert found.stated == known.keys()
     return found.text
 
 

@@ -1,6 +1,6 @@
 import random
 
-from querygen.vary._siblings import fresh, listed, siblings
+from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows
 
 ORDERS = {
     "W1": {"order_id": "W1", "customer_id": "C1", "title": "Blue Kettle", "total": 10.0, "placed_at": "2026-01-03"},
@@ -12,19 +12,21 @@ ORDERS = {
 def test_only_lists_of_rows_of_a_table_count():
     state = {"orders": ORDERS, "now": "2026-04-01"}
     shown = {"result": [{"order_id": "W1", "total": 10.0}, {"order_id": "W3", "total": 35.5}]}
-    assert listed(state, [shown]) == {"orders": ["W1", "W3"]}
-    assert listed(state, [{"result": [{"order_id": "W1"}]}]) == {}, "one row is no list to look through"
-    assert listed(state, [{"result": [{"order_id": "W1"}, {"order_id": "X"}]}]) == {}, "X is no row of the table"
+    assert find_listed_rows(state, [shown]) == {"orders": ["W1", "W3"]}
+    assert find_listed_rows(state, [{"result": [{"order_id": "W1"}]}]) == {}, "one row is no list to look through"
+    assert find_listed_rows(state, [{"result": [{"order_id": "W1"}, {"order_id": "X"}]}]) == {}, (
+        "X is no row of the table"
+    )
 
 
 def test_siblings_belong_to_the_same_owner_and_stay_within_what_is_there():
-    made = siblings(ORDERS, ["W1", "W2"], 12, random.Random(1))
+    made = build_sibling_rows(ORDERS, ["W1", "W2"], 12, random.Random(1))
     assert len(made) == 12 and not made.keys() & ORDERS.keys()
     for key, row in made.items():
         assert row["order_id"] == key and row["customer_id"] == "C1"
         assert row["total"] == 20.0 and row["placed_at"] == "2026-02-03", "never the largest or smallest"
         assert row["title"] not in {order["title"] for order in ORDERS.values()}
-    assert made == siblings(ORDERS, ["W1", "W2"], 12, random.Random(1))
+    assert made == build_sibling_rows(ORDERS, ["W1", "W2"], 12, random.Random(1))
 
 
 def test_numbers_of_their_own_are_not_shared_and_long_texts_keep_what_they_speak_of():
@@ -32,15 +34,15 @@ def test_numbers_of_their_own_are_not_shared_and_long_texts_keep_what_they_speak
         f"R{number}": {"room_id": f"R{number}", "title": f"{kind} room at the {inn}", "account_number": "34320347"}
         for number, (kind, inn) in enumerate([("single", "Harbour Inn"), ("double", "Old Mill"), ("twin", "Old Mill")])
     }
-    made = siblings(rooms, ["R0"], 8, random.Random(1))
+    made = build_sibling_rows(rooms, ["R0"], 8, random.Random(1))
     assert len({row["account_number"] for row in made.values()}) == 8
     assert all(row["account_number"].isdigit() and len(row["account_number"]) == 8 for row in made.values())
     assert {row["title"] for row in made.values()} == {"double room at the Harbour Inn", "twin room at the Harbour Inn"}
 
 
 def test_new_ids_look_like_the_old_ones():
-    assert fresh("W1001", "9000001") == "W90000011001"
-    assert fresh("alpha", "9000001") == "alpha-9000001"
+    assert build_new_key("W1001", "9000001") == "W90000011001"
+    assert build_new_key("alpha", "9000001") == "alpha-9000001"
 
 
 def test_columns_keep_the_order_that_they_have_in_all_rows():
@@ -49,6 +51,6 @@ def test_columns_keep_the_order_that_they_have_in_all_rows():
                        "start": f"2026-01-{number:02}", "end": f"2026-01-{number + 2:02}"}
         for number in range(1, 12)
     }  # fmt: skip
-    made = siblings(table, ["G1", "G5", "G11"], 60, random.Random(1))
+    made = build_sibling_rows(table, ["G1", "G5", "G11"], 60, random.Random(1))
     assert len({row["saved"] for row in made.values()}) > 3
     assert all(row["saved"] <= row["target"] and row["start"] <= row["end"] for row in made.values())

@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from chatmodel import load_phrasebook
-from chatmodel.surface import clock_of, mentions
-from chatmodel.wording import Wording
-from environments import NativeSession
-from environments.library import __file__ as library_file
-from environments.library import library_environment
-from environments.staged import staged
-from grounding import Grounder, GroundSettings
-from grounding.names import words
-from querygen import TaskWriter, WriteSettings
-from querygen.vary import Case, VarySettings, chosen, derive, names
-from querygen.vary._reach import Search
-from querygen.vary.forbidden_request import _rule_for
-from querygen.vary.irrelevant_request import errands, vocabulary
-from querygen.vary.long_context import crowded
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, FunctionCall, Message, Task, ToolCall, content_hash
-from usersim import Dialogue, PlaySettings
-from usersim.roles import AgentAct
-from usersim.twisted import NaiveAgent, TwistedAgent, TwistedUser
-from verify import verify_trajectory
-from verify.conduct import DECLINES
+from trajsmith.environments import NativeSession
+from trajsmith.environments.injected_faults import inject_faults
+from trajsmith.environments.library import __file__ as library_file
+from trajsmith.environments.library import library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.names import split_name
+from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
+from trajsmith.phrasing.wording import Wording
+from trajsmith.querygen import TaskWriter, WriteSettings
+from trajsmith.querygen.vary import VariantCase, VarySettings, choose_variants, derive_variant, list_variants
+from trajsmith.querygen.vary._alternative_search import AlternativeSearch
+from trajsmith.querygen.vary.forbidden_request import _find_rule
+from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
+from trajsmith.querygen.vary.long_context import enlarge_tables
+from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCall, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+from trajsmith.usersim import Dialogue, PlaySettings
+from trajsmith.usersim.roles import AgentAct
+from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUser
+from trajsmith.verify import verify_trajectory
+from trajsmith.verify.variant_checks import DECLINES
 
 ENVIRONMENTS = ("retail", "mobile_care")
 CHAINS = 26
@@ -47,13 +47,13 @@ class Shelf:
         return NativeSession(self.cls, self.spec)
 
     def case(self, task, variant):
-        return Case(task, self.state, self.session(), self.spec, self.wording, variant, entities=300)
+        return VariantCase(task, self.state, self.session(), self.spec, self.wording, variant, entities=300)
 
     async def play(self, varied, agent_class):
         task, state = varied.task, varied.state or self.state
-        session = staged(self.session(), task)
+        session = inject_faults(self.session(), task)
         agent = agent_class(task, self.wording, 0)
-        user = TwistedUser(task, self.wording, 0, clock_of(state))
+        user = VariantUser(task, self.wording, 0, find_clock_date(state))
         trajectory = await Dialogue(self.spec, task, state, session, agent, user, PlaySettings(), 0).play()
         verdict = await verify_trajectory(task, trajectory, state, self.session(), wording=self.wording)
         return trajectory, verdict
@@ -72,7 +72,7 @@ async def make_shelf(name):
         try:
             grounded = await grounder.ground(chain, NativeSession(cls, spec))
             tasks.append(await writer.write(grounded, state, NativeSession(cls, spec)))
-        except Dropped:
+        except RecordDropped:
             continue
     return Shelf(cls, spec, state, wording, tasks)
 
@@ -89,32 +89,32 @@ async def some(shelves, variant, most=3):
         here = 0
         for task in shelf.tasks:
             try:
-                found.append((shelf, task, await derive(variant, shelf.case(task, variant))))
+                found.append((shelf, task, await derive_variant(variant, shelf.case(task, variant))))
                 here += 1
-            except Dropped as drop:
+            except RecordDropped as drop:
                 assert drop.reason.startswith(f"{variant}: ")
             if here == most:
                 break
     return found
 
 
-@pytest.mark.parametrize("variant", names())
+@pytest.mark.parametrize("variant", list_variants())
 async def test_the_right_play_is_accepted_and_the_naive_one_is_not(shelves, variant):
     made = await some(shelves, variant)
     assert made, f"no {variant} could be made of any task"
     for shelf, base, varied in made:
         task = varied.task
         assert (task.variant, task.twist.base) == (variant, base.id) and task.id != base.id and task.twist.proof
-        trajectory, verdict = await shelf.play(varied, TwistedAgent)
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
         assert verdict.accepted, (verdict.reasons, [message.content for message in trajectory.messages[1:]])
         _, verdict = await shelf.play(varied, NaiveAgent)
         assert not verdict.accepted and verdict.outcome in ("agent_error", "partial"), verdict.reasons
 
 
-@pytest.mark.parametrize("variant", names())
+@pytest.mark.parametrize("variant", list_variants())
 async def test_the_same_task_gives_the_same_variant(shelves, variant):
     (shelf, base, varied), *_ = await some(shelves, variant, most=1)
-    again = await derive(variant, shelf.case(base, variant))
+    again = await derive_variant(variant, shelf.case(base, variant))
     assert again.task.to_line() == varied.task.to_line()
     assert Task.from_line(varied.task.to_line()) == varied.task
 
@@ -123,7 +123,7 @@ async def test_a_hidden_tool_is_not_shown_and_is_refused(shelves):
     for shelf, _, varied in await some(shelves, "missing_function"):
         tool = varied.task.twist.tool
         assert tool not in varied.task.exposed_tools
-        session = staged(shelf.session(), varied.task)
+        session = inject_faults(shelf.session(), varied.task)
         await session.reset(shelf.state)
         assert (await session.call(tool, {})).error == "unknown_tool"
 
@@ -133,7 +133,7 @@ async def test_a_tool_that_arrives_is_brought_with_its_schema(shelves):
         twist = varied.task.twist
         query = varied.task.turns[twist.arrives].query
         assert f'"name":"{twist.tool}"' in query and '"parameters"' in query
-        trajectory, _ = await shelf.play(varied, TwistedAgent)
+        trajectory, _ = await shelf.play(varied, VariantAgent)
         calls = [event for event in trajectory.events if event.tool == twist.tool]
         assert calls and all(event.message >= trajectory.turns[twist.arrives].start for event in calls)
 
@@ -141,14 +141,14 @@ async def test_a_tool_that_arrives_is_brought_with_its_schema(shelves):
 async def test_nothing_is_written_in_the_turn_of_a_refusal(shelves):
     for variant in ("missing_function", "unknown_parameter", "forbidden_request", "irrelevant_request"):
         for shelf, _, varied in await some(shelves, variant, most=2):
-            trajectory, _ = await shelf.play(varied, TwistedAgent)
+            trajectory, _ = await shelf.play(varied, VariantAgent)
             turn = trajectory.turns[varied.task.twist.turn]
             assert not [
                 event for event in trajectory.events if event.effect and turn.start <= event.message < turn.stop
             ]
 
 
-class GuessingAgent(TwistedAgent):
+class GuessingAgent(VariantAgent):
     """Asks, hears that the user does not know it, tries a value all the same, and then says that it cannot be done."""
 
     name = "guessing"
@@ -179,7 +179,7 @@ async def test_what_can_be_looked_up_another_way_is_not_unknown():
             if tools != ["list_group_members", "invite_contact"] or not named:
                 continue
             group = case.calls[start].arguments["group_name"]
-            assert await Search(case, turn, without_value=group).way() == ["invite_contact"]
+            assert await AlternativeSearch(case, turn, without_value=group).find_path() == ["invite_contact"]
             return
     pytest.skip("no task of this shelf invites somebody of a group by name")
 
@@ -191,7 +191,7 @@ async def test_a_held_value_stands_in_no_query_before_it_is_asked_for(shelves):
             known = {entry.key: entry for turn in varied.task.turns for entry in turn.known}
             assert not known[twist.keys[0]].stated
             said = " ".join(turn.query for turn in varied.task.turns[: twist.turn + 1])
-            assert not mentions(said, known[twist.keys[0]].said)
+            assert not is_value_mentioned(said, known[twist.keys[0]].said)
 
 
 async def test_an_open_reference_fits_two_rows_and_the_other_one_gives_something_else(shelves):
@@ -216,7 +216,7 @@ async def test_what_is_forbidden_is_refused_by_the_environment(shelves):
 
 async def test_a_staged_failure_is_met_once_and_again_on_replay(shelves):
     for shelf, _, varied in await some(shelves, "tool_failure", most=2):
-        trajectory, verdict = await shelf.play(varied, TwistedAgent)
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
         failed = [event for event in trajectory.events if not event.ok]
         assert [event.tool for event in failed] == [varied.task.twist.tool] and verdict.replay_match
 
@@ -231,7 +231,7 @@ async def test_a_crowded_state_has_the_entities_and_the_task_is_about_the_same_o
 
 def test_a_copied_row_belongs_to_a_copied_owner():
     state = {"people": {"P1": {"mail": "a@b.c"}, "P2": {"mail": "d@b.c"}}, "cars": {"C1": {"of": "P1"}}}
-    rows = crowded(state, ["people", "cars"], 3)
+    rows = enlarge_tables(state, ["people", "cars"], 3)
     assert rows["people"]["P1"] == state["people"]["P1"]
     assert rows["cars"]["C90000011"] == {"of": "P90000011"}
     assert rows["people"]["P90000011"] == {"mail": "a9000001@b.c"}
@@ -239,16 +239,18 @@ def test_a_copied_row_belongs_to_a_copied_owner():
 
 def test_a_refusal_is_put_to_the_rule_that_it_breaks():
     rules = ["Only pending orders can be cancelled.", "The address can be changed only while an order is pending."]
-    assert _rule_for("order W1 is shipped; its address cannot be changed", "change_shipping_address", rules) == rules[1]
-    assert _rule_for("the moon is full", "howl", rules) == ""
+    assert (
+        _find_rule("order W1 is shipped; its address cannot be changed", "change_shipping_address", rules) == rules[1]
+    )
+    assert _find_rule("the moon is full", "howl", rules) == ""
 
 
 async def test_an_errand_never_speaks_of_what_the_environment_has(shelves):
-    assert len(errands()) > 20
+    assert len(load_errands()) > 20
     for shelf, _, varied in await some(shelves, "irrelevant_request"):
-        query, spoken = varied.task.turns[varied.task.twist.turn].query, vocabulary(shelf.spec)
-        errand = next(each for each in errands() if each.ask in query)
-        assert all(set(words(about)) - spoken for about in errand.about)
+        query, spoken = varied.task.turns[varied.task.twist.turn].query, collect_vocabulary(shelf.spec)
+        errand = next(each for each in load_errands() if each.ask in query)
+        assert all(set(split_name(about)) - spoken for about in errand.about)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def test_a_claim_of_success_is_no_refusal(text):
 
 async def test_asking_after_the_act_is_not_asking(shelves):
     (shelf, _, varied), *_ = await some(shelves, "missing_parameter", most=1)
-    trajectory, _ = await shelf.play(varied, TwistedAgent)
+    trajectory, _ = await shelf.play(varied, VariantAgent)
     messages = [
         message.model_copy(update={"content": message.content.replace("?", ".")})
         if message.role == "assistant"
@@ -286,5 +288,5 @@ def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
         VarySettings(rates={"tool_failure": 1.5})
     assert not VarySettings().on and VarySettings(rates={"tool_failure": 0.1}).on
     task = shelves[0].tasks[0]
-    assert chosen(task.seed, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
-    assert chosen(task.seed, {"tool_failure": 0.5}) == chosen(task.seed, {"tool_failure": 0.5})
+    assert choose_variants(task.seed, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
+    assert choose_variants(task.seed, {"tool_failure": 0.5}) == choose_variants(task.seed, {"tool_failure": 0.5})

@@ -2,18 +2,18 @@
 
 import json
 
-from chatmodel import Wording, load_phrasebook
-from chatmodel.prompts import own_prompts
-from chatmodel.wire import read_reply
-from environments import NativeSession
-from environments.library import library_environment, phrases_path
-from grounding import Grounder, GroundSettings
-from querygen import Author, AuthorSettings, Earlier, Gates, TaskWriter, WriteSettings
-from querygen.plan import RefineSettings
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, content_hash
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.models.prompts import load_builtin_prompts
+from trajsmith.models.serialization import parse_reply
+from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.querygen import AuthorSettings, EarlierRequests, ModelTaskAuthor, QueryGates, TaskWriter, WriteSettings
+from trajsmith.querygen.plan import QueryRefineSettings
+from trajsmith.records import RecordDropped, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
-PLAIN = RefineSettings(implicit_reference=0, action_compression=0, ambiguity=0, goal_expansion=0)
+PLAIN = QueryRefineSettings(implicit_reference=0, action_compression=0, ambiguity=0, goal_expansion=0)
 
 
 class Place:
@@ -22,7 +22,7 @@ class Place:
     def __init__(self, name, **settings):
         self.cls = library_environment(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
-        self.wording = Wording(load_phrasebook(phrases_path(self.cls)), self.spec.tools)
+        self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.settings = WriteSettings(direct=0.0, **settings)
 
     def session(self):
@@ -37,7 +37,7 @@ class Place:
         for chain in chains:
             try:
                 found.append(await grounder.ground(chain, self.session()))
-            except Dropped:
+            except RecordDropped:
                 continue
             if len(found) == count:
                 return found
@@ -48,9 +48,11 @@ class Place:
         return await writer.write(grounded, self.state, self.session(), author)
 
     def author(self, model, earlier=None, ticket=0, **settings):
-        gates = Gates(self.spec, self.wording)
+        gates = QueryGates(self.spec, self.wording)
         given = AuthorSettings(**{"persona": False, "refine": PLAIN, **settings})
-        return Author(model, self.spec, gates, own_prompts(), given, earlier or Earlier(0.8), ticket)
+        return ModelTaskAuthor(
+            model, self.spec, gates, load_builtin_prompts(), given, earlier or EarlierRequests(0.8), ticket
+        )
 
 
 class Told:
@@ -67,7 +69,7 @@ class Told:
         given = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         given = given(request) if callable(given) else given
         text = given if isinstance(given, str) else json.dumps(given)
-        return read_reply(json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode())
 
     async def close(self):
         """Nothing to close."""

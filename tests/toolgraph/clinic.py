@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from chatmodel import Phrasebook
-from environments import Environment, EnvironmentState, NativeSession, StateModel, tool
-from trajectory import EnvironmentSpec, JsonObject
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, tool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject
 
 
 class Doctor(StateModel):

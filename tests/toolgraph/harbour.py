@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from chatmodel import Phrasebook
-from environments import Environment, EnvironmentState, NativeSession, StateModel, tool
-from trajectory import EnvironmentSpec, JsonObject, ToolSpec
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, tool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
 
 
 class Boat(StateModel):

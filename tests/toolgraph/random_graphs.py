@@ -3,8 +3,8 @@
 import random
 from functools import lru_cache
 
-from toolgraph import Edge, Link, ParameterNode, ToolGraph
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink
 
 SCHEMA = {"type": "object", "properties": {}}
 KINDS = ("internal", "internal", "internal", "external", "other")
@@ -38,7 +38,9 @@ def random_graph(seed: int, servers: int = 1, most: int = 12) -> ToolGraph:
             nodes.append(node)
             for source in tools:
                 if source is not target and rng.random() < density:
-                    link = Link(output=f"$.o{rng.randrange(3)}", input=node.parameter, score=round(rng.random(), 2))
+                    link = ValueLink(
+                        output=f"$.o{rng.randrange(3)}", input=node.parameter, score=round(rng.random(), 2)
+                    )
                     links.setdefault((source.full_name, target.full_name), []).append(link)
     edges = [
         Edge(

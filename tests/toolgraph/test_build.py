@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from grounding.fields import input_fields, output_fields
-from toolgraph import GraphIndex, GraphSettings, ToolGraph, build_graph, check_schema
-from trajectory import InputError, ToolSpec
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.toolgraph import GraphIndex, GraphSettings, ToolGraph, build_graph, check_schema
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "sets"
 STRING = {"type": "string"}
@@ -152,7 +152,7 @@ def recursive(branches: int) -> dict[str, Any]:
 def test_a_cycle_of_references_ends(branches: int) -> None:
     tool = spec("list_orders", output=recursive(branches))
     assert ("$.order_id", "order_id") in edges(build_graph([tool, GET]))["list_orders", "get_order"]
-    assert len(output_fields(tool)) < 1000
+    assert len(list_output_fields(tool)) < 1000
 
 
 def test_a_cycle_in_the_arguments_ends() -> None:
@@ -165,7 +165,7 @@ def test_a_cycle_in_the_arguments_ends() -> None:
         },
     }
     tool = spec("find", {"query": {"$ref": "#/$defs/Q"}}, **{"$defs": {"Q": query}})
-    paths = [field.path for field in input_fields(tool)]
+    paths = [field.path for field in list_input_fields(tool)]
     assert paths[0] == "query.field"
     assert len(paths) < 100
 

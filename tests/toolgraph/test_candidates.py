@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgraph import candidates
-from toolgraph.candidates import abroad_pairs, home_pairs
-from toolgraph.match import by_server
-from toolgraph.table import Table, build_table
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import candidates
+from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
+from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
+from trajsmith.toolgraph.match import sort_by_server
 
 STRING = {"type": "string"}
 THINGS = ("order", "ticket", "room", "flight", "invoice", "parcel", "contract", "recipe", "station", "lesson")
@@ -30,7 +30,7 @@ def server(name: str, copies: int = 1, **changes: Any) -> list[ToolSpec]:
     return tools
 
 
-def pairs(table: Table, found: tuple[Any, Any]) -> set[tuple[str, str]]:
+def pairs(table: EndpointTable, found: tuple[Any, Any]) -> set[tuple[str, str]]:
     outs, ins = table.outputs, table.parameters
     return {
         (table.tools[outs.tool[o]].full_name, table.tools[ins.tool[p]].full_name)
@@ -40,25 +40,25 @@ def pairs(table: Table, found: tuple[Any, Any]) -> set[tuple[str, str]]:
 
 
 def test_a_small_server_is_compared_completely_and_no_tool_with_itself() -> None:
-    table = build_table(by_server(server("shop")))
-    o, p = home_pairs(table)
+    table = build_table(sort_by_server(server("shop")))
+    o, p = find_home_pairs(table)
     others = table.outputs.tool[:, None] != table.parameters.tool[None]
     assert len(o) == others.sum()
     assert not np.any(table.outputs.tool[o] == table.parameters.tool[p])
 
 
 def test_a_giant_server_finds_the_same_true_pairs_with_a_fraction_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = build_table(by_server(server("shop", copies=8)))
-    whole = home_pairs(table)
+    table = build_table(sort_by_server(server("shop", copies=8)))
+    whole = find_home_pairs(table)
     monkeypatch.setattr(candidates, "WHOLE", 10)
-    part = home_pairs(table)
+    part = find_home_pairs(table)
     assert pairs(table, part) == pairs(table, whole)
     assert len(part[0]) < len(whole[0]) / 3
 
 
 def test_servers_are_compared_with_each_other_by_identifiers_only() -> None:
-    table = build_table(by_server([*server("a"), *server("b")]))
-    o, p = abroad_pairs(table)
+    table = build_table(sort_by_server([*server("a"), *server("b")]))
+    o, p = find_cross_server_pairs(table)
     assert np.all(table.server[table.outputs.tool[o]] != table.server[table.parameters.tool[p]])
     assert np.all(table.outputs.flags["identifies"][o] & table.parameters.flags["identifies"][p])
     assert ("a.list_orders_0", "b.close_order_0") in pairs(table, (o, p))
@@ -66,8 +66,8 @@ def test_servers_are_compared_with_each_other_by_identifiers_only() -> None:
 
 def test_the_number_of_pairs_grows_with_the_tools_not_with_their_square() -> None:
     def number(servers: int) -> int:
-        table = build_table(by_server([tool for at in range(servers) for tool in server(f"s{at}")]))
-        return len(home_pairs(table)[0]) + len(abroad_pairs(table)[0])
+        table = build_table(sort_by_server([tool for at in range(servers) for tool in server(f"s{at}")]))
+        return len(find_home_pairs(table)[0]) + len(find_cross_server_pairs(table)[0])
 
     assert number(40) < 5 * number(10)
 
@@ -77,9 +77,9 @@ def test_a_tool_that_a_description_names_is_always_compared(monkeypatch: pytest.
     asks = {"type": "object", "properties": {"glyph": {**STRING, "description": "what read_sign returned"}}}
     monkeypatch.setattr(candidates, "WHOLE", 0)
     monkeypatch.setattr(candidates, "NEAREST", 1)
-    tools = by_server([*server("shop"), named, ToolSpec(server="shop", name="engrave", input_schema=asks)])
+    tools = sort_by_server([*server("shop"), named, ToolSpec(server="shop", name="engrave", input_schema=asks)])
     table = build_table(tools)
-    o, p = home_pairs(table)
+    o, p = find_home_pairs(table)
     giver, taker = (
         next(row for row, tool in enumerate(tools) if tool.name == name) for name in ("read_sign", "engrave")
     )
@@ -88,8 +88,8 @@ def test_a_tool_that_a_description_names_is_always_compared(monkeypatch: pytest.
 
 def test_candidates_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "WHOLE", 10)
-    table = build_table(by_server([*server("a", 3), *server("b", 3)]))
-    for look in (home_pairs, abroad_pairs):
+    table = build_table(sort_by_server([*server("a", 3), *server("b", 3)]))
+    for look in (find_home_pairs, find_cross_server_pairs):
         once, again = look(table), look(table)
         assert np.array_equal(once[0], again[0])
         assert np.array_equal(once[1], again[1])
@@ -97,4 +97,4 @@ def test_candidates_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_tools_give_no_candidates() -> None:
     table = build_table([])
-    assert [len(side) for look in (home_pairs, abroad_pairs) for side in look(table)] == [0, 0, 0, 0]
+    assert [len(side) for look in (find_home_pairs, find_cross_server_pairs) for side in look(table)] == [0, 0, 0, 0]

@@ -12,10 +12,10 @@ import types
 import numpy as np
 import pytest
 
-from toolgraph import GraphSettings, build_graph
-from toolgraph.embed import USUAL, embedding_similarity
-from toolgraph.explain import explain
-from trajectory import InputError, ToolSpec
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.toolgraph import GraphSettings, build_graph
+from trajsmith.toolgraph.embeddings import USUAL, build_embedding_similarity
+from trajsmith.toolgraph.match_explanation import explain_match
 
 SAME = {"town": "city", "metropolis": "city"}
 
@@ -67,44 +67,47 @@ def fake(monkeypatch):
 
 def test_words_of_one_meaning_make_an_edge_that_words_alone_do_not(fake, tmp_path):
     assert build_graph([PLACES, WEATHER]).edges == ()
-    (edge,) = build_graph([PLACES, WEATHER], similarity=embedding_similarity("any/model", tmp_path)).edges
+    (edge,) = build_graph([PLACES, WEATHER], similarity=build_embedding_similarity("any/model", tmp_path)).edges
     assert (edge.source, edge.target) == ("maps.list_places", "maps.get_forecast")
     assert edge.evidence == ("schema", "embedding")
 
 
 def test_words_of_another_meaning_make_none(fake, tmp_path):
     other = spec("list_places", [], ["mountain"])
-    assert build_graph([other, WEATHER], similarity=embedding_similarity("any/model", tmp_path)).edges == ()
+    assert build_graph([other, WEATHER], similarity=build_embedding_similarity("any/model", tmp_path)).edges == ()
 
 
 def test_an_encoder_has_a_say_beside_the_words(fake, tmp_path):
-    plain = explain(PLACES, WEATHER, GraphSettings())[0].score
-    assert explain(PLACES, WEATHER, GraphSettings(), embedding_similarity("any/model", tmp_path))[0].score > plain
+    plain = explain_match(PLACES, WEATHER, GraphSettings())[0].score
+    assert (
+        explain_match(PLACES, WEATHER, GraphSettings(), build_embedding_similarity("any/model", tmp_path))[0].score
+        > plain
+    )
 
 
 def test_each_text_is_encoded_once_ever(fake, tmp_path):
     copy = PLACES.model_copy(update={"server": "other"})
-    build_graph([PLACES, WEATHER, copy], None, embedding_similarity("m", tmp_path))
+    build_graph([PLACES, WEATHER, copy], None, build_embedding_similarity("m", tmp_path))
     assert len(fake.seen) == len(set(fake.seen))
     assert set(fake.seen) >= {*USUAL, "place town:", "forecast city:"}
     before = list(fake.seen)
-    build_graph([PLACES, WEATHER], None, embedding_similarity("m", tmp_path))
+    build_graph([PLACES, WEATHER], None, build_embedding_similarity("m", tmp_path))
     assert fake.seen == before, "everything was on disk"
     assert fake.loaded == ["m"], "a model is loaded for new texts only"
 
 
 def test_a_changed_text_is_encoded_and_another_model_keeps_its_own_vectors(fake, tmp_path):
-    build_graph([PLACES, WEATHER], None, embedding_similarity("m", tmp_path))
+    build_graph([PLACES, WEATHER], None, build_embedding_similarity("m", tmp_path))
     fake.seen.clear()
     changed = spec("get_forecast", ["region"], ["rain"])
-    build_graph([PLACES, changed], None, embedding_similarity("m", tmp_path))
+    build_graph([PLACES, changed], None, build_embedding_similarity("m", tmp_path))
     assert fake.seen == ["forecast region:"]
-    build_graph([PLACES], None, embedding_similarity("other", tmp_path))
+    build_graph([PLACES], None, build_embedding_similarity("other", tmp_path))
     assert "place town:" in fake.seen
 
 
 def test_vectors_are_of_length_one_without_what_all_texts_share(fake, tmp_path):
-    encode = embedding_similarity("m", tmp_path)
+    encode = build_embedding_similarity("m", tmp_path)
     vectors = encode(["name of the city", "price of the ticket"])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1], abs=1e-5)
     raw = FakeModel("m").encode(["name of the city", "price of the ticket"], True, 1, False)
@@ -112,7 +115,7 @@ def test_vectors_are_of_length_one_without_what_all_texts_share(fake, tmp_path):
 
 
 def test_a_spoilt_cache_is_wrong_input(fake, tmp_path):
-    encode = embedding_similarity("m", tmp_path)
+    encode = build_embedding_similarity("m", tmp_path)
     encode(["one"])
     (stored,) = tmp_path.glob("*.sqlite")
     stored.write_bytes(b"no database at all" * 100)
@@ -121,7 +124,7 @@ def test_a_spoilt_cache_is_wrong_input(fake, tmp_path):
 
 
 def test_a_cache_of_another_length_is_wrong_input(fake, tmp_path):
-    encode = embedding_similarity("m", tmp_path)
+    encode = build_embedding_similarity("m", tmp_path)
     encode(["one"])
     (stored,) = tmp_path.glob("*.sqlite")
     with sqlite3.connect(stored) as connection:
@@ -133,9 +136,9 @@ def test_a_cache_of_another_length_is_wrong_input(fake, tmp_path):
 def test_a_missing_extra_names_the_command(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'sentence-transformers<.+' 'torch<.+'$"):
-        embedding_similarity("any/model")
+        build_embedding_similarity("any/model")
 
 
 def test_a_missing_model_is_wrong_input(fake, tmp_path):
     with pytest.raises(InputError, match=r"cannot load 'no/model': no such repository$"):
-        embedding_similarity("no/model", tmp_path)(["one"])
+        build_embedding_similarity("no/model", tmp_path)(["one"])

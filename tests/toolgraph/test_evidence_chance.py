@@ -6,26 +6,33 @@ from typing import Any
 import pytest
 from clinic import ClinicSource
 
-from toolgraph import ToolGraph, build_graph
-from toolgraph.evidence import Evidence, Executed, ExecutionSettings, execute, schema_scores, with_evidence
-from toolgraph.evidence.chance import guesses, same_thing, whole
-from toolgraph.evidence.rule import executed_score, proves, refutes
-from toolgraph.found import LinkEvidence
-from toolgraph.why import why
+from trajsmith.toolgraph import ToolGraph, build_graph
+from trajsmith.toolgraph.edge_explanation import explain_edge
+from trajsmith.toolgraph.evidence import (
+    ExecutionEvidence,
+    ExecutionSettings,
+    GraphEvidence,
+    apply_evidence,
+    compute_schema_scores,
+    execute_links,
+)
+from trajsmith.toolgraph.evidence.chance_matches import guess_numbers, is_same_entity, parse_whole_number
+from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted, score_from_execution
+from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 SPARSE = (10_417, 23_980, 38_112, 51_706, 66_093, 71_554)
 DENSE = tuple(range(10_001, 10_007))
 
 
-async def run(badges: tuple[int, ...] = SPARSE, calls: int = 300) -> tuple[ToolGraph, Executed]:
+async def run(badges: tuple[int, ...] = SPARSE, calls: int = 300) -> tuple[ToolGraph, ExecutionEvidence]:
     source = ClinicSource(badges)
     tools = (await source.spec()).tools
-    scores = schema_scores(tools)
-    executed = await execute(source, scores, ExecutionSettings(calls=calls), seed=3)
-    return with_evidence(build_graph(tools), Evidence(executed=[executed]), scores), executed
+    scores = compute_schema_scores(tools)
+    executed = await execute_links(source, scores, ExecutionSettings(calls=calls), seed=3)
+    return apply_evidence(build_graph(tools), GraphEvidence(executed=[executed]), scores), executed
 
 
-def row(executed: Executed, source: str, target: str) -> LinkEvidence:
+def row(executed: ExecutionEvidence, source: str, target: str) -> LinkEvidence:
     return next(one for one in executed.links if one.key[:2] == (f"clinic.{source}", f"clinic.{target}"))
 
 
@@ -43,20 +50,20 @@ async def test_a_number_that_another_table_has_too_proves_nothing() -> None:
 async def test_why_tells_that_numbers_fit_by_chance() -> None:
     graph, executed = await run()
     found = row(executed, "list_doctors", "get_patient")
-    assert f"    {found.told}" in why(graph, "list_doctors", "get_patient")
-    assert f"{found.chance} numbers worked that fit by chance" in found.told
+    assert f"    {found.summary}" in explain_edge(graph, "list_doctors", "get_patient")
+    assert f"{found.chance} numbers worked that fit by chance" in found.summary
 
 
 async def test_the_same_numbers_are_proof_where_names_say_the_same_thing() -> None:
     graph, executed = await run()
     found = row(executed, "list_visits", "get_patient")
-    assert proves(found) and found.chance == 0
+    assert is_proved(found) and found.chance == 0
     assert ("list_visits", "get_patient") in edges(graph)
 
 
 async def test_large_numbers_with_gaps_prove_a_link_that_no_name_shows() -> None:
     graph, executed = await run(SPARSE)
-    assert proves(row(executed, "list_doors", "get_badge"))
+    assert is_proved(row(executed, "list_doors", "get_badge"))
     assert ("list_doors", "get_badge") in edges(graph)
 
 
@@ -71,15 +78,15 @@ async def test_large_numbers_without_gaps_prove_nothing_by_themselves() -> None:
 async def test_what_no_call_was_left_to_tell_counts_as_chance(calls: int) -> None:
     _, executed = await run(DENSE, calls)
     assert executed.calls <= calls
-    assert not [one.key for one in executed.links if one.key[1] == "clinic.get_badge" and proves(one)]
+    assert not [one.key for one in executed.links if one.key[1] == "clinic.get_badge" and is_proved(one)]
 
 
 def test_chance_neither_refutes_nor_lowers_nor_raises() -> None:
     key: dict[str, Any] = {"source": "c.a", "target": "c.b", "output": "$.x", "input": "y", "by": "execution"}
     found = LinkEvidence(**key, chance=3, failed=9, elsewhere_failed=9)
-    assert not refutes(found) and not proves(found)
-    assert executed_score(0.6, found) == 0.6
-    assert refutes(LinkEvidence(**key, failed=9, elsewhere_failed=9))
+    assert not is_refuted(found) and not is_proved(found)
+    assert score_from_execution(0.6, found) == 0.6
+    assert is_refuted(LinkEvidence(**key, failed=9, elsewhere_failed=9))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_chance_neither_refutes_nor_lowers_nor_raises() -> None:
     ],
 )
 def test_what_names_say_is_counted(giver: str, output: str, taker: str, parameter: str, expected: bool) -> None:
-    assert same_thing(giver, output, taker, parameter) is expected
+    assert is_same_entity(giver, output, taker, parameter) is expected
 
 
 @pytest.mark.parametrize(
@@ -116,17 +123,17 @@ def test_what_names_say_is_counted(giver: str, output: str, taker: str, paramete
     ids=["int", "digits", "padded", "bool", "float", "letters", "empty", "superscript", "endless"],
 )
 def test_what_is_a_whole_number(value: Any, expected: int | None) -> None:
-    assert whole(value) == expected
+    assert parse_whole_number(value) == expected
 
 
 @pytest.mark.parametrize("value", [40, "40"])
 def test_guesses_lie_between_those_that_work_and_are_of_their_type(value: int | str) -> None:
-    found = guesses(value, ["25", "60", "Ada"], 200, random.Random(0))
+    found = guess_numbers(value, ["25", "60", "Ada"], 200, random.Random(0))
     assert {type(one) for one in found} == {type(value)}
     numbers = {int(one) for one in found}
     assert numbers == set(range(23, 63)) - {40}
 
 
 def test_one_number_is_guessed_around_and_a_name_is_not_guessed() -> None:
-    assert set(guesses(1, [], 50, random.Random(0))) == {2, 3}
-    assert guesses("Ada", ["1", "2"], 3, random.Random(0)) == []
+    assert set(guess_numbers(1, [], 50, random.Random(0))) == {2, 3}
+    assert guess_numbers("Ada", ["1", "2"], 3, random.Random(0)) == []

@@ -5,30 +5,38 @@ from typing import Any
 import pytest
 from harbour import HarbourSource
 
-from toolgraph import ToolGraph, build_graph
-from toolgraph.evidence import Evidence, Executed, ExecutionSettings, execute, execute_all, schema_scores, with_evidence
-from toolgraph.evidence.contrast import replaced
-from toolgraph.evidence.execution import missing_outputs
-from toolgraph.evidence.leaves import Leaf
-from toolgraph.evidence.rule import PROVED, proves, refutes
-from toolgraph.found import LinkEvidence
-from toolgraph.why import why
-from trajectory import EnvironmentFault, ToolSpec
+from trajsmith.records import EnvironmentFault, ToolSpec
+from trajsmith.toolgraph import ToolGraph, build_graph
+from trajsmith.toolgraph.edge_explanation import explain_edge
+from trajsmith.toolgraph.evidence import (
+    ExecutionEvidence,
+    ExecutionSettings,
+    GraphEvidence,
+    apply_evidence,
+    compute_schema_scores,
+    execute_all_links,
+    execute_links,
+)
+from trajsmith.toolgraph.evidence.contrast_tests import replace_argument
+from trajsmith.toolgraph.evidence.execution import find_missing_outputs
+from trajsmith.toolgraph.evidence.score_rule import PROVED, is_proved, is_refuted
+from trajsmith.toolgraph.evidence.value_leaves import Leaf
+from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 SETTINGS = ExecutionSettings(calls=300)
 
 
 async def run(
     lies: bool = False, settings: ExecutionSettings = SETTINGS, seed: int = 3, silent: bool = False
-) -> tuple[ToolGraph, Executed]:
+) -> tuple[ToolGraph, ExecutionEvidence]:
     source = HarbourSource(lies, silent)
     tools = (await source.spec()).tools
-    scores = schema_scores(tools)
-    executed = await execute(source, scores, settings, seed)
-    return with_evidence(build_graph(tools), Evidence(executed=[executed]), scores), executed
+    scores = compute_schema_scores(tools)
+    executed = await execute_links(source, scores, settings, seed)
+    return apply_evidence(build_graph(tools), GraphEvidence(executed=[executed]), scores), executed
 
 
-def row(executed: Executed, source: str, output: str) -> LinkEvidence:
+def row(executed: ExecutionEvidence, source: str, output: str) -> LinkEvidence:
     key = f"harbour.{source}", "harbour.get_boat", output, "boat_id"
     return next(found for found in executed.links if found.key == key)
 
@@ -44,7 +52,7 @@ async def test_values_that_work_where_others_fail_prove_a_link() -> None:
     assert found.worked >= 4 and found.failed == 0
     assert found.elsewhere_failed >= 3 and found.elsewhere_worked == 0
     assert found.states == 2
-    assert proves(found)
+    assert is_proved(found)
     edge = next(e for e in graph.edges if (e.source, e.target) == ("harbour.list_boats", "harbour.get_boat"))
     assert edge.score >= PROVED and edge.weight == 3
     assert edge.evidence == ("schema", "execution")
@@ -55,7 +63,7 @@ async def test_values_that_never_work_refute_a_link_that_the_schemas_believe() -
     assert score(build_graph((await source.spec()).tools), "list_wrecks") is not None
     graph, executed = await run()
     found = row(executed, "list_wrecks", "$.result[*].boat_id")
-    assert refutes(found)
+    assert is_refuted(found)
     assert score(graph, "list_wrecks") is None
     kept = [one for one in graph.evidence if one.key == found.key]
     assert [(one.worked, one.failed) for one in kept] == [(0, found.failed)]
@@ -63,17 +71,17 @@ async def test_values_that_never_work_refute_a_link_that_the_schemas_believe() -
 
 async def test_why_tells_the_counts_of_edges_and_of_what_was_refuted() -> None:
     graph, executed = await run()
-    there, gone = why(graph, "list_boats", "get_boat"), why(graph, "list_wrecks", "get_boat")
-    assert f"    {row(executed, 'list_boats', '$.result[*].boat_id').told}" in there
+    there, gone = explain_edge(graph, "list_boats", "get_boat"), explain_edge(graph, "list_wrecks", "get_boat")
+    assert f"    {row(executed, 'list_boats', '$.result[*].boat_id').summary}" in there
     assert gone[0].endswith("there is no edge.")
-    assert f"    {row(executed, 'list_wrecks', '$.result[*].boat_id').told}" in gone
+    assert f"    {row(executed, 'list_wrecks', '$.result[*].boat_id').summary}" in gone
 
 
 async def test_a_link_that_no_schema_shows_is_found_by_its_values() -> None:
     source = HarbourSource()
     assert score(build_graph((await source.spec()).tools), "read_plates") is None
     graph, executed = await run()
-    assert proves(row(executed, "read_plates", "$.result[*].engraved"))
+    assert is_proved(row(executed, "read_plates", "$.result[*].engraved"))
     assert (score(graph, "read_plates") or 0) >= PROVED
 
 
@@ -91,7 +99,7 @@ async def test_a_parameter_that_takes_anything_proves_nothing() -> None:
     _, executed = await run()
     tried = executed.parameters["harbour.write_note", "name"]
     assert tried.tried == tried.free > 0
-    assert not [found for found in executed.links if found.target == "harbour.write_note" and proves(found)]
+    assert not [found for found in executed.links if found.target == "harbour.write_note" and is_proved(found)]
 
 
 async def test_a_parameter_tells_what_execution_says_of_it() -> None:
@@ -131,7 +139,7 @@ async def test_an_environment_that_does_not_start_leaves_the_graph_to_the_schema
         async def open(self) -> Any:
             raise EnvironmentFault("start", "harbour", "no such file")
 
-    found = await execute_all([Down()], {}, SETTINGS, 0)
+    found = await execute_all_links([Down()], {}, SETTINGS, 0)
     assert [one.links for one in found] == [()]
     assert found[0].findings == (
         "environment harbour: execution: its links were not tried: harbour: start: no such file",
@@ -148,7 +156,7 @@ async def test_an_environment_that_does_not_start_leaves_the_graph_to_the_schema
 )
 def test_one_argument_is_changed_alone(path: str, value: str, expected: dict[str, Any]) -> None:
     arguments = {"id": "A", "rows": [{"sku": "A"}, {"sku": "B"}]}
-    assert replaced(arguments, Leaf(path, path.split(".")[-1], value), "new") == expected
+    assert replace_argument(arguments, Leaf(path, path.split(".")[-1], value), "new") == expected
     assert arguments["id"] == "A"
 
 
@@ -172,4 +180,4 @@ def test_what_no_result_has_although_it_is_promised(
         "required": required,
     }
     spec = {"server": "s", "name": "get", "inputSchema": {"type": "object"}, "outputSchema": schema}
-    assert missing_outputs(ToolSpec.model_validate(spec), results) == expected
+    assert find_missing_outputs(ToolSpec.model_validate(spec), results) == expected

@@ -8,15 +8,22 @@ import pytest
 from harbour import Harbour, HarbourSource
 from typer.testing import CliRunner
 
-from environments import NativeSession
-from toolgraph import ToolGraph, build_graph
-from toolgraph.evidence import Evidence, Mined, mine, read_recordings, schema_scores, with_evidence
-from toolgraph.evidence.leaves import id_like, mentions, specific, walk
-from toolgraph.evidence.mining import Flow
-from toolgraph.evidence.reaching import with_lookups
-from toolgraph.evidence.recordings import RecordedCall, Recording
-from trajectory import InputError, ToolSpec
-from trajsmith.cli import app
+from trajsmith.cli.app import app
+from trajsmith.environments import NativeSession
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.toolgraph import ToolGraph, build_graph
+from trajsmith.toolgraph.evidence import (
+    GraphEvidence,
+    RecordedEvidence,
+    apply_evidence,
+    compute_schema_scores,
+    mine_recordings,
+    read_recordings,
+)
+from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
+from trajsmith.toolgraph.evidence.recorded_flows import ValueFlow
+from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording
+from trajsmith.toolgraph.evidence.value_leaves import contains_value, is_id_like, is_specific_match, walk_leaves
 
 TEXT = {"type": "string"}
 
@@ -41,11 +48,11 @@ def made(name: str, arguments: dict[str, Any], output: Any, ok: bool = True) -> 
     return RecordedCall(name, "", arguments, output, ok)
 
 
-def flow(mined: Mined, source: str, target: str, parameter: str) -> Flow:
+def flow(mined: RecordedEvidence, source: str, target: str, parameter: str) -> ValueFlow:
     found = [
         f for (s, t, _, p), f in mined.flows.items() if (s, t, p) == (f"shop.{source}", f"shop.{target}", parameter)
     ]
-    return found[0] if found else Flow()
+    return found[0] if found else ValueFlow()
 
 
 LISTED = made("list_things", {"email": "a@b.org"}, {"rows": [{"code": "T-17"}, {"code": "T-18"}]})
@@ -54,7 +61,7 @@ MOVED = made("move_thing", {"what": "T-17", "mode": "fast"}, {})
 
 
 def test_the_earliest_result_that_shows_the_value_gave_it() -> None:
-    mined = mine([Recording("1", ("Move my first thing.", LISTED, SHOWN, MOVED))], TOOLS)
+    mined = mine_recordings([Recording("1", ("Move my first thing.", LISTED, SHOWN, MOVED))], TOOLS)
     given = flow(mined, "list_things", "move_thing", "what")
     assert (given.first, given.later, given.tasks, given.id_like) == (1, 0, {"1"}, True)
     assert flow(mined, "show_thing", "move_thing", "what").echo == 1
@@ -63,7 +70,7 @@ def test_the_earliest_result_that_shows_the_value_gave_it() -> None:
 
 
 def test_what_the_user_said_needs_nobody_to_give_it() -> None:
-    mined = mine([Recording("1", ("Move t-17, please.", LISTED, MOVED))], TOOLS)
+    mined = mine_recordings([Recording("1", ("Move t-17, please.", LISTED, MOVED))], TOOLS)
     given = flow(mined, "list_things", "move_thing", "what")
     assert (given.first, given.known) == (0, 1)
     assert mined.origins["shop.move_thing", "what"].both == 1
@@ -71,21 +78,21 @@ def test_what_the_user_said_needs_nobody_to_give_it() -> None:
 
 def test_a_choice_is_no_value_that_flows() -> None:
     before = made("show_thing", {"code": "T-1"}, {"code": "T-1", "colour": "fast"})
-    mined = mine([Recording("1", ("Go.", before, MOVED))], TOOLS)
-    assert flow(mined, "show_thing", "move_thing", "mode") == Flow()
+    mined = mine_recordings([Recording("1", ("Go.", before, MOVED))], TOOLS)
+    assert flow(mined, "show_thing", "move_thing", "mode") == ValueFlow()
     assert mined.origins["shop.move_thing", "mode"].choice == 1
 
 
 def test_refused_calls_and_unknown_tools_say_nothing() -> None:
     refused = made("move_thing", {"what": "T-17", "mode": "fast"}, "Error: no", ok=False)
-    mined = mine([Recording("1", ("Go.", LISTED, refused, made("fly", {}, {})))], TOOLS)
+    mined = mine_recordings([Recording("1", ("Go.", LISTED, refused, made("fly", {}, {})))], TOOLS)
     assert not mined.flows
     assert mined.unknown == {"fly"}
 
 
 def test_a_value_out_of_the_state_is_held_and_unseen() -> None:
     state = '{"things": {"T-17": {}}}'
-    mined = mine([Recording("1", ("Go.", MOVED), state)], TOOLS)
+    mined = mine_recordings([Recording("1", ("Go.", MOVED), state)], TOOLS)
     origins = mined.origins["shop.move_thing", "what"]
     assert (origins.unseen, origins.held) == (1, 1)
 
@@ -102,24 +109,24 @@ def test_a_value_out_of_the_state_is_held_and_unseen() -> None:
     ],
 )
 def test_specific(text: str, given: str, taken: str, expected: bool) -> None:
-    assert specific(text, given, taken) is expected
+    assert is_specific_match(text, given, taken) is expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("T-17", True), ("gift_card_1", True), ("20481", True), ("red", False), ("12", False)]
 )
 def test_id_like(text: str, expected: bool) -> None:
-    assert id_like(text) is expected
+    assert is_id_like(text) is expected
 
 
 def test_short_values_are_said_as_whole_words_only() -> None:
-    assert mentions("order 12 of JFK", "12") and mentions("order 12 of JFK", "jfk")
-    assert not mentions("order 123", "12")
+    assert contains_value("order 12 of JFK", "12") and contains_value("order 12 of JFK", "jfk")
+    assert not contains_value("order 123", "12")
 
 
 def test_keys_of_a_map_become_a_star() -> None:
     schema = {"type": "object", "properties": {"users": {"type": "object", "additionalProperties": {}}}}
-    leaves = list(walk({"users": {"u1": {"name": "Ann"}}}, schema, keys=True))
+    leaves = list(walk_leaves({"users": {"u1": {"name": "Ann"}}}, schema, keys=True))
     assert [(leaf.path, leaf.value) for leaf in leaves] == [("$.users{}", "u1"), ("$.users.*.name", "Ann")]
 
 
@@ -160,7 +167,7 @@ SIMULATED = {"tasks": [{"id": "7", "user_scenario": {"x": 1}}], "simulations": [
 def test_forms_of_recordings(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "calls.jsonl"
     file.write_bytes(data)
-    mined = mine(read_recordings(file), TOOLS)
+    mined = mine_recordings(read_recordings(file), TOOLS)
     assert flow(mined, "list_things", "move_thing", "what").first == 1
 
 
@@ -186,7 +193,9 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
 
 
 def graph_of(recordings: list[Recording]) -> ToolGraph:
-    return with_evidence(build_graph(TOOLS), Evidence(recorded=mine(recordings, TOOLS)), schema_scores(TOOLS))
+    return apply_evidence(
+        build_graph(TOOLS), GraphEvidence(recorded=mine_recordings(recordings, TOOLS)), compute_schema_scores(TOOLS)
+    )
 
 
 def test_a_recorded_flow_makes_an_edge_and_an_internal_parameter() -> None:
@@ -216,10 +225,10 @@ async def test_a_look_up_that_nobody_made_is_found_by_playing_again() -> None:
     state = (await HarbourSource().states(0))[0]
     boat = RecordedCall("get_boat", "harbour", {"boat_id": "B12"}, {"boat_id": "B12", "name": "Lady 12"}, True)
     session = NativeSession(Harbour, Harbour.describe())
-    found = await with_lookups(Recording("1", ("Show me a boat.", boat)), state, session)
+    found = await add_lookups(Recording("1", ("Show me a boat.", boat)), state, session)
     probed = [step for step in found.steps if isinstance(step, RecordedCall) and step.probed]
     assert {step.tool for step in probed} == {"list_boats", "read_plates"}
-    mined = mine([found], Harbour.describe().tools)
+    mined = mine_recordings([found], Harbour.describe().tools)
     givers = {source for (source, _, _, _), one in mined.flows.items() if one.first}
     assert givers == {"harbour.list_boats", "harbour.read_plates"}
     assert mined.called == {"harbour.get_boat": 1}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolgraph import build_graph
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import build_graph
 
 STRING = {"type": "string"}
 

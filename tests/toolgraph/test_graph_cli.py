@@ -10,9 +10,10 @@ import numpy as np
 import orjson
 import pytest
 
-from toolgraph import ToolGraph
-from trajectory import Chain
-from trajsmith import cli, cli_graph
+from trajsmith.cli import app
+from trajsmith.cli import graph as cli_graph
+from trajsmith.records import Chain
+from trajsmith.toolgraph import ToolGraph
 
 Call = Callable[..., SimpleNamespace]
 
@@ -27,7 +28,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byt
         capfdbinary.readouterr()
         code: int | str | None = 0
         try:
-            cli.main()
+            app.main()
         except SystemExit as stop:
             code = stop.code or 0
         sys.stdout.flush()
@@ -66,7 +67,7 @@ def test_a_long_build_says_how_long_and_shows_how_far_the_encoder_is(
 
         return encode
 
-    monkeypatch.setattr(cli_graph, "embedding_similarity", encoder)
+    monkeypatch.setattr(cli_graph, "build_embedding_similarity", encoder)
     monkeypatch.setattr(cli_graph, "BATCH", 7)
     monkeypatch.setattr(cli_graph, "LARGE", 10)
     said = call("build", "--library", "bank", "--out", tmp_path / "graph.json", "--embedding", "some-model")

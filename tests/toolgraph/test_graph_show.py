@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from random_graphs import random_graph
 
-from toolgraph import Edge, GraphSettings, Link, ParameterNode, ToolGraph, build_graph
-from toolgraph.found import LinkEvidence
-from toolgraph.layout import place_tools
-from toolgraph.show import narrowed, page_data, write_page
-from toolgraph.why import find_tool, why
-from trajectory import InputError, ToolSpec
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.toolgraph import Edge, GraphSettings, ParameterNode, ToolGraph, ValueLink, build_graph
+from trajsmith.toolgraph.edge_explanation import explain_edge, find_tool
+from trajsmith.toolgraph.html_page import build_page_data, select_servers, write_page
+from trajsmith.toolgraph.layout import place_tools
+from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -47,7 +47,7 @@ TOOLS = (
     spec("ring_bell"),
     spec("cancel_order", ["order_id"], server="kiosk"),
 )
-LINK = Link(output="$.order_id", input="order_id", score=0.91)
+LINK = ValueLink(output="$.order_id", input="order_id", score=0.91)
 GRAPH = ToolGraph(
     tools=TOOLS,
     parameters=(
@@ -113,14 +113,14 @@ def overlaps(discs: list[tuple[float, float, float]]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_discs_do_not_touch_and_hold_their_tools(seed: int) -> None:
     graph = random_graph(seed, servers=9, most=120)
-    data = page_data(graph)
+    data = build_page_data(graph)
     discs = [tuple(server[1:]) for server in data["servers"]]
     assert overlaps(discs) == []
     for _, _, home, _, _, x, y in data["tools"]:
         left, top, radius = discs[home]
         assert ((x - left) ** 2 + (y - top) ** 2) ** 0.5 < radius
     assert len({(x, y) for *_, x, y in data["tools"]}) == len(data["tools"])
-    assert data == page_data(graph)
+    assert data == build_page_data(graph)
 
 
 def test_servers_that_share_edges_stand_near_one_another() -> None:
@@ -170,10 +170,10 @@ def test_a_page_can_be_narrowed_to_servers_and_has_a_limit(tmp_path: Path) -> No
         InputError, match=r"5 tools are more than a page shows well \(4\): choose servers with --server"
     ):
         write_page(GRAPH, tmp_path / "c.html", "c", most=4)
-    assert narrowed(GRAPH, ["shop"]).evidence == ()
-    assert narrowed(GRAPH, ["shop", "kiosk"]) == GRAPH
+    assert select_servers(GRAPH, ["shop"]).evidence == ()
+    assert select_servers(GRAPH, ["shop", "kiosk"]) == GRAPH
     with pytest.raises(InputError, match="no server 'bank': it has shop, kiosk"):
-        narrowed(GRAPH, ["bank"])
+        select_servers(GRAPH, ["bank"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b.html"]
 
 
@@ -226,7 +226,7 @@ def test_a_user_searches_clicks_and_reads_evidence(page: Path, tmp_path: Path) -
 
 
 def test_why_tells_weight_evidence_parameters_and_who_else_gives_them() -> None:
-    text = "\n".join(why(GRAPH, "find_order", "shop.cancel_order"))
+    text = "\n".join(explain_edge(GRAPH, "find_order", "shop.cancel_order"))
     assert text.startswith("shop.find_order -> shop.cancel_order: there is an edge of weight 3, score 0.91.")
     assert "cancel_order relies on what find_order gives" in text
     assert "it was run: cancel_order succeeded with a value that find_order had just given" in text
@@ -251,21 +251,21 @@ BUILT = build_graph(TOOLS)
 )
 def test_why_not_tells_what_was_looked_at(source: str, target: str, reasons: list[str]) -> None:
     shop = ToolGraph(tools=TOOLS[:4], parameters=(), edges=())
-    text = "\n".join(why(shop, source, target, GraphSettings()))
+    text = "\n".join(explain_edge(shop, source, target, GraphSettings()))
     assert text.startswith(f"shop.{source} -> shop.{target}: there is no edge.")
     for reason in reasons:
         assert reason in text
 
 
 def test_why_not_tells_of_the_edge_the_other_way_round() -> None:
-    text = "\n".join(why(GRAPH, "shop.cancel_order", "find_order"))
+    text = "\n".join(explain_edge(GRAPH, "shop.cancel_order", "find_order"))
     assert "There is one the other way round: shop.find_order -> shop.cancel_order." in text
 
 
 def test_every_built_edge_can_be_explained() -> None:
     assert BUILT.edges
     for edge in BUILT.edges:
-        assert "there is an edge" in why(BUILT, edge.source, edge.target)[0]
+        assert "there is an edge" in explain_edge(BUILT, edge.source, edge.target)[0]
 
 
 def test_tools_are_found_by_full_name_or_by_a_plain_name_that_only_one_has() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import random_graph, tool
 
-from toolgraph import Edge, Link, ParameterNode, ToolGraph, storage
-from toolgraph.graphml import write_graphml
-from trajectory import InputError, ToolSpec
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink, storage
+from trajsmith.toolgraph.graphml import write_graphml
 
-LINK = Link(output="$.a", input="b", score=0.5)
+LINK = ValueLink(output="$.a", input="b", score=0.5)
 EDGE = Edge(source="s.x", target="s.y", weight=3, score=0.5, links=(LINK,), evidence=("schema", "execution"))
 NODE = ParameterNode(tool="s.y", parameter="b", kind="internal", required=True, evidence=("schema: an id",))
 GRAPH = ToolGraph(
@@ -112,7 +112,7 @@ def test_a_bad_file_says_why_in_one_line(tmp_path: Path, content: bytes, reason:
 def test_fields_that_a_later_version_adds_are_stored_and_have_defaults_in_old_files() -> None:
     class Richer(msgspec.Struct, frozen=True, kw_only=True):
         source: str
-        links: tuple[Link, ...]
+        links: tuple[ValueLink, ...]
         seen: int = 0
         notes: dict[str, float] = {}
         words: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
     path.write_bytes(b"before")
-    with pytest.raises(OSError, match="disk full"), storage.whole_file(path) as file:
+    with pytest.raises(OSError, match="disk full"), storage.open_atomically(path) as file:
         file.write(b"half")
         raise OSError("disk full")
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"graph.json": b"before"}

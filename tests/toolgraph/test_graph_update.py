@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgraph import GraphSettings, ToolGraph
-from toolgraph import update as module
-from toolgraph.found import LinkEvidence
-from toolgraph.update import builder_digest, part_digests, update_graph
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import GraphSettings, ToolGraph
+from trajsmith.toolgraph import incremental_build as module
+from trajsmith.toolgraph.incremental_build import compute_builder_digest, compute_part_digests, update_graph
+from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 ENTITIES = ("order", "customer", "parcel", "invoice")
 FIELDS = ("id", "name", "status", "email")
@@ -88,13 +88,13 @@ def test_only_the_changed_server_is_built_anew(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_part_is_named_by_its_tools_the_settings_and_the_builder(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = listed(random_world(3))
-    plain = part_digests(tools, GraphSettings())
+    plain = compute_part_digests(tools, GraphSettings())
     assert plain.keys() == {tool.server for tool in tools}
-    assert plain == part_digests(tools, GraphSettings())
-    assert not set(plain.values()) & set(part_digests(tools, GraphSettings(cross_server=False)).values())
-    assert len(builder_digest()) == 32
-    monkeypatch.setattr(module, "builder_digest", lambda: "another version")
-    assert not set(plain.values()) & set(part_digests(tools, GraphSettings()).values())
+    assert plain == compute_part_digests(tools, GraphSettings())
+    assert not set(plain.values()) & set(compute_part_digests(tools, GraphSettings(cross_server=False)).values())
+    assert len(compute_builder_digest()) == 32
+    monkeypatch.setattr(module, "compute_builder_digest", lambda: "another version")
+    assert not set(plain.values()) & set(compute_part_digests(tools, GraphSettings()).values())
 
 
 def test_a_graph_that_does_not_say_what_it_was_built_from_is_built_anew() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgraph.candidates import abroad_pairs, home_pairs
-from toolgraph.features import link_features
-from toolgraph.match import REASONS, by_server, judge
-from toolgraph.score import PRIOR, link_model, terms
-from toolgraph.table import build_table
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
+from trajsmith.toolgraph.endpoint_table import build_table
+from trajsmith.toolgraph.link_features import compute_link_features
+from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, load_link_model
+from trajsmith.toolgraph.match import REASONS, score_pairs, sort_by_server
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
@@ -44,9 +44,9 @@ def rows(name: str, **fields: Any) -> dict[str, Any]:
 
 def measured(tools: list[ToolSpec], source: str, target: str, output: str, parameter: str) -> dict[str, float]:
     """Features of one link; all 0 if it was dropped as hopeless."""
-    table = build_table(by_server(tools))
-    home, far = home_pairs(table), abroad_pairs(table)
-    o, p, features = link_features(table, np.concatenate([home[0], far[0]]), np.concatenate([home[1], far[1]]))
+    table = build_table(sort_by_server(tools))
+    home, far = find_home_pairs(table), find_cross_server_pairs(table)
+    o, p, features = compute_link_features(table, np.concatenate([home[0], far[0]]), np.concatenate([home[1], far[1]]))
     for row, (out, into) in enumerate(zip(o, p, strict=True)):
         ends = table.outputs.endpoints[out], table.parameters.endpoints[into]
         names = tools_of(table, ends[0].tool), tools_of(table, ends[1].tool)
@@ -302,7 +302,7 @@ def test_new_what_is_not_there_yet_is_nowhere_to_find() -> None:
 def test_control_says_how_to_answer() -> None:
     table = build_table([spec("list_orders", {"page_limit": INTEGER}, {"page_limit": INTEGER}), GET])
     assert table.parameters.flags["control"].tolist()[0]
-    paths = {table.parameters.endpoints[p].field.path for p in home_pairs(table)[1]}
+    paths = {table.parameters.endpoints[p].field.path for p in find_home_pairs(table)[1]}
     assert "page_limit" not in paths, "no value flows into it"
 
 
@@ -320,8 +320,8 @@ def test_other_servers() -> None:
 def test_a_promise_of_another_server_makes_no_edge() -> None:
     promise, desk = spec("get_order_id"), spec("get_order", {"order_id": STRING}, server="desk")
     stated = spec("get_order_id", output={"order_id": STRING})
-    where = ("shop.get_order_id", "desk.get_order", link_model())
-    (best, *_), (sure, *_) = judge([promise, desk], *where), judge([stated, desk], *where)
+    where = ("shop.get_order_id", "desk.get_order", load_link_model())
+    (best, *_), (sure, *_) = score_pairs([promise, desk], *where), score_pairs([stated, desk], *where)
     assert best.score < where[2].threshold < sure.score
     assert "no schema says that the source gives it, and it is of another server" in best.reasons
 
@@ -339,7 +339,7 @@ def test_every_term_moves_the_score_as_it_means() -> None:
     """More of what speaks for a link never lowers its score, and the other way round."""
     start = measured([LIST, GET], "list_orders", "get_order", *ID)
     features = {name: np.array([value]) for name, value in start.items()}
-    before, model = terms(features)[0], link_model()
+    before, model = compute_link_terms(features)[0], load_link_model()
     for column, (name, meant) in enumerate(PRIOR.items()):
         changed = before.copy()
         changed[column] += 1

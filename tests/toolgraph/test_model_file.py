@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgraph.params import KIND_PRIOR, kind_model
-from toolgraph.score import PRIOR, link_model, logistic, read_model, shipped
-from trajectory import InputError
+from trajsmith.records import InputError
+from trajsmith.toolgraph.link_model import PRIOR, load_link_model, load_shipped_model, logistic, read_model
+from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, load_kind_model
 
-STORED = (files("toolgraph") / "data" / "model.json").read_bytes()
+STORED = (files("trajsmith.toolgraph") / "data" / "model.json").read_bytes()
 
 
 def test_it_says_how_it_was_made_and_how_good_it_is() -> None:
-    model = shipped()
+    model = load_shipped_model()
     assert "a link is a true one if gold states it" in model["recipe"]
     assert len(model["trained_on"]) >= 5
     for part, figure in (("links", "f1"), ("kinds", "macro_f1")):
@@ -24,7 +24,7 @@ def test_it_says_how_it_was_made_and_how_good_it_is() -> None:
 
 
 def test_it_has_a_weight_for_every_term_with_the_sign_of_its_meaning() -> None:
-    for weights, prior in ((link_model().weights, PRIOR), (kind_model().weights, KIND_PRIOR)):
+    for weights, prior in ((load_link_model().weights, PRIOR), (load_kind_model().weights, KIND_PRIOR)):
         assert weights.keys() == prior.keys()
         assert all(weights[name] * meant >= 0 for name, meant in prior.items() if name != "bias")
 
@@ -37,15 +37,15 @@ def test_a_score_is_a_probability_that_rises_with_the_fit() -> None:
     names |= {"back_cover", "backwards"}
     features = {name: np.zeros(5) for name in names}
     features |= {"same_server": np.ones(5), "required": np.ones(5), "identifier": np.linspace(0.2, 1, 5)}
-    scores = link_model().score(features)
+    scores = load_link_model().score(features)
     assert np.all((scores > 0) & (scores < 1))
     assert np.all(np.diff(scores) > 0)
-    assert scores[0] < link_model().threshold < scores[-1]
+    assert scores[0] < load_link_model().threshold < scores[-1]
 
 
 def test_scores_are_calibrated_where_there_are_enough_edges() -> None:
     """Left-out scores by bands: the share that is true rises from band to band."""
-    rows = [row for row in shipped()["calibration"]["rows"] if row[3] >= 50]
+    rows = [row for row in load_shipped_model()["calibration"]["rows"] if row[3] >= 50]
     shares = [row[2] for row in rows]
     assert shares == sorted(shares)
     assert all(abs(row[1] - row[2]) < 0.2 for row in rows)

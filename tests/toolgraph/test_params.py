@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from toolgraph import build_graph
-from toolgraph.graph import ParameterNode
-from toolgraph.params import parameter_lines
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import build_graph
+from trajsmith.toolgraph.graph import ParameterNode
+from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
 
 STRING = {"type": "string"}
 
@@ -95,7 +95,7 @@ def test_a_nested_argument_is_printed_leaf_by_leaf_and_whole() -> None:
         ParameterNode(tool="a.b", parameter="items[*].id", kind="internal", required=True, evidence=("given",)),
         ParameterNode(tool="a.b", parameter="when", kind="external", required=True, evidence=("said",)),
     ]
-    lines = [(line["parameter"], line["kind"], line["evidence"]) for line in parameter_lines(nodes)]
+    lines = [(line["parameter"], line["kind"], line["evidence"]) for line in list_parameter_lines(nodes)]
     assert lines == [
         ("items[*].note", "external", ["said"]),
         ("items[*].id", "internal", ["given"]),

@@ -6,15 +6,15 @@ import orjson
 import pytest
 from harbour import HarbourSource
 
-from chatmodel.model import ChatReply, ChatRequest
-from chatmodel.prompts import own_prompts
-from toolgraph import Edge, Link, ParameterNode, ToolGraph
-from toolgraph.found import LinkEvidence
-from toolgraph.refine import RefineSettings, classify_parameters, refine_edges
-from toolgraph.refine.edges import Decision
-from trajectory import Message, ModelFault
+from trajsmith.models.model import ChatReply, ChatRequest
+from trajsmith.models.prompts import load_builtin_prompts
+from trajsmith.records import Message, ModelFault
+from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink
+from trajsmith.toolgraph.link_evidence import LinkEvidence
+from trajsmith.toolgraph.refine import GraphRefineSettings, classify_parameters, refine_edges
+from trajsmith.toolgraph.refine.edges import EdgeDecision
 
-PROMPTS = own_prompts()
+PROMPTS = load_builtin_prompts()
 
 
 class Scripted:
@@ -50,7 +50,7 @@ def evidence(worked: int, failed: int, source: str = "list_boats") -> LinkEviden
 
 
 async def graph_with(*rows: LinkEvidence, why: str = "schema: an identifier") -> ToolGraph:
-    link = Link(output="$.result[*].boat_id", input="boat_id", score=0.8)
+    link = ValueLink(output="$.result[*].boat_id", input="boat_id", score=0.8)
     edge = Edge(
         source="harbour.list_boats",
         target="harbour.get_boat",
@@ -77,7 +77,7 @@ def verdict(action: str, source: str = "list_boats", **changes: str) -> dict[str
     return {"edges": [{**said, **changes}]}
 
 
-async def refined(graph: ToolGraph, answer: Any) -> tuple[ToolGraph, Decision]:
+async def refined(graph: ToolGraph, answer: Any) -> tuple[ToolGraph, EdgeDecision]:
     found, decisions = await refine_edges(graph, Scripted(answer, {"edges": []}), PROMPTS)
     return found, decisions[0]
 
@@ -148,7 +148,7 @@ async def test_nothing_but_bad_answers_is_a_finding_and_the_edges_stay() -> None
 
 
 async def test_requests_are_batched_bounded_and_the_same_each_time() -> None:
-    settings = RefineSettings(targets=2, requests=2)
+    settings = GraphRefineSettings(targets=2, requests=2)
     graph = await graph_with()
     first, second = Scripted({"edges": []}), Scripted({"edges": []})
     found, _ = await refine_edges(graph, first, PROMPTS, settings)
@@ -223,7 +223,7 @@ async def test_a_question_that_never_gets_an_answer_is_a_finding(kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["timeout", "connection", "rate_limit", "server"])
 async def test_an_outage_ends_it_after_all_questions_were_asked(kind: str) -> None:
-    settings, model = RefineSettings(targets=2, requests=3), Broken(kind)
+    settings, model = GraphRefineSettings(targets=2, requests=3), Broken(kind)
     with pytest.raises(ModelFault, match=f"scripted: {kind}: no answer"):
         await refine_edges(await graph_with(), model, PROMPTS, settings)
     assert len(model.asked) == 3

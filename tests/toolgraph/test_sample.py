@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import tool
 
-from toolgraph import (
+from trajsmith.records import Chain, InputError
+from trajsmith.toolgraph import (
     Edge,
     GraphIndex,
-    Link,
     ParameterNode,
     Sampler,
     SampleSettings,
     ToolGraph,
-    closure_depths,
+    ValueLink,
+    compute_closure_depths,
     sample_chains,
 )
-from toolgraph.sample import Method
-from trajectory import Chain, InputError
+from trajsmith.toolgraph.sampling import Method
 
 steady = settings(deadline=None, derandomize=True, max_examples=50)
 
@@ -57,7 +57,7 @@ def index_of(*tools: Told) -> GraphIndex:
         for target in tools:
             both = sorted(set(source.gives) & {*target.needs, *target.wants} - {*source.needs, *source.wants})
             if both and source is not target:
-                links = tuple(Link(output=f"$.rows[*].{what}_id", input=f"{what}_id", score=1.0) for what in both)
+                links = tuple(ValueLink(output=f"$.rows[*].{what}_id", input=f"{what}_id", score=1.0) for what in both)
                 weight = 3 if set(both) & set(target.needs) else 2
                 ends = {"source": f"s.{source.name}", "target": f"s.{target.name}"}
                 edges.append(Edge(**ends, weight=weight, score=1.0, links=links, evidence=("told",)))
@@ -201,12 +201,12 @@ def ladder(rungs: int) -> list[Told]:
 
 
 def test_depths_count_the_levels_of_priors() -> None:
-    assert closure_depths(index_of(*ladder(5))) == {f"rung_{number}": number for number in range(5)}
+    assert compute_closure_depths(index_of(*ladder(5))) == {f"rung_{number}": number for number in range(5)}
 
 
 def test_a_circle_of_needs_has_no_depth() -> None:
     circle = (spec("a", ["order"], [], ["parcel"], True), spec("b", ["parcel"], [], ["order"], True))
-    assert closure_depths(index_of(*circle, spec("free", [], [], [], True))) == {"free": 0}
+    assert compute_closure_depths(index_of(*circle, spec("free", [], [], [], True))) == {"free": 0}
 
 
 @pytest.mark.parametrize(("depth", "usable"), [(0, 1), (1, 2), (3, 4)])
@@ -226,7 +226,7 @@ def test_a_guess_is_no_producer() -> None:
     """An edge of weight 1 says that nothing better was found; a chain must not rely on it."""
     index = index_of(spec("find", [], [], ["order"], True), spec("pay", ["order"], [], [], False))
     nodes = (ParameterNode(tool="s.pay", parameter="order_id", kind="internal", required=True, evidence=("told",)),)
-    link = Link(output="$.text", input="order_id", score=0.1)
+    link = ValueLink(output="$.text", input="order_id", score=0.1)
     edge = Edge(source="s.find", target="s.pay", weight=1, score=0.1, links=(link,), evidence=("schema",))
     graph = ToolGraph(tools=tuple(index.specs.values()), parameters=nodes, edges=(edge,))
     assert Sampler(GraphIndex(graph, "s"), SampleSettings()).usable == ["find"]

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import callable_ones, random_graph, tool
 
-from toolgraph import (
+from trajsmith.records import InputError
+from trajsmith.toolgraph import (
     Edge,
     GraphIndex,
-    Link,
     ParameterNode,
     Sampler,
     SampleSettings,
     ToolGraph,
-    closure_depths,
+    ValueLink,
+    compute_closure_depths,
 )
-from toolgraph.draft import Draft
-from toolgraph.shape import chain_shape
-from toolgraph.topology import Topology
-from trajectory import InputError
+from trajsmith.toolgraph.chain_draft import PartialChain
+from trajsmith.toolgraph.chain_metrics import measure_chain
+from trajsmith.toolgraph.topology_sampler import TopologySampler
 
 ROOT = Path(__file__).parents[2]
 SEEDS = st.integers(0, 2**32)
@@ -76,7 +76,7 @@ def test_what_a_chain_needs_is_in_it_in_ten_thousand_graphs(seed: int) -> None:
             continue
         tools, dependencies = sampler.draw(random.Random(seed))
         assert open_needs(graph, tools) == []
-        assert chain_shape(sampler.index, tools, dependencies).open_needs == 0
+        assert measure_chain(sampler.index, tools, dependencies).open_needs == 0
         assert len(set(tools)) == len(tools)
         assert 1 <= len(tools) <= sampler.settings.length[1]
 
@@ -93,7 +93,7 @@ def test_it_holds_across_servers_and_within_the_limit(seed: int, most: int) -> N
             tools, dependencies = sampler.draw(random.Random(seed + again))
             assert open_needs(graph, tools) == []
             assert len(set(tools)) == len(tools)
-            assert chain_shape(sampler.index, tools, dependencies).servers <= most
+            assert measure_chain(sampler.index, tools, dependencies).servers <= most
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
@@ -101,7 +101,7 @@ def test_it_holds_across_servers_and_within_the_limit(seed: int, most: int) -> N
 def test_depths_are_those_of_the_obvious_way(seed: int) -> None:
     for number in range(20):
         graph = random_graph(seed + number, servers=2)
-        assert closure_depths(GraphIndex(graph)).keys() == callable_ones(graph)
+        assert compute_closure_depths(GraphIndex(graph)).keys() == callable_ones(graph)
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)
@@ -110,7 +110,7 @@ def test_a_chain_is_as_long_as_asked_where_nothing_stands_against_it(seed: int) 
     """With a depth limit that never bites, every callable tool fits in; only the closure's size can shorten a chain."""
     for number in range(20):
         graph = random_graph(seed + number)
-        free = [name for name, depth in closure_depths(GraphIndex(graph)).items() if depth == 0]
+        free = [name for name, depth in compute_closure_depths(GraphIndex(graph)).items() if depth == 0]
         if len(free) < 3:
             continue
         sampler = Sampler(GraphIndex(graph), SampleSettings(length=(3, 3), max_depth=99))
@@ -125,13 +125,13 @@ def test_repeats_stand_only_where_they_are_asked_for_and_are_callable_too(seed: 
     if sampler is not None:
         tools, dependencies = sampler.draw(random.Random(seed))
         assert open_needs(graph, tools) == []
-        assert chain_shape(sampler.index, tools, dependencies).repeats == len(tools) - len(set(tools))
+        assert measure_chain(sampler.index, tools, dependencies).repeats == len(tools) - len(set(tools))
 
 
 PRINTS = """
 import random
 from random_graphs import random_graph
-from toolgraph import GraphIndex, Sampler, SampleSettings
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings
 for wanted in ({}, {"difficulty": 0.7}):
     index = GraphIndex(random_graph(11, servers=3, most=40))
     sampler = Sampler(index, SampleSettings(length=(3, 9), servers=2, **wanted))
@@ -164,13 +164,13 @@ def test_a_chain_is_never_drawn_for_a_need_that_only_others_servers_meet() -> No
         if sampler is None:
             continue
         tools, dependencies = sampler.draw(random.Random(seed))
-        shape = chain_shape(sampler.index, tools, dependencies)
+        shape = measure_chain(sampler.index, tools, dependencies)
         assert (shape.servers, shape.open_needs) == (1, 0)
 
 
 def test_a_tool_that_does_not_fit_leaves_the_chain_as_it_was() -> None:
     """Its first prior is in already when the second turns out to have no room."""
-    ways = [Link(output="$.id", input=name, score=1.0) for name in ("a", "b")]
+    ways = [ValueLink(output="$.id", input=name, score=1.0) for name in ("a", "b")]
     nodes = [
         ParameterNode(tool="s.use", parameter=name, kind="internal", required=True, evidence=("told",)) for name in "ab"
     ]
@@ -180,9 +180,9 @@ def test_a_tool_that_does_not_fit_leaves_the_chain_as_it_was() -> None:
     ]
     tools = tuple(tool("s", name, True) for name in ("a", "b", "use"))
     index = GraphIndex(ToolGraph(tools=tools, parameters=tuple(nodes), edges=tuple(edges)), "s")
-    topology = Topology(index.network, SampleSettings(length=(2, 2)))
+    topology = TopologySampler(index.network, SampleSettings(length=(2, 2)))
     for limit, added in ((2, []), (3, ["a", "b", "use"])):
-        draft = Draft(index.network, limit, 1)
+        draft = PartialChain(index.network, limit, 1)
         assert topology._closure(random.Random(0), draft, index.network.number["use"], 0) is bool(added)
         assert [index.tools[one] for one in draft.chain] == added
         assert (draft.inside, sum(draft.homes.values()), draft.pending) == (set(draft.chain), len(added), 0)

@@ -7,27 +7,27 @@ from statistics import mean
 import pytest
 from random_graphs import tool
 
-from toolgraph import (
+from trajsmith.records import Chain, InputError
+from trajsmith.toolgraph import (
     Edge,
     GraphIndex,
-    Link,
     ParameterNode,
     Sampler,
     SampleSettings,
     ToolGraph,
+    ValueLink,
     sample_across,
     sample_chains,
 )
-from toolgraph.coverage import Coverage
-from toolgraph.settings import DIAL
-from toolgraph.shape import ChainShape, chain_shape
-from trajectory import Chain, InputError
+from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
+from trajsmith.toolgraph.settings import DIAL
+from trajsmith.toolgraph.tool_usage import ToolUsage
 
 HUBS, LEAVES = 3, 12
 
 
-def link(number: int) -> Link:
-    return Link(output=f"$.id{number}", input=f"id{number}", score=0.9)
+def link(number: int) -> ValueLink:
+    return ValueLink(output=f"$.id{number}", input=f"id{number}", score=0.9)
 
 
 def town(servers: int = 1) -> ToolGraph:
@@ -59,7 +59,7 @@ def town(servers: int = 1) -> ToolGraph:
 def shapes(graph: ToolGraph, count: int = 150, **wanted: object) -> list[ChainShape]:
     index = GraphIndex(graph)
     sampler = Sampler(index, SampleSettings.model_validate({"length": (8, 8), **wanted}))
-    return [chain_shape(index, *sampler.draw(random.Random(seed))) for seed in range(count)]
+    return [measure_chain(index, *sampler.draw(random.Random(seed))) for seed in range(count)]
 
 
 def average(found: list[ChainShape], what: str) -> float:
@@ -73,7 +73,7 @@ def test_the_shape_of_a_chain_is_counted_from_its_edges_and_dependencies() -> No
     index = GraphIndex(town(), "city0")
     tools = ["find_0", "find_1", "leaf_1", "leaf_3", "leaf_6", "idle_1", "leaf_3"]
     sampler = Sampler(index, SampleSettings())
-    assert chain_shape(index, tools, sampler.dependencies(tools)) == ChainShape(
+    assert measure_chain(index, tools, sampler.dependencies(tools)) == ChainShape(
         length=7,
         servers=1,
         strong=4,
@@ -216,7 +216,7 @@ def test_all_tools_and_most_edges_get_their_turn() -> None:
 
 
 def test_least_used_come_first_whatever_was_used_before() -> None:
-    cover, rng = Coverage(range(40)), random.Random(0)
+    cover, rng = ToolUsage(range(40)), random.Random(0)
     for tool_number in (*range(40), *range(20), *range(10)):
         cover.use(tool_number)
     assert {cover.pick(rng, lambda one: True) for _ in range(300)} == set(range(20, 40))

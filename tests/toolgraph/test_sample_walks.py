@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from random_graphs import random_graph, tool
 
-from toolgraph import Edge, GraphIndex, Link, ParameterNode, Sampler, SampleSettings, ToolGraph
-from toolgraph.walks import Walks
+from trajsmith.toolgraph import Edge, GraphIndex, ParameterNode, Sampler, SampleSettings, ToolGraph, ValueLink
+from trajsmith.toolgraph.baseline_samplers import BaselineSamplers
 
 
 def graph_of(edges: dict[tuple[str, str], int], needs: dict[str, list[str]] | None = None) -> ToolGraph:
@@ -26,7 +26,7 @@ def graph_of(edges: dict[tuple[str, str], int], needs: dict[str, list[str]] | No
             target=f"s.{target}",
             weight=weight,
             score=1.0,
-            links=(Link(output="$.id", input=source, score=1.0),),
+            links=(ValueLink(output="$.id", input=source, score=1.0),),
             evidence=("schema",),
         )
         for (source, target), weight in sorted(edges.items())
@@ -64,7 +64,7 @@ def test_beyond_the_depth_limit_the_papers_sampler_lets_tools_in_with_nothing_to
 def test_a_valid_parameter_gets_one_more_prior_with_the_probability_asked_for(extra: float) -> None:
     """`use` follows `first`, which gives what it needs; half of the extra priors are `second`, which gives it too. A
     third of the chains with `first` in front began with `use`, and got `first` as its prior."""
-    way = (Link(output="$.id", input="key", score=1.0),)
+    way = (ValueLink(output="$.id", input="key", score=1.0),)
     graph = graph_of({("first", "use"): 3, ("second", "use"): 3}, {"use": ["key"]})
     graph = graph.model_copy(update={"edges": tuple(msgspec.structs.replace(edge, links=way) for edge in graph.edges)})
     chains = draws(graph, 3000, method="envfactory", length=(2, 2), extra_prior=extra, branches=1)
@@ -78,7 +78,7 @@ def test_one_to_k_neighbours_follow(most: int, ends: set[int]) -> None:
     star = graph_of({("hub", name): 2 for name in "abcdef"} | {("z", "hub"): 2})
     queued = set()
     for seed in range(300):
-        walks = Walks(GraphIndex(star, "s").network, SampleSettings(branches=most))
+        walks = BaselineSamplers(GraphIndex(star, "s").network, SampleSettings(branches=most))
         hub = walks.network.number["hub"]
         rng = random.Random(seed)
         queued.add(len(walks._neighbours(rng, hub, rng.randint(1, most))))
@@ -113,9 +113,9 @@ def test_a_weighted_walk_takes_weak_edges_both_ways_and_strong_ones_forwards() -
 def test_a_prior_that_was_just_chosen_makes_the_next_parameter_valid() -> None:
     """Line 19 of Algorithm 2: `use` needs two values, and each of `one` and `two` gives both."""
     graph = graph_of({("one", "use"): 3, ("two", "use"): 3}, {"use": ["p", "q"]})
-    ways = tuple(Link(output="$.id", input=name, score=1.0) for name in ("p", "q"))
+    ways = tuple(ValueLink(output="$.id", input=name, score=1.0) for name in ("p", "q"))
     graph = graph.model_copy(update={"edges": tuple(msgspec.structs.replace(edge, links=ways) for edge in graph.edges)})
-    walks = Walks(GraphIndex(graph, "s").network, SampleSettings(extra_prior=0.0))
+    walks = BaselineSamplers(GraphIndex(graph, "s").network, SampleSettings(extra_prior=0.0))
     use = walks.network.number["use"]
     assert {len(walks._priors(random.Random(seed), {}, use, 0)) for seed in range(50)} == {1}
 

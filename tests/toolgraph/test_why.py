@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from toolgraph import build_graph
-from toolgraph.why import why
-from trajectory import ToolSpec
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import build_graph
+from trajsmith.toolgraph.edge_explanation import explain_edge
 
 STRING = {"type": "string"}
 
@@ -25,7 +25,7 @@ GRAPH = build_graph([FIND, SHIP, PLACE, PING])
 
 
 def test_an_edge_is_told_link_by_link_with_who_else_gives_it() -> None:
-    text = why(GRAPH, "find_order", "ship_order")
+    text = explain_edge(GRAPH, "find_order", "ship_order")
     assert text[0].startswith("shop.find_order -> shop.ship_order: there is an edge of weight 3, score 0.")
     (link,) = [line for line in text if "filled from $.order_id" in line]
     assert "it identifies the thing that is asked for; " in link
@@ -34,7 +34,7 @@ def test_an_edge_is_told_link_by_link_with_who_else_gives_it() -> None:
 
 
 def test_what_speaks_against_a_link_stands_behind_a_but() -> None:
-    (link,) = [line for line in why(GRAPH, "place_order", "ship_order") if "$.order_id" in line]
+    (link,) = [line for line in explain_edge(GRAPH, "place_order", "ship_order") if "$.order_id" in line]
     speaks, against = link.split("; but ")
     assert "it identifies the thing" in speaks
     assert "it can be looked up instead" in against
@@ -42,7 +42,7 @@ def test_what_speaks_against_a_link_stands_behind_a_but() -> None:
 
 
 def test_no_edge_is_told_with_the_best_pairs_and_who_gives_the_parameter() -> None:
-    text = why(GRAPH, "ship_order", "place_order")
+    text = explain_edge(GRAPH, "ship_order", "place_order")
     assert text[0] == "shop.ship_order -> shop.place_order: there is no edge."
     assert "There is one the other way round: shop.place_order -> shop.ship_order." in text
     assert any(line.startswith("One pair of an output and a parameter was looked at; 0.") for line in text)
@@ -51,7 +51,7 @@ def test_no_edge_is_told_with_the_best_pairs_and_who_gives_the_parameter() -> No
 
 
 def test_a_source_without_output_schema_is_guessed_from_its_name() -> None:
-    assert "ping_carrier has no output schema: what it gives is guessed from its name." in why(
+    assert "ping_carrier has no output schema: what it gives is guessed from its name." in explain_edge(
         GRAPH, "ping_carrier", "ship_order"
     )
 
@@ -59,7 +59,7 @@ def test_a_source_without_output_schema_is_guessed_from_its_name() -> None:
 def test_reasons_of_words_are_said_to_be_so_where_an_encoder_had_a_say() -> None:
     edges = [edge for edge in GRAPH.edges if edge.target == "shop.ship_order"]
     assert edges
-    assert "The reasons below are told by the words alone." not in why(GRAPH, "find_order", "ship_order")
+    assert "The reasons below are told by the words alone." not in explain_edge(GRAPH, "find_order", "ship_order")
 
     def encode(texts: Any) -> Any:
         import numpy as np
@@ -67,4 +67,4 @@ def test_reasons_of_words_are_said_to_be_so_where_an_encoder_had_a_say() -> None
         return np.ones((len(texts), 1), np.float32)
 
     built = build_graph([FIND, SHIP, PLACE, PING], None, encode)
-    assert "The reasons below are told by the words alone." in why(built, "find_order", "ship_order")
+    assert "The reasons below are told by the words alone." in explain_edge(built, "find_order", "ship_order")

@@ -6,22 +6,22 @@ from contextlib import asynccontextmanager
 import pytest
 from mcp import Client
 
-from environments import ToolResult
-from environments.blocking import Background
-from environments.serving import prepare
-from environments.serving.http import listen, serve_http
-from environments.serving.words import REFUSAL
-from train_grpo.factory import class_name, environment_class
-from train_grpo.rollouts import Rollout, answer, next_steps
-from trajectory import state_digest
-from trajsmith.config import load_config
-from trajsmith.joined import judged
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
-from trajsmith.training import grounds_of
-from usersim import PlaySettings
-from verify import verify_trajectory
+from trajsmith.environments import ToolResult
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.http import listen, serve_http
+from trajsmith.environments.serving.protocol_keys import REFUSAL
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.eval_contexts import open_eval_contexts
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import compute_state_digest
+from trajsmith.train_grpo.factory import build_class_name, build_environment_class
+from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
+from trajsmith.usersim import PlaySettings
+from trajsmith.verify import verify_trajectory
 
 CONFIG = """
 name: faces
@@ -54,7 +54,7 @@ class McpFace:
         return (await self.client.call_tool("save_state", {})).structured_content
 
     async def state_hash(self):
-        return state_digest(await self.snapshot())
+        return compute_state_digest(await self.snapshot())
 
     async def close(self):
         """The client closes the connection."""
@@ -63,7 +63,7 @@ class McpFace:
 @asynccontextmanager
 async def served(ground):
     with listen("127.0.0.1", 0) as where:
-        serving = asyncio.create_task(serve_http(await prepare(ground.source, admin=True), where))
+        serving = asyncio.create_task(serve_http(await prepare_serving(ground.source, admin=True), where))
         try:
             async with Client(f"http://127.0.0.1:{where.getsockname()[1]}/mcp") as client:
                 yield McpFace(client, ground.spec)
@@ -79,8 +79,8 @@ def known(tmp_path_factory):
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
     settings = load_config(folder / "line.yaml")
     run = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(run))
-    return list(judged(run)), asyncio.run(grounds_of(run))
+    asyncio.run(run_pipeline(run))
+    return list(join_verdicts(run)), asyncio.run(open_eval_contexts(run))
 
 
 async def through_mcp(task, record, ground):
@@ -91,17 +91,17 @@ async def through_mcp(task, record, ground):
 def through_the_trainer(task, record, ground, background):
     rollout = Rollout(task, ground, PlaySettings())
     rollout.start(background)
-    while (step := next_steps(background, [rollout])[0]) is not None:
-        from arena import Reply
+    while (step := collect_next_steps(background, [rollout])[0]) is not None:
+        from trajsmith.evals import ModelOutput
 
-        answer(background, [(rollout, Reply(record.messages[len(step)], 1))])
+        send_replies(background, [(rollout, ModelOutput(record.messages[len(step)], 1))])
     return rollout.verdict()[2]
 
 
 def through_the_factory(task, record, ground, background):
     """As TRL's own loop of tool calls does: reset, one method per call, then the last message."""
-    made = environment_class(
-        class_name(task),
+    made = build_environment_class(
+        build_class_name(task),
         task.exposed_tools,
         {task.id: task},
         lambda one: Rollout(one, ground, PlaySettings()),
@@ -119,7 +119,7 @@ def through_the_factory(task, record, ground, background):
 
 def assert_every_face_agrees(records, grounds):
     """Gold transcripts score the same through MCP, our trainer and TRL's environment class as they did in the run."""
-    background = Background()
+    background = BackgroundLoop()
     try:
         for task, record, verdict in records:
             ground = grounds[record.environment]

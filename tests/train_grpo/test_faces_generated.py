@@ -14,15 +14,15 @@ import yaml
 from test_faces import assert_every_face_agrees
 from test_foreign_faces import HERE, ROOT, SAME, python_of, said
 
-from envgen.generate.code import apart, environment_code
-from envgen.generate.from_tables import read_tables
-from envgen.generate.refining import refined
-from trajsmith.config import load_config
-from trajsmith.joined import judged
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
-from trajsmith.training import grounds_of
+from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
+from trajsmith.envgen.generate.from_tables import read_tables
+from trajsmith.envgen.generate.refinement import refine_blueprint
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.eval_contexts import open_eval_contexts
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "envgen"))
 from expertly import score_library
@@ -36,9 +36,9 @@ def club(folder):
     visits = [{"id": n, "member_id": n % 12 + 1, "status": ("booked", "done")[n % 2]} for n in range(1, 31)]
     (rows / "members.json").write_text(json.dumps(members))
     (rows / "visits.json").write_text(json.dumps(visits))
-    made = apart(refined(read_tables(rows)))
+    made = rename_colliding_classes(refine_blueprint(read_tables(rows)))
     file = folder / "club.py"
-    file.write_text(environment_code(made))
+    file.write_text(render_environment_code(made))
     return file
 
 
@@ -59,12 +59,12 @@ def run(files, tmp_path_factory):
     }))  # fmt: skip
     settings = load_config(folder / "line.yaml")
     made = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(made))
+    asyncio.run(run_pipeline(made))
     return made
 
 
 def test_every_face_gives_the_same_verdict(run):
-    records, grounds = list(judged(run)), asyncio.run(grounds_of(run))
+    records, grounds = list(join_verdicts(run)), asyncio.run(open_eval_contexts(run))
     assert {record.environment for _, record, _ in records} == {"club", "score_library"}
     assert_every_face_agrees(records, grounds)
 
@@ -73,7 +73,7 @@ def test_every_face_gives_the_same_verdict(run):
 @pytest.mark.parametrize("number", [0, 1], ids=["from tables", "by models"])
 def test_openenv_gives_the_same_verdicts(run, files, number):
     python, file = python_of("openenv"), files[number]
-    command = [python, "-m", "trajsmith.cli", "env", "serve", str(file), "--openenv", "127.0.0.1:0", "--admin"]
+    command = [python, "-m", "trajsmith", "env", "serve", str(file), "--openenv", "127.0.0.1:0", "--admin"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         line = next(line for line in server.stderr if "serving OpenEnv at" in line)
@@ -82,7 +82,7 @@ def test_openenv_gives_the_same_verdicts(run, files, number):
     finally:
         server.terminate()
         server.communicate(timeout=30)
-    mine = {record.id: verdict.model_dump(mode="json") for _, record, verdict in judged(run)
+    mine = {record.id: verdict.model_dump(mode="json") for _, record, verdict in join_verdicts(run)
             if record.environment == file.stem}  # fmt: skip
     assert found.keys() == mine.keys() and mine
     for name, verdict in mine.items():

@@ -11,11 +11,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from trajsmith.config import load_config
-from trajsmith.joined import judged
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ def run(tmp_path_factory):
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
     settings = load_config(folder / "line.yaml")
     made = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(made))
+    asyncio.run(run_pipeline(made))
     return made
 
 
@@ -59,7 +59,7 @@ def said(command):
 @pytest.mark.parametrize("environment", ["smart_home", "bank"])
 def test_openenv_gives_the_same_verdicts(run, environment):
     python = python_of("openenv")
-    command = [python, "-m", "trajsmith.cli", "env", "serve", environment, "--openenv", "127.0.0.1:0", "--admin"]
+    command = [python, "-m", "trajsmith", "env", "serve", environment, "--openenv", "127.0.0.1:0", "--admin"]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
     try:
@@ -69,7 +69,7 @@ def test_openenv_gives_the_same_verdicts(run, environment):
     finally:
         server.terminate()
         server.communicate(timeout=30)
-    mine = {record.id: verdict.model_dump(mode="json") for _, record, verdict in judged(run)
+    mine = {record.id: verdict.model_dump(mode="json") for _, record, verdict in join_verdicts(run)
             if record.environment == environment}  # fmt: skip
     assert found.keys() == mine.keys() and mine
     for name, verdict in mine.items():
@@ -82,7 +82,7 @@ def test_verifiers_gives_the_same_results_and_rewards(run):
     found = {
         line["id"]: line for line in said([python_of("verifiers"), str(HERE / "through_verifiers.py"), str(run.path)])
     }
-    mine = {record.id: (task, verdict) for task, record, verdict in judged(run)}
+    mine = {record.id: (task, verdict) for task, record, verdict in join_verdicts(run)}
     assert found.keys() == {name for name, (task, _) in mine.items() if not task.user_tools}
     for name, line in found.items():
         task, verdict = mine[name]

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from arena import Reply
-from train_grpo.rewards import REWARDS
-from trajectory import FunctionCall, Message, ToolCall
-from trajsmith.config import load_config
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
-from trajsmith.training import grounds_of, split_tasks
-from usersim import PlaySettings
+from trajsmith.evals import ModelOutput
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import FunctionCall, Message, ToolCall
+from trajsmith.train_grpo.rewards import REWARDS
+from trajsmith.usersim import PlaySettings
 
 CONFIG = """
 name: grpo
@@ -31,32 +31,32 @@ def run(tmp_path_factory):
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
     settings = load_config(folder / "line.yaml")
     made = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(made))
+    asyncio.run(run_pipeline(made))
     return made
 
 
 def play(rollouts, trajectories, background):
     """Answer every question with what the recorded trajectory says there."""
-    from train_grpo.rollouts import answer, next_steps
+    from trajsmith.train_grpo.rollouts import collect_next_steps, send_replies
 
     for rollout in rollouts:
         rollout.start(background)
     active = list(zip(rollouts, trajectories, strict=True))
     while active:
-        steps = next_steps(background, [rollout for rollout, _ in active])
+        steps = collect_next_steps(background, [rollout for rollout, _ in active])
         going = [(pair, step) for pair, step in zip(active, steps, strict=True) if step is not None]
-        replies = [(rollout, Reply(record.messages[len(step)], 5)) for (rollout, record), step in going]
-        answer(background, replies)
+        replies = [(rollout, ModelOutput(record.messages[len(step)], 5)) for (rollout, record), step in going]
+        send_replies(background, replies)
         active = [pair for pair, _ in going]
 
 
 def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
-    from environments.blocking import Background
-    from train_grpo.rollouts import Rollout
-    from trajsmith.joined import judged
+    from trajsmith.environments.blocking import BackgroundLoop
+    from trajsmith.pipeline.record_joins import join_verdicts
+    from trajsmith.train_grpo.rollouts import Rollout
 
-    known = list(judged(run))
-    grounds, background = asyncio.run(grounds_of(run)), Background()
+    known = list(join_verdicts(run))
+    grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in known]
     try:
         play(rollouts, [record for _, record, _ in known], background)
@@ -71,17 +71,19 @@ def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
 
 
 def test_a_broken_format_ends_the_episode_at_once(run):
-    from environments.blocking import Background
-    from train_grpo.rollouts import Rollout, answer, next_steps
+    from trajsmith.environments.blocking import BackgroundLoop
+    from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
 
     task = next(split_tasks(run, "all"))
-    grounds, background = asyncio.run(grounds_of(run)), Background()
+    grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     rollout = Rollout(task, grounds[task.environments[0]], PlaySettings())
     try:
         rollout.start(background)
-        assert [message.role for message in next_steps(background, [rollout])[0]] == ["system", "user"]
-        answer(background, [(rollout, Reply(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))])
-        assert next_steps(background, [rollout]) == [None]
+        assert [message.role for message in collect_next_steps(background, [rollout])[0]] == ["system", "user"]
+        send_replies(
+            background, [(rollout, ModelOutput(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))]
+        )
+        assert collect_next_steps(background, [rollout]) == [None]
         _, played, verdict = rollout.verdict()
     finally:
         background.close()
@@ -97,23 +99,23 @@ CALLS = {
 
 @pytest.mark.parametrize(("name", "arguments"), CALLS.values(), ids=CALLS)
 def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arguments):
-    from environments.arguments import ArgumentChecks
-    from environments.blocking import Background
-    from train_grpo.rollouts import Rollout, answer, next_steps
+    from trajsmith.environments.arguments import ArgumentValidator
+    from trajsmith.environments.blocking import BackgroundLoop
+    from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
 
     task = next(split_tasks(run, "all"))
-    grounds, background = asyncio.run(grounds_of(run)), Background()
+    grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     ground = grounds[task.environments[0]]
     function = FunctionCall(name=name or task.exposed_tools[0], arguments=arguments)
-    said = Reply(Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)), 3)
-    strict = Rollout(task, ground, PlaySettings(), ArgumentChecks(ground.spec))
+    said = ModelOutput(Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)), 3)
+    strict = Rollout(task, ground, PlaySettings(), ArgumentValidator(ground.spec))
     lenient = Rollout(task, ground, PlaySettings())
     try:
         for rollout in (strict, lenient):
             rollout.start(background)
-        next_steps(background, [strict, lenient])
-        answer(background, [(strict, said), (lenient, said)])
-        ended, going = next_steps(background, [strict, lenient])
+        collect_next_steps(background, [strict, lenient])
+        send_replies(background, [(strict, said), (lenient, said)])
+        ended, going = collect_next_steps(background, [strict, lenient])
         _, played, verdict = strict.verdict()
     finally:
         background.close()
@@ -126,10 +128,10 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
 def test_steps_of_training_run_on_live_environments(run, tmp_path):
     for needed in ("torch", "transformers", "trl", "peft"):
         pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
-    from train_grpo import GrpoConfig
-    from train_grpo.training import train
-    from train_sft import ScratchSettings, SftConfig
-    from train_sft.training import train as tune
+    from trajsmith.train_grpo import GrpoConfig
+    from trajsmith.train_grpo.training import train
+    from trajsmith.train_sft import ScratchSettings, SftConfig
+    from trajsmith.train_sft.training import train as tune
 
     trainer = {"max_steps": 1, "disable_tqdm": True, "logging_steps": 1, "dataloader_pin_memory": False}
     small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
@@ -143,7 +145,7 @@ def test_steps_of_training_run_on_live_environments(run, tmp_path):
         model=str(first), run=run.path, out=tmp_path / "grpo", reward="format_outcome", episode_tokens=48, max_steps=2,
         trainer=trainer | {"per_device_train_batch_size": 4, "num_generations": 2, "save_strategy": "no"},
     )  # fmt: skip
-    train(settings, list(split_tasks(run, "train")), asyncio.run(grounds_of(run)))
+    train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     metrics = (tmp_path / "grpo/metrics.jsonl").read_text()
     assert '"rewards/format_outcome/mean"' in metrics and '"tools/call_frequency"' in metrics
     assert (tmp_path / "grpo/model.safetensors").is_file()
@@ -156,22 +158,22 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
         pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
     from types import SimpleNamespace
 
-    from environments.blocking import Background
-    from train_grpo.loop import Loop, row_of
-    from train_grpo.rollouts import Rollout
-    from train_sft.checkpoint import with_templates
-    from train_sft.scratch import make_tokenizer
-    from train_sft.training import read_rows
-    from trajsmith.joined import judged
+    from trajsmith.environments.blocking import BackgroundLoop
+    from trajsmith.pipeline.record_joins import join_verdicts
+    from trajsmith.train_grpo.loop import EpisodeLoop, build_template_row
+    from trajsmith.train_grpo.rollouts import Rollout
+    from trajsmith.train_sft.checkpoint import set_templates
+    from trajsmith.train_sft.scratch import train_tokenizer
+    from trajsmith.train_sft.training import read_rows
 
-    known = list(judged(run))
-    tokenizer = with_templates(make_tokenizer(read_rows(run.path), 600), "scratch")
-    grounds, background = asyncio.run(grounds_of(run)), Background()
+    known = list(join_verdicts(run))
+    tokenizer = set_templates(train_tokenizer(read_rows(run.path), 600), "scratch")
+    grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     tools, prompts, gold = [], [], []
     for task, record, _ in known:
         specs = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
         tools.append([specs[name].as_function() for name in task.exposed_tools])
-        rows = [row_of(message) for message in record.messages]
+        rows = [build_template_row(message) for message in record.messages]
         whole, texts = tokenizer.apply_chat_template(rows, tools=tools[-1], return_dict=False), []
         for index, message in enumerate(record.messages):
             if message.role == "assistant":
@@ -204,7 +206,7 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
     )  # fmt: skip
     first = [list(texts[0]) for _, texts in gold]
     try:
-        mask, _, ids, _, calls, failed, _ = Loop(trainer, prompts, first, [[{}] for _ in known], None).run()
+        mask, _, ids, _, calls, failed, _ = EpisodeLoop(trainer, prompts, first, [[{}] for _ in known], None).run()
     finally:
         background.close()
     assert (calls, failed) == (sum(len(record.events) for _, record, _ in known), 0)

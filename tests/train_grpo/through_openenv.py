@@ -10,13 +10,13 @@ from pathlib import Path
 import orjson
 from openenv import GenericEnvClient
 
-from environments import ToolResult
-from environments.serving.openenv import ERRORS
-from trajectory import state_digest
-from trajsmith.joined import judged
-from trajsmith.rundir import RunDirectory
-from trajsmith.training import grounds_of
-from verify import verify_trajectory
+from trajsmith.environments import ToolResult
+from trajsmith.environments.serving.openenv import ERRORS
+from trajsmith.pipeline.eval_contexts import open_eval_contexts
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import compute_state_digest
+from trajsmith.verify import verify_trajectory
 
 KINDS = {error.value: kind for kind, error in ERRORS.items()}
 
@@ -44,7 +44,7 @@ class OpenEnvFace:
         return (await self._step("save_state", {}))["result"]
 
     async def state_hash(self):
-        return state_digest(await self.snapshot())
+        return compute_state_digest(await self.snapshot())
 
     async def close(self):
         """The client closes the connection."""
@@ -52,9 +52,9 @@ class OpenEnvFace:
 
 async def main(run, url, environment):
     directory = RunDirectory.open(Path(run))
-    grounds = await grounds_of(directory)
+    grounds = await open_eval_contexts(directory)
     async with GenericEnvClient(base_url=url) as client:
-        for task, record, _ in judged(directory):
+        for task, record, _ in join_verdicts(directory):
             if record.environment == environment:
                 ground = grounds[environment]
                 face = OpenEnvFace(client, ground.spec)

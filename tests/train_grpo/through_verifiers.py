@@ -19,9 +19,9 @@ from verifiers.v1.trace import AgentInfo, TraceTask
 from verifiers.v1.types import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from verifiers.v1.utils.loaders import environment_class, taskset_class
 
-from trajsmith.joined import judged
-from trajsmith.rundir import RunDirectory
-from trajsmith.verifiers_env import RunConfig, RunEnv, RunTaskset, RunTools, RunToolsConfig
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.verifiers_env import RunEnv, RunTaskset, RunTasksetConfig, RunTools, RunToolsConfig
 
 
 def as_verifiers(message):
@@ -67,8 +67,8 @@ async def results(task, record):
 
 async def main(run):
     assert taskset_class("trajsmith") is RunTaskset and environment_class("trajsmith") is RunEnv
-    known = {task.id: (record, verdict) for task, record, verdict in judged(RunDirectory.open(Path(run)))}
-    for task in RunTaskset(RunConfig(run=run, split="all")):
+    known = {task.id: (record, verdict) for task, record, verdict in join_verdicts(RunDirectory.open(Path(run)))}
+    for task in RunTaskset(RunTasksetConfig(run=run, split="all")):
         record, _ = known[task.data.task_id]
         trace = trace_of(task, record)
         await task.score(trace)

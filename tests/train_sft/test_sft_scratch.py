@@ -38,11 +38,11 @@ def row(device: str, person: str) -> dict:
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    from train_sft.checkpoint import with_templates
-    from train_sft.scratch import make_tokenizer
+    from trajsmith.train_sft.checkpoint import set_templates
+    from trajsmith.train_sft.scratch import train_tokenizer
 
     rows = [row(f"D{number}", person) for number in range(30) for person in ("Mateo Santos", "Ida Berg")]
-    return with_templates(make_tokenizer(rows, 1000), "scratch")
+    return set_templates(train_tokenizer(rows, 1000), "scratch")
 
 
 def test_identifiers_and_names_are_the_same_tokens_in_a_request_and_in_a_call(tokenizer):
@@ -71,9 +71,9 @@ def test_leaving_out_what_is_masked_changes_neither_loss_nor_gradients(tokenizer
     import torch
     from trl.trainer import utils
 
-    from train_sft.scratch import make_model
-    from train_sft.settings import ScratchSettings
-    from train_sft.stack import score_what_is_learnt
+    from trajsmith.train_sft.libraries import restrict_logits_to_loss_tokens
+    from trajsmith.train_sft.scratch import create_model
+    from trajsmith.train_sft.settings import ScratchSettings
 
     if torch.cuda.is_available():
         pytest.skip("only what a machine without an accelerator does is examined here")
@@ -82,7 +82,7 @@ def test_leaving_out_what_is_masked_changes_neither_loss_nor_gradients(tokenizer
     labels[:, :5] = -100
 
     def losses() -> tuple[float, list]:
-        model = make_model(tokenizer, ScratchSettings(hidden=16, layers=1, heads=2))
+        model = create_model(tokenizer, ScratchSettings(hidden=16, layers=1, heads=2))
         utils.add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
         loss = model(input_ids=ids, labels=labels, fused_lm_head=True).loss
         loss.backward()
@@ -90,7 +90,7 @@ def test_leaving_out_what_is_masked_changes_neither_loss_nor_gradients(tokenizer
 
     monkeypatch.setattr(utils, "_use_triton", lambda device: False)
     whole, gradients = losses()
-    score_what_is_learnt()
+    restrict_logits_to_loss_tokens()
     seen = []
     apply = utils._ChunkedLogProbFunction.apply
     monkeypatch.setattr(

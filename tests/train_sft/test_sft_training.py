@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from trajectory import InputError, RunError
-from trajsmith.config import load_config
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import InputError, RunError
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl", "peft"):
@@ -35,12 +35,12 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("sft")
     (made / "line.yaml").write_text(CONFIG.format(run=made / "run"))
     settings = load_config(made / "line.yaml")
-    asyncio.run(run_line(RunDirectory.create(settings.run, dump_settings(settings))))
+    asyncio.run(run_pipeline(RunDirectory.create(settings.run, dump_settings(settings))))
     return made
 
 
 def config(folder, **changes):
-    from train_sft import ScratchSettings, SftConfig
+    from trajsmith.train_sft import ScratchSettings, SftConfig
 
     small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
     values = {
@@ -55,16 +55,16 @@ def config(folder, **changes):
 
 @pytest.fixture(scope="module")
 def trained(folder):
-    from train_sft.training import train
+    from trajsmith.train_sft.training import train
 
     train(config(folder))
     return folder / "model"
 
 
 def test_only_what_the_assistant_says_is_in_the_loss(folder):
-    from train_sft.training import prepare
+    from trajsmith.train_sft.training import prepare_training
 
-    _, plan, _ = prepare(config(folder))
+    _, plan, _ = prepare_training(config(folder))
     learnt = "".join(piece.text for piece in plan.example.pieces if piece.loss)
     context = "".join(piece.text for piece in plan.example.pieces if not piece.loss)
     assert "<tool_call>" in learnt and "<tool_response>" not in learnt
@@ -72,11 +72,11 @@ def test_only_what_the_assistant_says_is_in_the_loss(folder):
 
 
 def test_training_and_inference_render_alike(trained):
-    from train_sft.checkpoint import ready_tokenizer
-    from train_sft.training import read_rows
+    from trajsmith.train_sft.checkpoint import open_training_tokenizer
+    from trajsmith.train_sft.training import read_rows
 
     row = read_rows(trained.parent / "run")[0]
-    tokenizer = ready_tokenizer(str(trained))
+    tokenizer = open_training_tokenizer(str(trained))
     whole = tokenizer.apply_chat_template(row["messages"], tools=row["tools"], tokenize=False)
     assert "{% generation %}" in tokenizer.chat_template and tokenizer.response_template is not None
     for index, message in enumerate(row["messages"]):
@@ -88,15 +88,15 @@ def test_training_and_inference_render_alike(trained):
 
 
 def test_metrics_and_the_model_are_whole(trained):
-    from train_sft.checkpoint import open_model
+    from trajsmith.train_sft.checkpoint import open_model
 
     assert open_model(str(trained)).config.model_type == "qwen3"
     assert (trained / "metrics.jsonl").read_text().count("\n") >= 3
 
 
 def test_the_checkpoint_can_be_evaluated(folder, trained):
-    from arena import EvalSettings
-    from trajsmith.evaluating import EvalConfig, run_eval
+    from trajsmith.evals import EvalSettings
+    from trajsmith.pipeline.evaluation import EvalConfig, run_eval
 
     asked = EvalConfig(
         model=str(trained), run=folder / "run", split="test", limit=2, out=folder / "eval", max_new_tokens=24,
@@ -113,12 +113,12 @@ def test_the_checkpoint_can_be_evaluated(folder, trained):
     ("unit", "window", "rows"), [("per_turn", None, "turns"), ("per_step", 3, "steps")], ids=["per turn", "per step"]
 )
 def test_history_units_give_their_rows(folder, unit, window, rows):
-    from train_sft import HistorySettings
-    from train_sft.training import read_rows, units
+    from trajsmith.train_sft import HistorySettings
+    from trajsmith.train_sft.training import read_rows, split_training_units
 
     whole = read_rows(folder / "run")
     wanted = {"turns": "user", "steps": "assistant"}[rows]
-    made = list(units(whole, HistorySettings(unit=unit, window=window)))
+    made = list(split_training_units(whole, HistorySettings(unit=unit, window=window)))
     assert len(made) == sum(message["role"] == wanted for row in whole for message in row["messages"])
 
 
@@ -137,16 +137,16 @@ def test_history_units_give_their_rows(folder, unit, window, rows):
     ids=["unknown key", "no number", "text", "type in lora", "our key", "lora", "no model", "too short"],
 )
 def test_wrong_input_is_one_line(folder, tmp_path, changes, text):
-    from train_sft.training import train
+    from trajsmith.train_sft.training import train
 
     with pytest.raises(InputError, match=text):
         train(config(folder, out=tmp_path / "model", **changes))
 
 
 def test_a_start_that_failed_does_not_bind_the_corrected_configuration(folder, trained, tmp_path):
-    from arena import EvalSettings
-    from train_sft.training import train
-    from trajsmith.evaluating import EvalConfig, run_eval
+    from trajsmith.evals import EvalSettings
+    from trajsmith.pipeline.evaluation import EvalConfig, run_eval
+    from trajsmith.train_sft.training import train
 
     with pytest.raises(InputError, match="no tokenizer there"):
         train(config(folder, out=tmp_path / "model", scratch=None, model="no/such/folder"))
@@ -165,7 +165,7 @@ def test_a_start_that_failed_does_not_bind_the_corrected_configuration(folder, t
 def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path):
     import shutil
 
-    from train_sft.checkpoint import open_model
+    from trajsmith.train_sft.checkpoint import open_model
 
     broken = tmp_path / "broken"
     shutil.copytree(trained, broken, ignore=shutil.ignore_patterns("checkpoints"))
@@ -179,7 +179,7 @@ def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path)
 def test_a_full_disk_is_one_line_and_what_was_whole_is_kept(folder, tmp_path, room):
     import resource
 
-    from train_sft.training import train
+    from trajsmith.train_sft.training import train
 
     out = tmp_path / "model"
     train(config(folder, out=out))
@@ -196,17 +196,17 @@ def test_a_full_disk_is_one_line_and_what_was_whole_is_kept(folder, tmp_path, ro
 
 
 def test_what_torch_says_of_a_full_disk_is_told_and_other_faults_go_on_up(tmp_path):
-    from train_sft.checkpoint import writing
+    from trajsmith.train_sft.checkpoint import translate_write_errors
 
     said = "[enforce fail at inline_container.cc:603] . unexpected pos 64 vs 0"
-    with pytest.raises(RunError, match="free some space, then start again"), writing(tmp_path):
+    with pytest.raises(RunError, match="free some space, then start again"), translate_write_errors(tmp_path):
         raise RuntimeError(said)
-    with pytest.raises(RuntimeError, match="shapes"), writing(tmp_path):
+    with pytest.raises(RuntimeError, match="shapes"), translate_write_errors(tmp_path):
         raise RuntimeError("shapes do not fit")
 
 
 def test_an_interrupted_training_goes_on(folder, tmp_path):
-    from train_sft.training import train
+    from trajsmith.train_sft.training import train
 
     out = tmp_path / "model"
     train(config(folder, out=out))
@@ -219,8 +219,8 @@ def test_an_interrupted_training_goes_on(folder, tmp_path):
 def test_lora_gives_a_whole_model_of_other_weights(trained, folder, tmp_path):
     import torch
 
-    from train_sft.checkpoint import open_model
-    from train_sft.training import train
+    from trajsmith.train_sft.checkpoint import open_model
+    from trajsmith.train_sft.training import train
 
     tuned = {"r": 2, "target_modules": "all-linear"}
     hot = TRAINER | {"learning_rate": 0.05, "save_strategy": "no"}

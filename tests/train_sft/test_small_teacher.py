@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from trajectory import Task, Trajectory, Verdict
-from trajsmith.config import load_config
-from trajsmith.journal import read_records
-from trajsmith.pipeline import run_line
-from trajsmith.rundir import RunDirectory
-from trajsmith.settings import dump_settings
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.journal import read_records
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import Task, Trajectory, Verdict
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl", "peft"):
@@ -42,7 +42,7 @@ def line(folder, name, more=""):
     (folder / f"{name}.yaml").write_text(LINE.format(more=more))
     settings = load_config(folder / f"{name}.yaml", [f"run={folder / name}"])
     run = RunDirectory.create(settings.run, dump_settings(settings))
-    asyncio.run(run_line(run))
+    asyncio.run(run_pipeline(run))
     return run
 
 
@@ -51,8 +51,8 @@ def checkpoint(tmp_path_factory):
     """A model that knows the dialogues of a scripted run by heart."""
     import torch
 
-    from train_sft import ScratchSettings, SftConfig
-    from train_sft.training import train
+    from trajsmith.train_sft import ScratchSettings, SftConfig
+    from trajsmith.train_sft.training import train
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("small")
@@ -107,14 +107,14 @@ def test_calls_that_cannot_be_read_are_answered_and_never_made(taught):
 
 
 def test_only_what_the_model_said_is_learnt_from_its_rows(taught, checkpoint):
-    from export.mask import MaskPreview, open_tokenizer
-    from train_sft.training import read_rows
+    from trajsmith.export.loss_mask import MaskPreview, open_tokenizer
+    from trajsmith.train_sft.training import read_rows
 
     preview = MaskPreview(open_tokenizer(str(checkpoint)))
     rows = read_rows(taught.path)
     assert rows
     for row in rows:
-        masked = preview.look(row, row["id"])
+        masked = preview.inspect_row(row, row["id"])
         learnt = "".join(piece.text for piece in masked.pieces if piece.loss)
         rest = "".join(piece.text for piece in masked.pieces if not piece.loss)
         assert "<tool_call>" in learnt and "<tool_response>" not in learnt
@@ -124,17 +124,17 @@ def test_only_what_the_model_said_is_learnt_from_its_rows(taught, checkpoint):
 def test_reasoning_is_kept_apart_from_what_is_said(checkpoint):
     import small_model
 
-    from chatmodel.wire import read_reply
-    from train_sft.checkpoint import ready_tokenizer
+    from trajsmith.models.serialization import parse_reply
+    from trajsmith.train_sft.checkpoint import open_training_tokenizer
 
-    tokenizer = ready_tokenizer(str(checkpoint))
+    tokenizer = open_training_tokenizer(str(checkpoint))
     prefix = tokenizer.apply_chat_template(
         [{"role": "user", "content": "Lights off."}], add_generation_prompt=True, return_dict=False
     )
 
     def read(text):
         message = small_model.message_of(tokenizer, prefix, tokenizer(text)["input_ids"], None)
-        return read_reply(json.dumps({"choices": [{"message": {"role": "assistant", **message}}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": {"role": "assistant", **message}}]}).encode())
 
     call = '<tool_call>\n{"name": "set_light", "arguments": {"on": false}}\n</tool_call><|im_end|>'
     good = read(f"<think>\nOne call.\n</think>\n\n{call}")

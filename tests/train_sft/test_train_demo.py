@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from train_grpo import GrpoConfig
-from train_sft import SftConfig
-from trajsmith.config import load_config
-from trajsmith.evaluating import EvalConfig
-from trajsmith.settings import load_settings
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.evaluation import EvalConfig
+from trajsmith.pipeline.yaml_settings import load_settings
+from trajsmith.train_grpo import GrpoConfig
+from trajsmith.train_sft import SftConfig
 
 ROOT = Path(__file__).parents[2]
 

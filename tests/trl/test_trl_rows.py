@@ -28,15 +28,15 @@ def rows(tmp_path_factory):
     """Rows of a small run as `datasets` gives them to a trainer."""
     import datasets
 
-    from trajsmith.config import load_config
-    from trajsmith.pipeline import run_line
-    from trajsmith.rundir import RunDirectory
-    from trajsmith.settings import dump_settings
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.runner import run_pipeline
+    from trajsmith.pipeline.yaml_settings import dump_settings
 
     folder = tmp_path_factory.mktemp("trl")
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
     settings = load_config(folder / "line.yaml")
-    asyncio.run(run_line(RunDirectory.create(settings.run, dump_settings(settings))))
+    asyncio.run(run_pipeline(RunDirectory.create(settings.run, dump_settings(settings))))
     return datasets.load_dataset(str(settings.run / "dataset"), split="train", cache_dir=str(folder / "cache"))
 
 

@@ -6,17 +6,17 @@ import os
 import speaking
 from standin import StandIn
 
-from chatmodel import Wording, load_phrasebook
-from chatmodel.prompts import own_prompts
-from chatmodel.wire import read_reply
-from environments import NativeSession
-from environments.library import library_environment, phrases_path
-from grounding import Grounder, GroundSettings
-from querygen import TaskWriter, WriteSettings
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, content_hash
-from usersim import Dialogue, ModelAgent, ModelUser, PlaySettings, ScriptedAgent, ScriptedUser
-from verify import verify_trajectory
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.models.prompts import load_builtin_prompts
+from trajsmith.models.serialization import parse_reply
+from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.querygen import TaskWriter, WriteSettings
+from trajsmith.records import RecordDropped, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+from trajsmith.usersim import Dialogue, ModelAgent, ModelUser, PlaySettings, ScriptedAgent, ScriptedUser
+from trajsmith.verify import verify_trajectory
 
 
 class Stage:
@@ -25,7 +25,7 @@ class Stage:
     def __init__(self, name, folder):
         self.cls = library_environment(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
-        self.wording = Wording(load_phrasebook(phrases_path(self.cls)), self.spec.tools)
+        self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.folder = folder
         self.made = {}
         (folder / "environments").mkdir(parents=True)
@@ -53,7 +53,7 @@ class Stage:
             try:
                 grounded = await grounder.ground(chain, self.session())
                 found.append(await writer.write(grounded, self.state, self.session()))
-            except Dropped:
+            except RecordDropped:
                 continue
             if len(found) == count:
                 break
@@ -73,7 +73,7 @@ class Stage:
         asking = (
             ScriptedUser(task, self.wording, candidate)
             if user is None
-            else ModelUser(user, self.spec, self.wording, task, self.state, candidate, own_prompts())
+            else ModelUser(user, self.spec, self.wording, task, self.state, candidate, load_builtin_prompts())
         )
         dialogue = Dialogue(self.spec, task, self.state, self.session(), acting, asking, given, candidate)
         return await dialogue.play()
@@ -97,7 +97,7 @@ class Replies:
         if isinstance(reply, Exception):
             raise reply
         message = {"role": "assistant", **({"content": reply} if isinstance(reply, str) else reply)}
-        return read_reply(json.dumps({"choices": [{"message": message}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": message}]}).encode())
 
     async def close(self):
         """Nothing to close."""

@@ -2,14 +2,14 @@
 
 import pytest
 
-from chatmodel import Phrasebook, Wording
-from environments import NativeSession, ToolResult
-from environments.library import library_environment
-from grounding import Grounder, GroundSettings
-from querygen import TaskWriter, WriteSettings
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, EnvironmentFault, FunctionCall, Message, ToolCall, content_hash
-from usersim import AgentAct, Dialogue, PlaySettings, ScriptedAgent, ScriptedUser, UserAct, UserCall
+from trajsmith.environments import NativeSession, ToolResult
+from trajsmith.environments.library import library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.phrasing import Phrasebook, Wording
+from trajsmith.querygen import TaskWriter, WriteSettings
+from trajsmith.records import EnvironmentFault, FunctionCall, Message, RecordDropped, ToolCall, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+from trajsmith.usersim import AgentAct, Dialogue, PlaySettings, ScriptedAgent, ScriptedUser, UserAct, UserCall
 
 
 class Bank:
@@ -44,7 +44,7 @@ async def bank():
             grounded = await grounder.ground(chain, NativeSession(cls, spec))
             writer = TaskWriter(spec, wording, WriteSettings(direct=0.0))
             task = await writer.write(grounded, state, NativeSession(cls, spec))
-        except Dropped:
+        except RecordDropped:
             continue
         if len(task.turns) > 1:
             return Bank(spec, state, task, wording)

@@ -5,9 +5,9 @@ import json
 import pytest
 from playing import Replies, Stage, StandIn, call
 
-from export import to_row
-from trajectory import ModelFault
-from usersim.model_user import STOP
+from trajsmith.export import build_row
+from trajsmith.records import ModelFault
+from trajsmith.usersim.model_user import STOP
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ async def test_two_levels_show_two_tools_and_record_the_inner_call(helpdesk):
         verdict = await helpdesk.verdict(task, played)
         accepted += verdict.accepted
         if verdict.accepted:
-            row = to_row(task, played, verdict, helpdesk.spec)
+            row = build_row(task, played, verdict, helpdesk.spec)
             assert [tool["function"]["name"] for tool in row["tools"]] == ["list_tools", "call_tool"]
     assert accepted >= 3
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
-from trajectory import (
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
+from trajsmith.records import (
     FromOutput,
     FromUser,
     GoldCall,
     JsonObject,
-    Masks,
     Message,
+    NondeterminismMask,
     Persona,
     PolicyRule,
     Selector,
@@ -20,14 +20,14 @@ from trajectory import (
     Trajectory,
     Turn,
 )
-from trajectory.message import FunctionCall
-from usersim.dialogue import Dialogue, PlaySettings
-from usersim.roles import AgentAct, UserAct
-from verify.checks import checks_of
-from verify.form import Form, masked_form
-from verify.jury import Jury
-from verify.origins import find_masks
-from verify.rerun import GoldRun
+from trajsmith.records.message import FunctionCall
+from trajsmith.usersim.dialogue import Dialogue, PlaySettings
+from trajsmith.usersim.roles import AgentAct, UserAct
+from trajsmith.verify.check_panel import CheckPanel
+from trajsmith.verify.checks import build_checks
+from trajsmith.verify.gold_run import GoldRun
+from trajsmith.verify.nondeterminism import find_nondeterminism_mask
+from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 
 
 class Note(StateModel):
@@ -185,16 +185,16 @@ async def gold_run(turns: list[list[GoldCall]] | None = None) -> GoldRun:
     return gold
 
 
-async def jury() -> Jury:
+async def jury() -> CheckPanel:
     """The derived checks of the task, ready to judge."""
     gold = await gold_run()
-    masks, _ = await find_masks(gold, session())
+    masks, _ = await find_nondeterminism_mask(gold, session())
     forms = forms_of(gold, masks)
-    return Jury(gold, masks, checks_of(forms, FACTS, SPEC.rules, gold.ran.made), FACTS)
+    return CheckPanel(gold, masks, build_checks(forms, FACTS, SPEC.rules, gold.ran.made), FACTS)
 
 
-def forms_of(gold: GoldRun, masks: Masks) -> list[Form]:
-    return [masked_form(gold.initial, state, masks) for state in gold.ran.states]
+def forms_of(gold: GoldRun, masks: NondeterminismMask) -> list[NormalizedState]:
+    return [normalize_state(gold.initial, state, masks) for state in gold.ran.states]
 
 
 async def make_task() -> Task:

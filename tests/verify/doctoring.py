@@ -1,15 +1,15 @@
 """Good plays of a library environment, and the same plays with something wrong put into them."""
 
-from chatmodel import Wording, load_phrasebook
-from environments import NativeSession
-from environments.library import library_environment, phrases_path
-from grounding import Grounder, GroundSettings
-from grounding.names import is_identifier
-from querygen import TaskWriter, WriteSettings
-from toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajectory import Dropped, FromOutput, Message, content_hash
-from usersim import Dialogue, PlaySettings, ScriptedAgent, ScriptedUser
-from verify import verify_trajectory
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.names import is_identifier
+from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.querygen import TaskWriter, WriteSettings
+from trajsmith.records import FromOutput, Message, RecordDropped, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+from trajsmith.usersim import Dialogue, PlaySettings, ScriptedAgent, ScriptedUser
+from trajsmith.verify import verify_trajectory
 
 
 class Doctored:
@@ -18,7 +18,7 @@ class Doctored:
     def __init__(self, name):
         self.cls = library_environment(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
-        self.wording = Wording(load_phrasebook(phrases_path(self.cls)), self.spec.tools)
+        self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.first = None
         self.played = {}
 
@@ -50,7 +50,7 @@ class Doctored:
             try:
                 grounded = await grounder.ground(chain, self.session())
                 task = await writer.write(grounded, self.state, self.session())
-            except Dropped:
+            except RecordDropped:
                 continue
             agent, user = ScriptedAgent(task, self.wording, 0), ScriptedUser(task, self.wording, 0)
             dialogue = Dialogue(self.spec, task, self.state, self.session(), agent, user, PlaySettings(), 0)

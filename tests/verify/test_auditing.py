@@ -6,19 +6,19 @@ from typing import Any
 import desk
 import pytest
 
-from trajectory import AnswerCheck, Audit, CodeCheck, FromUser, UntouchedCheck
-from verify.auditing import AuditSettings, audit_task
-from verify.checks import checks_of
-from verify.code_checks import CodeChecks
-from verify.jury import Jury
-from verify.mutants import KINDS, Mutator
-from verify.origins import find_masks
-from verify.told import told
+from trajsmith.records import AnswerCheck, CheckAudit, CodeCheck, FromUser, UntouchedCheck
+from trajsmith.verify.check_audit import AuditSettings, audit_task
+from trajsmith.verify.check_panel import CheckPanel
+from trajsmith.verify.checks import build_checks
+from trajsmith.verify.code_checks import CodeCheckRunner
+from trajsmith.verify.mutants import KINDS, RunMutator
+from trajsmith.verify.nondeterminism import find_nondeterminism_mask
+from trajsmith.verify.reported_facts import collect_reported_facts
 
 MANY = AuditSettings(mutants=60, equivalents=4, masking=8)
 
 
-async def examine(judge: Jury, settings: AuditSettings = MANY) -> Any:
+async def examine(judge: CheckPanel, settings: AuditSettings = MANY) -> Any:
     return await audit_task(judge, desk.SPEC, settings, 3)
 
 
@@ -33,7 +33,7 @@ async def test_derived_checks_notice_every_mistake_and_refuse_no_equivalent() ->
 
 async def test_runs_that_were_made_already_are_judged_too() -> None:
     judge = await desk.jury()
-    _, runs = await find_masks(judge.gold, desk.session())
+    _, runs = await find_nondeterminism_mask(judge.gold, desk.session())
     found = await audit_task(judge, desk.SPEC, AuditSettings(mutants=0), 3, runs)
     assert (found.audit.equivalent, found.audit.accepted, found.weakness) == (3, 3, None)
 
@@ -43,7 +43,7 @@ async def test_arguments_that_do_not_matter_are_masked() -> None:
     found = await examine(await desk.jury())
     assert found.masked == {0: ("limit",)}
     turns = (await desk.make_task()).turns
-    assert [call.mask for call in found.put_into(turns)[0].gold_calls] == [("limit",), (), (), (), ()]
+    assert [call.mask for call in found.apply_to_turns(turns)[0].gold_calls] == [("limit",), (), (), (), ()]
 
 
 async def test_the_rule_of_the_policy_is_checked() -> None:
@@ -60,7 +60,7 @@ async def test_the_rule_of_the_policy_is_checked() -> None:
 
 async def test_mutants_are_other_runs_with_the_mistake_made_for_real() -> None:
     judge = await desk.jury()
-    mutator = Mutator(judge.gold, desk.SPEC, judge.facts, {3, 7}, 1)
+    mutator = RunMutator(judge.gold, desk.SPEC, judge.facts, {3, 7}, 1)
     kinds: Counter[str] = Counter()
     for mutant in mutator.all():
         ran = await judge.gold.branch(mutant.start, mutant.steps) if mutant.kind != "answer" else judge.gold.ran
@@ -77,16 +77,16 @@ async def test_mutants_are_other_runs_with_the_mistake_made_for_real() -> None:
 
 async def test_what_was_not_seen_cannot_be_told() -> None:
     judge = await desk.jury()
-    mutator = Mutator(judge.gold, desk.SPEC, judge.facts, {7}, 1)
+    mutator = RunMutator(judge.gold, desk.SPEC, judge.facts, {7}, 1)
     dropped = next(m for m in mutator.dropped() if "count_notes" in m.says)
     ran = await judge.gold.branch(dropped.start, dropped.steps)
     assert ran is not None
-    assert told(judge.facts, judge.sources, ran, {}) == [["trip", "N4"], []]
+    assert collect_reported_facts(judge.facts, judge.sources, ran, {}) == [["trip", "N4"], []]
 
 
-def with_check(judge: Jury, check: Any, code: CodeChecks | None = None) -> Jury:
+def with_check(judge: CheckPanel, check: Any, code: CodeCheckRunner | None = None) -> CheckPanel:
     checks = [judge.checks[0], (*judge.checks[1], check)]
-    return Jury(judge.gold, judge.masks, checks, judge.facts, code)
+    return CheckPanel(judge.gold, judge.masks, checks, judge.facts, code)
 
 
 async def test_an_answer_that_an_equivalent_run_cannot_give_is_dropped() -> None:
@@ -100,7 +100,7 @@ async def test_an_answer_that_an_equivalent_run_cannot_give_is_dropped() -> None
 async def test_checks_that_notice_too_little_make_a_weak_task() -> None:
     judge = await desk.jury()
     only = [(), tuple(c for c in judge.checks[1] if isinstance(c, UntouchedCheck | AnswerCheck))]
-    found = await examine(Jury(judge.gold, judge.masks, only, judge.facts))
+    found = await examine(CheckPanel(judge.gold, judge.masks, only, judge.facts))
     assert found.weakness is not None
     assert "wrong runs pass, for example" in found.weakness
     assert found.audit.escaped
@@ -109,7 +109,7 @@ async def test_checks_that_notice_too_little_make_a_weak_task() -> None:
 async def test_checks_that_nothing_fails_make_a_weak_task() -> None:
     judge = await desk.jury()
     none: list[tuple[Any, ...]] = [(), ()]
-    assert (await examine(Jury(judge.gold, judge.masks, none, judge.facts))).weakness == (
+    assert (await examine(CheckPanel(judge.gold, judge.masks, none, judge.facts))).weakness == (
         "doing nothing passes all checks"
     )
 
@@ -118,8 +118,8 @@ async def test_checks_that_refuse_an_equivalent_run_make_a_weak_task() -> None:
     """Without masks the checks ask for the very ids and times of the gold run."""
     judge = await desk.jury()
     bare = judge.masks.model_copy(update={"tables": (), "leaves": {}, "clock": "", "counters": ""})
-    checks = checks_of(desk.forms_of(judge.gold, bare), desk.FACTS, (), judge.gold.ran.made)
-    found = await examine(Jury(judge.gold, bare, checks, judge.facts))
+    checks = build_checks(desk.forms_of(judge.gold, bare), desk.FACTS, (), judge.gold.ran.made)
+    found = await examine(CheckPanel(judge.gold, bare, checks, judge.facts))
     assert found.weakness is not None
     assert found.weakness.startswith("an equivalent run fails")
 
@@ -136,7 +136,7 @@ async def test_checks_that_refuse_an_equivalent_run_make_a_weak_task() -> None:
     ],
 )
 async def test_written_functions_are_tested_too(source: str, dropped: str | None) -> None:
-    code = CodeChecks()
+    code = CodeCheckRunner()
     check = CodeCheck(says="written", source=f"def check(initial, final, answer):\n    {source}\n")
     try:
         found = await examine(with_check(await desk.jury(), check, code), AuditSettings(mutants=25, equivalents=2))
@@ -147,5 +147,5 @@ async def test_written_functions_are_tested_too(source: str, dropped: str | None
 
 
 def test_discrimination() -> None:
-    assert Audit().discrimination is None
-    assert Audit(made={"a": 3, "b": 1}, caught={"a": 3, "b": 0}).discrimination == 0.75
+    assert CheckAudit().discrimination is None
+    assert CheckAudit(made={"a": 3, "b": 1}, caught={"a": 3, "b": 0}).discrimination == 0.75

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajectory import (
+from trajsmith.records import (
     AnswerCheck,
     CheckOutcome,
     CodeCheck,
@@ -18,8 +18,8 @@ from trajectory import (
     StateCheck,
     UntouchedCheck,
 )
-from verify import audit, derive_checks, run_check
-from verify.checks import MISSING, pointer
+from trajsmith.verify import check_gold_run, derive_checks, run_check
+from trajsmith.verify.checks import MISSING, resolve_pointer
 
 steady = settings(deadline=None, derandomize=True, max_examples=80)
 
@@ -67,7 +67,7 @@ def test_the_gold_run_passes_and_doing_nothing_fails(change: str) -> None:
     checks = derive_checks(BEFORE, BEFORE, after, [], 0)
     assert failures(checks, after) == []
     assert "state" in failures(checks, BEFORE)
-    assert audit([checks], BEFORE, [after]) is None
+    assert check_gold_run([checks], BEFORE, [after]) is None
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -110,7 +110,7 @@ def test_a_later_turn_may_keep_what_an_earlier_one_changed() -> None:
     checks = derive_checks(BEFORE, first, second, [], 1)
     assert [check.path for check in checks if isinstance(check, StateCheck)] == ["/orders/W2/paid"]
     assert failures(checks, second) == []
-    assert audit([derive_checks(BEFORE, BEFORE, first, [], 0), checks], BEFORE, [first, second]) is None
+    assert check_gold_run([derive_checks(BEFORE, BEFORE, first, [], 0), checks], BEFORE, [first, second]) is None
 
 
 def test_the_last_turn_holds_what_earlier_ones_did() -> None:
@@ -123,9 +123,9 @@ def test_the_last_turn_holds_what_earlier_ones_did() -> None:
 
 def test_a_value_that_was_given_out_is_looked_up_in_the_run() -> None:
     check = AnswerCheck(says="x", value="N4", turn=0, at="/notes/new:a/note_id")
-    assert run_check(check, {}, {}, "It is N7.", given={"/notes/new:a/note_id": "N7"}).passed is True
-    assert run_check(check, {}, {}, "It is N4.", given={"/notes/new:a/note_id": "N7"}).passed is False
-    missing = run_check(check, {}, {}, "It is N4.", given={})
+    assert run_check(check, {}, {}, "It is N7.", generated_values={"/notes/new:a/note_id": "N7"}).passed is True
+    assert run_check(check, {}, {}, "It is N4.", generated_values={"/notes/new:a/note_id": "N7"}).passed is False
+    missing = run_check(check, {}, {}, "It is N4.", generated_values={})
     assert (missing.passed, missing.detail) == (False, "there is no /notes/new:a/note_id")
 
 
@@ -181,13 +181,16 @@ def test_answers(fact: Any, answer: str, passed: bool) -> None:
 
 
 def test_doing_nothing_must_fail_something() -> None:
-    assert audit([derive_checks(BEFORE, BEFORE, BEFORE, [], 0)], BEFORE, [BEFORE]) == "doing nothing passes all checks"
-    assert audit([derive_checks(BEFORE, BEFORE, BEFORE, ["pending"], 0)], BEFORE, [BEFORE]) is None
+    assert (
+        check_gold_run([derive_checks(BEFORE, BEFORE, BEFORE, [], 0)], BEFORE, [BEFORE])
+        == "doing nothing passes all checks"
+    )
+    assert check_gold_run([derive_checks(BEFORE, BEFORE, BEFORE, ["pending"], 0)], BEFORE, [BEFORE]) is None
 
 
 def test_checks_that_the_gold_run_fails_are_named() -> None:
     check = StateCheck(says="orders W1 status is cancelled", path="/orders/W1/status", value="cancelled")
-    assert audit([[check]], BEFORE, [BEFORE]) == "the gold run fails: orders W1 status is cancelled"
+    assert check_gold_run([[check]], BEFORE, [BEFORE]) == "the gold run fails: orders W1 status is cancelled"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_state_checks_tell_flags_from_numbers(value: Any, found: Any) -> None:
     ],
 )
 def test_pointer(path: str, value: Any) -> None:
-    assert pointer(BEFORE, path) == value
+    assert resolve_pointer(BEFORE, path) == value
 
 
 LEAF = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["a", "b"])

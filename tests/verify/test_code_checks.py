@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from environments.sandbox.settings import SandboxSettings
-from trajectory import CodeCheck
-from verify.code_checks import CodeChecks
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import CodeCheck
+from trajsmith.verify.code_checks import CodeCheckRunner
 
 QUICK = SandboxSettings(call_seconds=0.3, wall_seconds=3, memory_mb=512)
 
 
 @pytest.fixture(scope="module")
-def code() -> Iterator[CodeChecks]:
-    made = CodeChecks(QUICK)
+def code() -> Iterator[CodeCheckRunner]:
+    made = CodeCheckRunner(QUICK)
     yield made
     made.close()
 
@@ -45,7 +45,7 @@ def written(body: str) -> CodeCheck:
         pytest.param(CodeCheck(says="x", source="def other(): pass"), None, "source: check check_", id="no-function"),
     ],
 )  # fmt: skip
-async def test_outcomes(code: CodeChecks, check: CodeCheck, passed: bool | None, detail: str) -> None:
+async def test_outcomes(code: CodeCheckRunner, check: CodeCheck, passed: bool | None, detail: str) -> None:
     outcome = await code.run(check, {"x": 0}, {"x": 1}, "it is one")
     assert outcome.passed is passed
     assert outcome.detail.startswith(detail)

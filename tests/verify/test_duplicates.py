@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from trajectory import CallEvent, InputError, Message, ToolSpec
-from verify.decontaminate import Decontaminator
-from verify.duplicates import Duplicates, DuplicateSettings, features, word_list
+from trajsmith.records import CallEvent, InputError, Message, ToolSpec
+from trajsmith.verify.decontaminate import Decontaminator
+from trajsmith.verify.duplicates import DuplicateFilter, DuplicateSettings, compute_features, split_words
 
 TEXT = "Please move the delivery of my walnut desk to the second week of March because we are away until then"
 TOOLS = [
@@ -33,10 +33,10 @@ def play(name, text, calls=CALLS, variant="base", environment="shop"):
 
 
 def test_a_repeated_row_is_dropped_with_its_pair_named():
-    index = Duplicates(DuplicateSettings(threshold=0.8))
-    assert index.offer(*play("first", TEXT)) is None
-    assert index.offer(*play("second", TEXT)) == "first"
-    assert index.offer(*play("third", TEXT.replace("Please move", "Please do move"))) == "first"
+    index = DuplicateFilter(DuplicateSettings(threshold=0.8))
+    assert index.add(*play("first", TEXT)) is None
+    assert index.add(*play("second", TEXT)) == "first"
+    assert index.add(*play("third", TEXT.replace("Please move", "Please do move"))) == "first"
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ def test_a_repeated_row_is_dropped_with_its_pair_named():
     ],
 )
 def test_what_differs_is_kept(other):
-    index = Duplicates(DuplicateSettings(threshold=0.8))
-    assert index.offer(*play("a", TEXT)) is None and index.offer(*other) is None
+    index = DuplicateFilter(DuplicateSettings(threshold=0.8))
+    assert index.add(*play("a", TEXT)) is None and index.add(*other) is None
 
 
 def test_the_same_rows_in_the_same_order_give_the_same_drops():
     rows = [play(f"t{n}", TEXT if n % 3 else f"{TEXT} and number {n}, {n * 7} of {n * 13} in all") for n in range(40)]
-    runs = [[index.offer(*row) for row in rows] for index in (Duplicates(DuplicateSettings()) for _ in range(2))]
+    runs = [[index.add(*row) for row in rows] for index in (DuplicateFilter(DuplicateSettings()) for _ in range(2))]
     assert runs[0] == runs[1] and any(runs[0])
 
 
 def test_features_hold_words_calls_and_entities():
     _, trajectory = play("a", "Cancel order W10032, please")
-    assert {b"cancel order w10032", b"\x01find_order>move_delivery", b"\x02W10032"} <= features(trajectory)
-    assert word_list("Write to a.b@example.com, it's 7.50") == ["write", "to", "a.b@example.com", "it's", "7.50"]
+    assert {b"cancel order w10032", b"\x01find_order>move_delivery", b"\x02W10032"} <= compute_features(trajectory)
+    assert split_words("Write to a.b@example.com, it's 7.50") == ["write", "to", "a.b@example.com", "it's", "7.50"]
 
 
 def bench(tmp_path, *rows):

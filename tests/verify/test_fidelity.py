@@ -3,7 +3,7 @@
 import pytest
 from doctoring import Doctored
 
-from verify.fidelity import EARLY, INVENTS, LEAKS, REPEATS, WORKS, user_faults
+from trajsmith.verify.fidelity import EARLY, INVENTS, LEAKS, REPEATS, WORKS, find_user_faults
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def retail():
 
 
 def reasons(place, task, trajectory):
-    return [fault.says for fault in user_faults(task, trajectory, place.wording)]
+    return [fault.says for fault in find_user_faults(task, trajectory, place.wording)]
 
 
 @pytest.mark.parametrize("name", ["retail", "mobile_care", "smart_home"])

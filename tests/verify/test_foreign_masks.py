@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from environments.hosted import RestorableSession
-from environments.sources import EnvironmentSettings, open_source
-from trajectory import GoldCall, JsonObject
-from verify.form import masked_form
-from verify.origins import find_masks
-from verify.rerun import GoldRun, run_all
+from trajsmith.environments.program_sessions import RestorableSession
+from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.records import GoldCall, JsonObject
+from trajsmith.verify.gold_run import GoldRun, run_all
+from trajsmith.verify.nondeterminism import find_nondeterminism_mask
+from trajsmith.verify.normalized_state import normalize_state
 
 PLANTS = Path(__file__).parents[1] / "trajsmith" / "foreign" / "Plants.py"
 
@@ -30,13 +30,13 @@ async def test_ids_of_foreign_code_are_masked() -> None:
         assert isinstance(session, RestorableSession)
         gold = GoldRun([[note(plants[0], "dry"), note(plants[1], "wet")]], session)
         await gold.play(state)
-        masks, _ = await find_masks(gold, session)
+        masks, _ = await find_nondeterminism_mask(gold, session)
         assert (masks.tables, masks.clock, masks.counters) == (("notes",), "", "")
         assert len(masks.names) == 2
         await session.reset(state)
         other = await run_all(gold.steps[::-1], 1, session, gold.calls)
         assert other.states[0] != gold.ran.states[0]
-        forms = [masked_form(gold.initial, ran.states[0], masks) for ran in (gold.ran, other)]
+        forms = [normalize_state(gold.initial, ran.states[0], masks) for ran in (gold.ran, other)]
         assert forms[0].hash == forms[1].hash
         await session.close()
     finally:

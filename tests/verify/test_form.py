@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments import diff
-from trajectory import JsonObject, Masks
-from verify.form import masked_form, pattern_of
-from verify.origins import find_masks
+from trajsmith.environments import diff
+from trajsmith.records import JsonObject, NondeterminismMask
+from trajsmith.verify.nondeterminism import find_nondeterminism_mask
+from trajsmith.verify.normalized_state import build_place_pattern, normalize_state
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 async def test_the_masks_of_a_run_are_what_its_origins_show() -> None:
     gold = await desk.gold_run()
-    masks, runs = await find_masks(gold, desk.session())
+    masks, runs = await find_nondeterminism_mask(gold, desk.session())
     assert (masks.counters, masks.clock, masks.tables) == ("counters", "now", ("notes",))
     assert masks.leaves == {
         "notes/*/note_id": "id",
@@ -26,26 +26,26 @@ async def test_the_masks_of_a_run_are_what_its_origins_show() -> None:
         "notes/*/pin": "chance",
     }
     assert set(masks.names) == {"N4", "N5", "N6"}
-    wanted = [masked_form(gold.initial, state, masks).hash for state in gold.ran.states]
+    wanted = [normalize_state(gold.initial, state, masks).hash for state in gold.ran.states]
     for run in runs:
-        assert [masked_form(run.initial, state, masks).hash for state in run.ran.states] == wanted
+        assert [normalize_state(run.initial, state, masks).hash for state in run.ran.states] == wanted
     assert [run.ran.states == gold.ran.states for run in runs] == [False, False]
 
 
 async def test_a_run_that_is_given_nothing_has_no_masks() -> None:
     gold = await desk.gold_run([[desk.TURNS[0][0]]])
-    masks, _ = await find_masks(gold, desk.session())
+    masks, _ = await find_nondeterminism_mask(gold, desk.session())
     assert (masks.tables, masks.leaves, masks.names) == ((), {}, {})
 
 
 async def form_after(steps: list[tuple[str, JsonObject]], state: JsonObject = desk.STATE) -> Any:
     gold = await desk.gold_run()
-    masks, _ = await find_masks(gold, desk.session())
+    masks, _ = await find_nondeterminism_mask(gold, desk.session())
     session = desk.session()
     await session.reset(state)
     for name, arguments in steps:
         assert (await session.call(name, arguments)).ok
-    return masked_form(state, await session.snapshot(), masks)
+    return normalize_state(state, await session.snapshot(), masks)
 
 
 TRIP = ("add_note", {"title": "trip", "color": "blue"})
@@ -88,7 +88,7 @@ async def test_other_runs_have_another(steps: list[tuple[str, JsonObject]]) -> N
 
 async def test_what_was_given_out_can_be_looked_up() -> None:
     form = await form_after([TRIP])
-    assert "N4" in form.given.values()
+    assert "N4" in form.generated_values.values()
     name = form.names["N4"]
     assert form.document["notes"][name]["note_id"] == name
     assert form.document["notes"][name]["made_at"] == "start+0s"
@@ -98,7 +98,7 @@ async def test_what_was_given_out_can_be_looked_up() -> None:
 
 TITLE = st.sampled_from(["a", "b"])
 NEW = st.lists(st.tuples(TITLE, st.integers(0, 3)), max_size=4)
-MASKS = Masks(counters="counters", tables=("t",), leaves={"t/*/id": "id", "t/*/of": "id"})
+MASKS = NondeterminismMask(counters="counters", tables=("t",), leaves={"t/*/id": "id", "t/*/of": "id"})
 
 
 def built(new: list[tuple[str, int]], order: list[int], first: int) -> JsonObject:
@@ -118,14 +118,14 @@ def test_names_do_not_depend_on_order_or_numbers(new: list[tuple[str, int]], rng
     gold = built(new, list(range(len(new))), 1)
     order = rng.sample(range(len(new)), len(new))
     other = built(new, order, first)
-    assert masked_form(initial, gold, MASKS).hash == masked_form(initial, other, MASKS).hash
+    assert normalize_state(initial, gold, MASKS).hash == normalize_state(initial, other, MASKS).hash
 
 
 @steady
 @given(NEW, NEW)
 def test_other_contents_have_other_forms(new: list[tuple[str, int]], other: list[tuple[str, int]]) -> None:
     initial = built([], [], 0)
-    mine, theirs = (masked_form(initial, built(rows, list(range(len(rows))), 1), MASKS) for rows in (new, other))
+    mine, theirs = (normalize_state(initial, built(rows, list(range(len(rows))), 1), MASKS) for rows in (new, other))
     titles = sorted(title for title, _ in new) == sorted(title for title, _ in other)
     if not titles:
         assert mine.hash != theirs.hash
@@ -142,16 +142,16 @@ def test_other_contents_have_other_forms(new: list[tuple[str, int]], other: list
 )
 def test_patterns(place: tuple[str, ...], pattern: str) -> None:
     document = {"notes": {"N1": {"pin": "1"}}, "log": [{"text": "x"}], "user": {"name": "y"}}
-    assert pattern_of(place, document) == pattern
+    assert build_place_pattern(place, document) == pattern
 
 
 def test_what_is_brought_back_was_not_given_out() -> None:
     """A row that comes out of the trash keeps its id and its old time, whatever masks say of new rows."""
-    masks = Masks(clock="now", tables=("files",), leaves={"files/*/id": "id", "files/*/made_at": "clock"})
+    masks = NondeterminismMask(clock="now", tables=("files",), leaves={"files/*/id": "id", "files/*/made_at": "clock"})
     old = {"id": "F7", "made_at": "2026-01-05T10:00:00"}
     new = {"id": "F9", "made_at": "2026-03-02T09:00:00"}
     initial = {"now": "2026-03-02T09:00:00", "files": {}, "trash": {"T1": {"file": old}}}
-    form = masked_form(initial, {**initial, "files": {"F7": old, "F9": new}, "trash": {}}, masks)
+    form = normalize_state(initial, {**initial, "files": {"F7": old, "F9": new}, "trash": {}}, masks)
     assert form.document["files"]["F7"] == old
     assert list(form.names) == ["F9"]
     assert form.document["files"][form.names["F9"]] == {"id": form.names["F9"], "made_at": "start+0s"}

@@ -5,10 +5,10 @@ import json
 import pytest
 from doctoring import Doctored
 
-from chatmodel.prompts import own_prompts
-from chatmodel.wire import read_reply
-from trajectory import CheckOutcome, Message, ModelFault, Verdict
-from verify import Judge, JudgeSettings, open_questions
+from trajsmith.models.prompts import load_builtin_prompts
+from trajsmith.models.serialization import parse_reply
+from trajsmith.records import CheckOutcome, Message, ModelFault, Verdict
+from trajsmith.verify import Judge, JudgeSettings, find_open_questions
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,14 @@ class Bench:
         answers = [self.outcome == "completed"] * asked if self.answers is None else self.answers
         ruling = {"reasoning": "As it stands.", "answers": answers, "outcome": self.outcome}
         message = {"role": "assistant", "content": json.dumps(ruling)}
-        return read_reply(json.dumps({"choices": [{"message": message}]}).encode())
+        return parse_reply(json.dumps({"choices": [{"message": message}]}).encode())
 
     async def close(self):
         """Nothing to close."""
 
 
 def judge(place, model, compare=0.0):
-    return Judge(model, place.spec, JudgeSettings(compare=compare), own_prompts())
+    return Judge(model, place.spec, JudgeSettings(compare=compare), load_builtin_prompts())
 
 
 async def in_other_words(place):
@@ -65,7 +65,7 @@ async def in_other_words(place):
 async def test_what_execution_decided_is_not_asked(retail):
     task, trajectory = await retail.play()
     verdict = await retail.verdict(task, trajectory)
-    assert list(open_questions(task, trajectory, verdict)) == []
+    assert list(find_open_questions(task, trajectory, verdict)) == []
     model = Bench("agent_error")
     assert await judge(retail, model).review(task, trajectory, verdict) == verdict
     assert model.requests == []
@@ -157,4 +157,4 @@ async def test_a_guess_is_asked_about(retail):
     )
     guessed = trajectory.model_copy(update={"messages": messages})
     verdict = await retail.verdict(task, guessed)
-    assert any("did not ask" in question for question in open_questions(task, guessed, verdict))
+    assert any("did not ask" in question for question in find_open_questions(task, guessed, verdict))

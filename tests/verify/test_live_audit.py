@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from environments.mcp import McpSettings, McpSource
-from environments.replaying import Replaying
-from querygen.proving import Proof, run_gold
-from trajectory import GoldCall, Masks
-from verify.auditing import AuditSettings
-from verify.equivalents import Equivalents
-from verify.rerun import GoldRun
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.environments.replaying import ReplayingSession
+from trajsmith.querygen.gold_proof import GoldProof, run_gold
+from trajsmith.records import GoldCall, NondeterminismMask
+from trajsmith.verify.check_audit import AuditSettings
+from trajsmith.verify.equivalents import EquivalentRunBuilder
+from trajsmith.verify.gold_run import GoldRun
 
 SERVER = Path(__file__).parents[1] / "environments" / "mcp" / "servers" / "notes.py"
 STATE = {"files": {"old.txt": "old"}, "calls": [{"tool": "add_note", "arguments": {"title": "a", "text": "b"}}]}
@@ -43,7 +43,7 @@ async def test_equivalent_runs_begin_where_the_gold_run_began() -> None:
         gold = GoldRun([CALLS], session)
         await gold.play((await source.states(0))[0])
         assert gold.initial.keys() == {"files", "observed"}
-        runs = await Equivalents(gold, await source.spec(), Masks(), 1).made(4)
+        runs = await EquivalentRunBuilder(gold, await source.spec(), NondeterminismMask(), 1).made(4)
         assert [run.says for run in runs] == ["1 swaps"]
         assert all(run.ran.states == gold.ran.states for run in runs)
         assert all(run.ran.made != gold.ran.made for run in runs)
@@ -54,13 +54,13 @@ async def test_equivalent_runs_begin_where_the_gold_run_began() -> None:
 @pytest.mark.parametrize("live", [False, True], ids=["default", "live"])
 async def test_mutants_and_equivalent_runs_only_where_asked_for(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     starts = []
-    monkeypatch.setattr(Replaying, "rollback", _counting(Replaying.rollback, starts))
+    monkeypatch.setattr(ReplayingSession, "rollback", _counting(ReplayingSession.rollback, starts))
     source = notes()
     session = await source.open()
     try:
         settings = AuditSettings(live=live)
         gold = await run_gold([CALLS], (await source.states(0))[0], session, settings.live)
-        tested = await (await Proof.of(gold, session)).test(FACTS, await source.spec(), settings, 1)
+        tested = await (await GoldProof.of(gold, session)).test(FACTS, await source.spec(), settings, 1)
     finally:
         await session.close()
     assert tested.weakness is None
@@ -72,7 +72,7 @@ async def test_mutants_and_equivalent_runs_only_where_asked_for(live: bool, monk
 
 
 def _counting(rollback, starts: list[object]):  # type: ignore[no-untyped-def]
-    async def counted(self: Replaying, point: object) -> None:
+    async def counted(self: ReplayingSession, point: object) -> None:
         starts.append(point)
         await rollback(self, point)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajectory import CallEvent, FromUser, GoldCall, JsonObject
-from verify import trajectory_match
-from verify.matching import matched_calls
+from trajsmith.records import CallEvent, FromUser, GoldCall, JsonObject
+from trajsmith.verify import compute_trajectory_match
+from trajsmith.verify.matching import match_calls
 
 Step = tuple[str, JsonObject]
 steady = settings(deadline=None, derandomize=True, max_examples=100)
@@ -42,35 +42,35 @@ A, B, C = (("t", {"n": number}) for number in range(3))
     ],
 )
 def test_writes(wanted: list[Step], made: list[Step], share: float) -> None:
-    assert trajectory_match([gold(step) for step in wanted], [event(step) for step in made]) == share
+    assert compute_trajectory_match([gold(step) for step in wanted], [event(step) for step in made]) == share
 
 
 def test_reads_may_come_in_any_order() -> None:
     wanted = [gold(A, "read"), gold(B), gold(C, "read")]
-    assert trajectory_match(wanted, [event(C), event(A), event(B)]) == 1.0
+    assert compute_trajectory_match(wanted, [event(C), event(A), event(B)]) == 1.0
 
 
 def test_the_order_of_writes_did_not_matter_where_the_state_is_gold() -> None:
-    assert trajectory_match([gold(A), gold(B)], [event(B), event(A)]) == 0.5
-    assert trajectory_match([gold(A), gold(B)], [event(B), event(A)], same_state=True) == 1.0
+    assert compute_trajectory_match([gold(A), gold(B)], [event(B), event(A)]) == 0.5
+    assert compute_trajectory_match([gold(A), gold(B)], [event(B), event(A)], same_state=True) == 1.0
 
 
 def test_refused_calls_do_not_count() -> None:
-    assert trajectory_match([gold(A), gold(B)], [event(A, ok=False), event(B)]) == 0.5
+    assert compute_trajectory_match([gold(A), gold(B)], [event(A, ok=False), event(B)]) == 0.5
 
 
 def test_masked_arguments_may_have_any_value() -> None:
     wanted = [gold(("list", {"limit": 5, "who": "me"}), "read", ("limit",))]
-    assert trajectory_match(wanted, [event(("list", {"limit": 9, "who": "me"}))]) == 1.0
-    assert trajectory_match(wanted, [event(("list", {"who": "me"}))]) == 1.0
-    assert trajectory_match(wanted, [event(("list", {"limit": 5, "who": "you"}))]) == 0.0
+    assert compute_trajectory_match(wanted, [event(("list", {"limit": 9, "who": "me"}))]) == 1.0
+    assert compute_trajectory_match(wanted, [event(("list", {"who": "me"}))]) == 1.0
+    assert compute_trajectory_match(wanted, [event(("list", {"limit": 5, "who": "you"}))]) == 0.0
 
 
 def test_ids_that_were_given_out_go_by_their_names() -> None:
     wanted = [gold(("pay", {"to": ["P4"], "at": {"id": "P1"}}))]
     made = [event(("pay", {"to": ["P9"], "at": {"id": "P1"}}))]
-    assert trajectory_match(wanted, made) == 0.0
-    assert trajectory_match(wanted, made, {"P4": "new:x"}, {"P9": "new:x"}) == 1.0
+    assert compute_trajectory_match(wanted, made) == 0.0
+    assert compute_trajectory_match(wanted, made, {"P4": "new:x"}, {"P9": "new:x"}) == 1.0
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["t", "u"]), st.fixed_dictionaries({"n": st.integers(0, 2)})), max_size=6)
@@ -79,7 +79,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["t", "u"]), st.fixed_dictionaries({"
 @steady
 @given(STEPS, STEPS, st.booleans())
 def test_every_event_makes_one_call_at_most(wanted: list[Step], made: list[Step], same: bool) -> None:
-    found = matched_calls([gold(step) for step in wanted], [event(step) for step in made], same_state=same)
+    found = match_calls([gold(step) for step in wanted], [event(step) for step in made], same_state=same)
     assert len(set(found.values())) == len(found) <= min(len(wanted), len(made))
     assert all(wanted[index] == made[place] for index, place in found.items())
     if not same:
@@ -91,5 +91,5 @@ def test_every_event_makes_one_call_at_most(wanted: list[Step], made: list[Step]
 def test_more_calls_never_match_less(wanted: list[Step], made: list[Step]) -> None:
     calls = [gold(step) for step in wanted]
     events = [event(step) for step in made]
-    assert trajectory_match(calls, events + [event(step) for step in wanted]) == 1.0
-    assert trajectory_match(calls, events[:-1]) <= trajectory_match(calls, events)
+    assert compute_trajectory_match(calls, events + [event(step) for step in wanted]) == 1.0
+    assert compute_trajectory_match(calls, events[:-1]) <= compute_trajectory_match(calls, events)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trajectory import Dropped, InputError
-from verify.outside import read_outside
+from trajsmith.records import InputError, RecordDropped
+from trajsmith.verify.traces import read_dialogues
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "get_order", "arguments": '{"order_id": "W1"}'}}
 DIALOGUE = [
@@ -25,7 +25,7 @@ def write(path: Path, value) -> Path:
 
 
 def read(path: Path, **options):
-    return [one for _, one in read_outside(path, **options)]
+    return [one for _, one in read_dialogues(path, **options)]
 
 
 def test_openai_messages(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_tau2_with_a_call_of_the_user(tmp_path: Path) -> None:
 
 def test_a_simulation_of_a_task_that_the_file_lacks_is_dropped(tmp_path: Path) -> None:
     (found,) = read(write(tmp_path / "a.json", simulations([{"role": "user", "content": "hi"}], task_id="8")))
-    assert isinstance(found, Dropped)
+    assert isinstance(found, RecordDropped)
     assert found.reason == "unknown_task"
 
 
@@ -173,7 +173,7 @@ def test_bfcl_results_with_their_questions(tmp_path: Path, step) -> None:
 def test_each_fault_has_its_reason_and_the_others_go_on(tmp_path: Path, messages, reason: str) -> None:
     path = write(tmp_path / "a.jsonl", [{"messages": DIALOGUE}, {"messages": messages}, {"messages": DIALOGUE}])
     first, broken, last = read(path)
-    assert isinstance(broken, Dropped)
+    assert isinstance(broken, RecordDropped)
     assert broken.reason == reason
     assert first.calls[0].tool == last.calls[0].tool == "get_order"
 

@@ -6,10 +6,10 @@ from typing import Any
 import desk
 import pytest
 
-from export import to_row
-from trajectory import JsonObject, Task, Trajectory, Verdict
-from verify import pruned, replay, verify_trajectory
-from verify.selection import NOT_THE_BEST, select_best
+from trajsmith.export import build_row
+from trajsmith.records import JsonObject, Task, Trajectory, Verdict
+from trajsmith.verify import prune_trajectory, replay_trajectory, verify_trajectory
+from trajsmith.verify.selection import NOT_THE_BEST, select_best
 
 Lines = list[list[desk.Said]]
 
@@ -61,11 +61,11 @@ async def test_a_call_too_many_goes(extra: tuple[str, JsonObject], where: int) -
     _, trajectory, verdict = await judge(lines)
     assert verdict.accepted, verdict.reasons
     assert [(call.tool, call.arguments) for call in verdict.pruned] == [extra]
-    shorter = pruned(trajectory, verdict.pruned)
+    shorter = prune_trajectory(trajectory, verdict.pruned)
     check_shape(shorter)
     assert len(shorter.messages) == len(trajectory.messages) - 2
     assert "Let me look at that, too." not in texts(shorter)
-    again = await replay(shorter, desk.STATE, desk.session())
+    again = await replay_trajectory(shorter, desk.STATE, desk.session())
     assert (again.mismatches, again.final) == ([], trajectory.final_state)
 
 
@@ -81,13 +81,13 @@ async def test_injected_calls_all_go_and_no_other(seed: int) -> None:
     made = [(call.tool, call.arguments) for call in verdict.pruned]
     assert len(trajectory.events) - len(made) == 8
     assert sorted(map(str, made)) == sorted(map(str, extra))
-    check_shape(pruned(trajectory, verdict.pruned))
+    check_shape(prune_trajectory(trajectory, verdict.pruned))
 
 
 async def test_what_gold_does_is_never_taken_out() -> None:
     _, trajectory, verdict = await judge(desk.gold_lines())
     assert verdict.pruned == ()
-    assert pruned(trajectory, verdict.pruned) is trajectory
+    assert prune_trajectory(trajectory, verdict.pruned) is trajectory
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_of_calls_made_together_only_the_needed_stay() -> None:
     lines[0][0] = ("I list and count them.", [("count_notes", {}), ("list_notes", {"limit": 10})])
     _, trajectory, verdict = await judge(lines)
     assert [call.tool for call in verdict.pruned] == ["count_notes"]
-    shorter = pruned(trajectory, verdict.pruned)
+    shorter = prune_trajectory(trajectory, verdict.pruned)
     check_shape(shorter)
     assert "I list and count them." not in texts(shorter)
     assert len(shorter.messages) == len(trajectory.messages) - 1
@@ -135,14 +135,14 @@ async def test_words_that_go_on_from_what_is_gone_go_too() -> None:
     lines[0][0] = ("Next, I'll list them.", lines[0][0][1])
     lines[0].insert(0, ("Let me count.", [("count_notes", {})]))
     _, trajectory, verdict = await judge(lines)
-    assert texts(pruned(trajectory, verdict.pruned))[0] == "There is trip now, N4."
+    assert texts(prune_trajectory(trajectory, verdict.pruned))[0] == "There is trip now, N4."
 
 
 async def test_the_row_is_the_pruned_one() -> None:
     lines = desk.gold_lines()
     lines[1].insert(0, ("", [("list_notes", {})]))
     task, trajectory, verdict = await judge(lines)
-    row = to_row(task, trajectory, verdict, desk.SPEC)
+    row = build_row(task, trajectory, verdict, desk.SPEC)
     assert (row["id"], row["tool_calls"]) == (trajectory.id, 8)
     assert len(row["messages"]) == len(trajectory.messages) - 2
 

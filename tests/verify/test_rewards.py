@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajectory import CheckOutcome, InputError
-from verify import verify_trajectory
-from verify.rewards import Evidence, RewardSettings, all_rewards, reward_function, reward_names
+from trajsmith.records import CheckOutcome, InputError
+from trajsmith.verify import verify_trajectory
+from trajsmith.verify.rewards import RewardEvidence, RewardSettings, compute_rewards, list_rewards, load_reward
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 SETTINGS = RewardSettings()
@@ -26,8 +26,8 @@ def outcomes(passed: list[bool | None]) -> list[CheckOutcome]:
 
 
 @st.composite
-def evidence(draw: Any) -> Evidence:
-    return Evidence(
+def evidence(draw: Any) -> RewardEvidence:
+    return RewardEvidence(
         outcome=draw(OUTCOMES),
         checks=outcomes(draw(PASSED)),
         state_match=draw(st.sampled_from([True, False, None])),
@@ -39,49 +39,49 @@ def evidence(draw: Any) -> Evidence:
 
 
 def test_the_rewards_by_name() -> None:
-    assert reward_names() == NAMES
+    assert list_rewards() == NAMES
     with pytest.raises(InputError, match="no reward named 'gold'; there are: checks, composite"):
-        reward_function("gold")
+        load_reward("gold")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_where_it_is_from(name: str) -> None:
-    assert any(paper in str(inspect.getdoc(reward_function(name))) for paper in ("Env", "Agent"))
+    assert any(paper in str(inspect.getdoc(load_reward(name))) for paper in ("Env", "Agent"))
 
 
 @steady
 @given(evidence(), st.floats(0, 1), st.floats(0, 2))
-def test_bounds(found: Evidence, alpha: float, gamma: float) -> None:
+def test_bounds(found: RewardEvidence, alpha: float, gamma: float) -> None:
     settings = RewardSettings(alpha=alpha, gamma=gamma)
     low = {"composite": -gamma, "format_outcome": -1.0, "checks": 0.0, "rubric": 0.0}
     for name in NAMES:
-        value = reward_function(name)(found, settings)
+        value = load_reward(name)(found, settings)
         assert value is None or low[name] - 1e-9 <= value <= 1 + 1e-9
 
 
 @steady
 @given(evidence(), st.integers(0, 5))
-def test_a_check_more_is_never_less(found: Evidence, number: int) -> None:
+def test_a_check_more_is_never_less(found: RewardEvidence, number: int) -> None:
     if number < len(found.checks):
         better = [True if n == number else check.passed for n, check in enumerate(found.checks)]
-        after = Evidence(**{**vars(found), "checks": outcomes(better)})
+        after = RewardEvidence(**{**vars(found), "checks": outcomes(better)})
         for name in ("checks", "rubric"):
-            one, other = (reward_function(name)(each, SETTINGS) for each in (found, after))
+            one, other = (load_reward(name)(each, SETTINGS) for each in (found, after))
             if one is not None and other is not None and found.checks[number].passed is not None:
                 assert other >= one
 
 
 @steady
 @given(evidence())
-def test_a_broken_environment_is_never_a_zero(found: Evidence) -> None:
-    broken = Evidence(**{**vars(found), "outcome": "environment_error", "errors": []})
-    assert all_rewards(broken, SETTINGS) == {}
+def test_a_broken_environment_is_never_a_zero(found: RewardEvidence) -> None:
+    broken = RewardEvidence(**{**vars(found), "outcome": "environment_error", "errors": []})
+    assert compute_rewards(broken, SETTINGS) == {}
 
 
-def plain(**changes: Any) -> Evidence:
+def plain(**changes: Any) -> RewardEvidence:
     fields = {"outcome": "completed", "checks": outcomes([True, True]), "state_match": True, "trajectory_match": 1.0,
               "gold_calls": 4, "calls": 4, "errors": [None] * 4}  # fmt: skip
-    return Evidence(**{**fields, **changes})
+    return RewardEvidence(**{**fields, **changes})
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def plain(**changes: Any) -> Evidence:
     ],
 )
 def test_values(name: str, changes: dict[str, Any], value: float | None) -> None:
-    found = reward_function(name)(plain(**changes), SETTINGS)
+    found = load_reward(name)(plain(**changes), SETTINGS)
     assert found == (None if value is None else pytest.approx(value))
 
 
 def test_only_those_that_are_asked_for() -> None:
-    assert all_rewards(plain(), RewardSettings(names=("rubric",))) == {"rubric": 1.0}
+    assert compute_rewards(plain(), RewardSettings(names=("rubric",))) == {"rubric": 1.0}
 
 
 async def test_equivalent_runs_are_worth_the_same() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from environments import Environment, EnvironmentState, NativeSession, ToolError, diff, tool
-from trajectory import (
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, ToolError, diff, tool
+from trajsmith.records import (
     CallEvent,
     CodeCheck,
     FromUser,
@@ -20,8 +20,8 @@ from trajectory import (
     TurnSpan,
     Verdict,
 )
-from verify import derive_checks, replay, verify_trajectory
-from verify.blame import script_faults
+from trajsmith.verify import derive_checks, replay_trajectory, verify_trajectory
+from trajsmith.verify.fault_attribution import find_script_faults
 
 Step = tuple[str, JsonObject]
 
@@ -272,7 +272,7 @@ def other_span(trajectory: Trajectory) -> Trajectory:
 async def test_replay_sees_what_differs(forge: Any, mismatch: str) -> None:
     task = await make_task()
     forged = forge(await play(task, GOOD))
-    assert mismatch in (await replay(forged, STATE, session())).mismatches
+    assert mismatch in (await replay_trajectory(forged, STATE, session())).mismatches
     verdict = await verify_trajectory(task, forged, STATE, session())
     assert (verdict.outcome, verdict.replay_match, verdict.accepted) == ("environment_error", False, False)
     assert f"replay: {mismatch}" in verdict.reasons
@@ -280,7 +280,7 @@ async def test_replay_sees_what_differs(forge: Any, mismatch: str) -> None:
 
 async def test_replay_gives_the_state_after_every_turn() -> None:
     task = await make_task()
-    again = await replay(await play(task, GOOD), STATE, session())
+    again = await replay_trajectory(await play(task, GOOD), STATE, session())
     assert again.mismatches == []
     assert [state["lamps"]["hall"] for state in again.states] == [True, True]
     assert again.final == task.turns[-1].state_hash
@@ -322,6 +322,6 @@ async def test_a_user_who_calls_what_nobody_planned_is_to_blame() -> None:
     task = await make_task()
     found = await play(task, [([SWITCH, ("switch", {"lamp_id": "attic"})], "Done."), GOOD[1]])
     events = [found.events[0], found.events[1].model_copy(update={"actor": "user"}), found.events[2]]
-    assert script_faults(task, found.model_copy(update={"events": tuple(events)})) == (
+    assert find_script_faults(task, found.model_copy(update={"events": tuple(events)})) == (
         "user: switch was not to be called",
     )

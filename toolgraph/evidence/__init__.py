@@ -1,21 +1,21 @@
 """Evidence beside the schemas: execution and recorded calls, one rule that combines them, and a graph that shows it."""
 
-from toolgraph.evidence.apply import Evidence, schema_scores, with_evidence
-from toolgraph.evidence.execution import Executed, execute, execute_all
-from toolgraph.evidence.mining import Mined, mine
-from toolgraph.evidence.recordings import Recording, read_recordings
-from toolgraph.settings import ExecutionSettings
+from trajsmith.toolgraph.evidence.execution import ExecutionEvidence, execute_all_links, execute_links
+from trajsmith.toolgraph.evidence.graph_evidence import GraphEvidence, apply_evidence, compute_schema_scores
+from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, mine_recordings
+from trajsmith.toolgraph.evidence.recordings import Recording, read_recordings
+from trajsmith.toolgraph.settings import ExecutionSettings
 
 __all__ = [
-    "Evidence",
-    "Executed",
+    "ExecutionEvidence",
     "ExecutionSettings",
-    "Mined",
+    "GraphEvidence",
+    "RecordedEvidence",
     "Recording",
-    "execute",
-    "execute_all",
-    "mine",
+    "apply_evidence",
+    "compute_schema_scores",
+    "execute_all_links",
+    "execute_links",
+    "mine_recordings",
     "read_recordings",
-    "schema_scores",
-    "with_evidence",
 ]

@@ -6,7 +6,7 @@ with. Where values from elsewhere work just as well, the parameter takes anythin
 links that matching sees, those are tried whose output holds the very value that works: identifiers by their name or
 their look. A failed value counts only if the argument can be changed alone at all, and only if it is refused in the
 words in which values from elsewhere are: "it was cancelled already" is no "there is none". Whole numbers
-that another thing may have too count for nothing either (`toolgraph.evidence.chance`).
+that another thing may have too count for nothing either (`trajsmith.toolgraph.evidence.chance_matches`).
 """
 
 import random
@@ -15,18 +15,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatmodel import Phrasebook
-from environments import EnvironmentSource, Session
-from grounding.fields import output_fields
-from grounding.paths import split
-from grounding.rewind import replays, rewindable
-from grounding.values import ValuePool
-from toolgraph.evidence.contrast import Contrast, Ledger, Outputs, Place, Tried
-from toolgraph.evidence.leaves import Leaf, enumerated, same, walk
-from toolgraph.evidence.probing import Budget, Made, Probe
-from toolgraph.found import LinkEvidence, LinkKey
-from toolgraph.settings import ExecutionSettings
-from trajectory import EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, derive_seed
+from trajsmith.environments import EnvironmentSource, Session
+from trajsmith.grounding.fields import list_output_fields
+from trajsmith.grounding.paths import split_path
+from trajsmith.grounding.rewind import make_rewindable, replays
+from trajsmith.grounding.values import ValuePool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, derive_seed
+from trajsmith.toolgraph.evidence.contrast_tests import (
+    Contrast,
+    ContrastLedger,
+    OutputPlace,
+    Outputs,
+    ParameterTrials,
+)
+from trajsmith.toolgraph.evidence.state_probe import CallBudget, StateProbe, SuccessfulCall
+from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, list_enumerated_values, walk_leaves
+from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.settings import ExecutionSettings
 
 FLOOR = 0.05
 """Schema score from which a link is tried."""
@@ -35,11 +41,11 @@ LIKELY = 0.2
 
 
 @dataclass
-class Executed:
-    """What execution says of one environment."""
+class ExecutionEvidence:
+    """Execution evidence of one environment."""
 
     links: tuple[LinkEvidence, ...] = ()
-    parameters: dict[tuple[str, str], Tried] = field(default_factory=dict)
+    parameters: dict[tuple[str, str], ParameterTrials] = field(default_factory=dict)
     """(full tool name, parameter path)."""
     findings: tuple[str, ...] = ()
     """Output schemas that lie, tools that broke; one sentence per tool."""
@@ -48,9 +54,9 @@ class Executed:
     """Full names of the tools of which a call worked."""
 
 
-async def execute(
+async def execute_links(
     source: EnvironmentSource, scores: Mapping[LinkKey, float], settings: ExecutionSettings, seed: int
-) -> Executed:
+) -> ExecutionEvidence:
     """Try the links of one environment on several of its initial states.
 
     Args:
@@ -69,7 +75,7 @@ async def execute(
     calls = min(settings.calls, settings.live_calls) if replays(session) else settings.calls
     try:
         for number, state in enumerate(states):
-            budget = Budget((calls - runner.calls) // (len(states) - number))
+            budget = CallBudget((calls - runner.calls) // (len(states) - number))
             rng = random.Random(derive_seed(seed, "execution", spec.name, number))
             await runner.on_state(session, state, number, budget, rng)
     finally:
@@ -77,19 +83,21 @@ async def execute(
     return runner.result()
 
 
-async def execute_all(
+async def execute_all_links(
     sources: Iterable[EnvironmentSource], scores: Mapping[LinkKey, float], settings: ExecutionSettings, seed: int
-) -> list[Executed]:
+) -> list[ExecutionEvidence]:
     """Try the links of several environments, one after the other; one that breaks is a finding."""
-    found = []
+    results = []
     for source in sources:
         try:
-            found.append(await execute(source, scores, settings, seed))
+            results.append(await execute_links(source, scores, settings, seed))
         except EnvironmentFault as fault:
-            found.append(
-                Executed(findings=(f"environment {source.name}: execution: its links were not tried: {fault}",))
+            results.append(
+                ExecutionEvidence(
+                    findings=(f"environment {source.name}: execution: its links were not tried: {fault}",)
+                )
             )
-    return found
+    return results
 
 
 class _Runner:
@@ -104,56 +112,56 @@ class _Runner:
         self.tools = {tool.name: tool for tool in spec.tools}
         self.settings = settings
         self.phrasebook = phrasebook
-        self.choices = {tool.name: enumerated(tool) for tool in spec.tools}
+        self.choices = {tool.name: list_enumerated_values(tool) for tool in spec.tools}
         self.full = {tool.name: tool.full_name for tool in spec.tools}
         plain = {full: name for name, full in self.full.items()}
-        self.candidates: dict[Place, list[Place]] = defaultdict(list)
+        self.candidates: dict[OutputPlace, list[OutputPlace]] = defaultdict(list)
         """(target, parameter) to (source, output), the likeliest first."""
-        self.likely: dict[Place, list[Place]] = defaultdict(list)
+        self.likely: dict[OutputPlace, list[OutputPlace]] = defaultdict(list)
         """The same, of links from which arguments are filled."""
         own = [(-score, key) for key, score in scores.items() if score >= FLOOR and key[0] in plain and key[1] in plain]
         for worse, (giver, taker, output, parameter) in sorted(own):
             self.candidates[plain[taker], parameter].append((plain[giver], output))
             if -worse >= LIKELY:
                 self.likely[plain[taker], parameter].append((plain[giver], output))
-        self.ledger = Ledger(self.tools, self.candidates, settings)
+        self.ledger = ContrastLedger(self.tools, self.candidates, settings)
         self.results: dict[str, list[Any]] = defaultdict(list)
         self.faults: dict[str, str] = {}
         self.calls = 0
 
     async def on_state(
-        self, session: Session, state: JsonObject, number: int, budget: Budget, rng: random.Random
+        self, session: Session, state: JsonObject, number: int, budget: CallBudget, rng: random.Random
     ) -> None:
-        going_back = rewindable(session)
+        going_back = make_rewindable(session)
         await going_back.reset(state)
         base, digest = await going_back.checkpoint(), await going_back.state_hash()
         pool = ValuePool(state)
         total = budget.left
         budget.left = total // 2
-        probe = Probe(self.spec, going_back, pool, self.phrasebook, rng, budget, base, digest, self.faults)
+        probe = StateProbe(self.spec, going_back, pool, self.phrasebook, rng, budget, base, digest, self.faults)
         await probe.harvest(self.likely)
         budget.left = total - budget.spent
         outputs = self._outputs(probe)
-        for made in _interleaved(probe.made):
-            self.results[made.call.tool].append(made.call.result)
-            for leaf in walk(made.call.arguments, self.tools[made.call.tool].input_schema, ""):
-                if not self._is_choice(made.call.tool, leaf):
-                    await Contrast(self.ledger, probe, made, leaf, outputs, number).run()
+        for success in _interleaved(probe.successes):
+            self.results[success.call.tool].append(success.call.result)
+            for leaf in walk_leaves(success.call.arguments, self.tools[success.call.tool].input_schema, ""):
+                if not self._is_choice(success.call.tool, leaf):
+                    await Contrast(self.ledger, probe, success, leaf, outputs, number).run()
         self.calls += budget.spent
 
     def _is_choice(self, tool: str, leaf: Leaf) -> bool:
-        return same(leaf.value) is None or leaf.path in self.choices[tool]
+        return canonicalize_value(leaf.value) is None or leaf.path in self.choices[tool]
 
-    def _outputs(self, probe: Probe) -> Outputs:
-        found: Outputs = defaultdict(dict)
-        for made in probe.made:
-            for leaf in made.leaves:
-                text = same(leaf.value)
+    def _outputs(self, probe: StateProbe) -> Outputs:
+        outputs: Outputs = defaultdict(dict)
+        for success in probe.successes:
+            for leaf in success.leaves:
+                text = canonicalize_value(leaf.value)
                 if text is not None:
-                    found[made.call.tool, leaf.path].setdefault(text, (leaf.value, made.mark))
-        return found
+                    outputs[success.call.tool, leaf.path].setdefault(text, (leaf.value, success.mark))
+        return outputs
 
-    def result(self) -> Executed:
+    def result(self) -> ExecutionEvidence:
         links = [
             LinkEvidence(
                 source=source,
@@ -176,31 +184,31 @@ class _Runner:
         lies = [
             f"tool {self.full[name]}: execution: its output schema promises {', '.join(lies[:5])}, which no result has"
             for name, results in sorted(self.results.items())
-            if (lies := missing_outputs(self.tools[name], results))
+            if (lies := find_missing_outputs(self.tools[name], results))
         ]
         worked = frozenset(self.full[name] for name in self.results)
-        return Executed(tuple(links), dict(self.ledger.parameters), (*lies, *broken), self.calls, worked)
+        return ExecutionEvidence(tuple(links), dict(self.ledger.parameters), (*lies, *broken), self.calls, worked)
 
 
-def _interleaved(made: Sequence[Made]) -> Iterator[Made]:
+def _interleaved(calls: Sequence[SuccessfulCall]) -> Iterator[SuccessfulCall]:
     """The first call of every tool before the second of any: the budget reaches all of them."""
-    turns: dict[str, list[Made]] = defaultdict(list)
-    for one in made:
+    turns: dict[str, list[SuccessfulCall]] = defaultdict(list)
+    for one in calls:
         turns[one.call.tool].append(one)
     for number in range(max(map(len, turns.values()), default=0)):
-        yield from (found[number] for found in turns.values() if len(found) > number)
+        yield from (tool_calls[number] for tool_calls in turns.values() if len(tool_calls) > number)
 
 
-def missing_outputs(tool: ToolSpec, results: Sequence[Any]) -> list[str]:
+def find_missing_outputs(tool: ToolSpec, results: Sequence[Any]) -> list[str]:
     """Fields that the output schema promises and no result has, although the objects around them are there."""
     if not results or not tool.output_schema:
         return []
     return [
         end.path
-        for end in output_fields(tool)
-        if "*" not in split(end.path)[-1:]
+        for end in list_output_fields(tool)
+        if "*" not in split_path(end.path)[-1:]
         and (end.required or len(results) >= 3)
-        and (around := [row for one in results for row in _rows(one, split(end.path)[:-1])])
+        and (around := [row for one in results for row in _rows(one, split_path(end.path)[:-1])])
         and not any(end.name in row for row in around)
     ]
 

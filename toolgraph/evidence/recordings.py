@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from trajectory import InputError, JsonObject, JsonValue
+from trajsmith.records import InputError, JsonObject, JsonValue
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def read_recordings(path: Path) -> list[Recording]:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"recorded calls {path}: {error.strerror}") from error
-    return [recording(row, number, f"{path}:{number}") for number, row in enumerate(_rows(data, path), 1)]
+    return [parse_recording(row, number, f"{path}:{number}") for number, row in enumerate(_rows(data, path), 1)]
 
 
 def _rows(data: bytes, path: Path) -> Iterator[Any]:
@@ -70,8 +70,8 @@ def _rows(data: bytes, path: Path) -> Iterator[Any]:
 
 def _items(whole: Any) -> Iterable[Any]:
     if isinstance(whole, dict) and isinstance(whole.get("simulations"), list):
-        told = {str(task.get("id")): task.get("user_scenario") for task in whole.get("tasks", ())}
-        return [{**one, "user_text": _text(told.get(str(one.get("task_id"))))} for one in whole["simulations"]]
+        scenarios = {str(task.get("id")): task.get("user_scenario") for task in whole.get("tasks", ())}
+        return [{**one, "user_text": _text(scenarios.get(str(one.get("task_id"))))} for one in whole["simulations"]]
     return whole if isinstance(whole, list) else [whole]
 
 
@@ -84,7 +84,7 @@ def _lines(data: bytes, path: Path) -> Iterator[Any]:
                 raise InputError(f"{path}:{number}: not JSON: {error}") from error
 
 
-def recording(row: Any, number: int, where: str) -> Recording:
+def parse_recording(row: Any, number: int, where: str) -> Recording:
     """One conversation of a file; `number` names its task if nothing else does.
 
     Raises:
@@ -95,7 +95,7 @@ def recording(row: Any, number: int, where: str) -> Recording:
     if not isinstance(row, dict):
         raise InputError(f"{where}: no conversation: expected an object with `messages` or `calls`")
     task = str(row.get("task_id") or row.get("task") or row.get("id") or number)
-    told = _text(row.get("user_text"))
+    user_text = _text(row.get("user_text"))
     if isinstance(row.get("messages"), list):
         steps = tuple(_from_messages(row["messages"]))
     elif isinstance(row.get("calls"), list):
@@ -103,7 +103,7 @@ def recording(row: Any, number: int, where: str) -> Recording:
     else:
         raise InputError(f"{where}: no conversation: it has neither `messages` nor `calls`")
     state = row.get("initial_config") or row.get("initial_state")
-    return Recording(task, ((told,) if told else ()) + steps, _text(state) if isinstance(state, dict) else "")
+    return Recording(task, ((user_text,) if user_text else ()) + steps, _text(state) if isinstance(state, dict) else "")
 
 
 def _text(value: Any) -> str:
@@ -114,11 +114,11 @@ def _text(value: Any) -> str:
 
 
 def _from_calls(calls: list[JsonObject], turns: Any) -> Iterator[str | RecordedCall]:
-    said = 0
+    spoken_turns = 0
     for call in calls:
-        while said <= call.get("turn", -1) and said < len(turns):
-            yield _text(turns[said])
-            said += 1
+        while spoken_turns <= call.get("turn", -1) and spoken_turns < len(turns):
+            yield _text(turns[spoken_turns])
+            spoken_turns += 1
         yield RecordedCall(
             str(call.get("tool")),
             str(call.get("server") or ""),
@@ -147,12 +147,12 @@ def _from_messages(messages: list[JsonObject]) -> Iterator[str | RecordedCall]:
 
 def _object(value: Any) -> JsonObject:
     """Arguments, which are JSON text on the wire and objects in our records."""
-    found = _json(value) if isinstance(value, str) else value
-    return found if isinstance(found, dict) else {}
+    parsed = _json(value) if isinstance(value, str) else value
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _result(content: Any) -> tuple[JsonValue, bool]:
-    """What a tool message holds, and whether it is a result rather than a refusal."""
+    """Return the content of a tool message, and if it is a result rather than a refusal."""
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     value = _json(content) if isinstance(content, str) else content

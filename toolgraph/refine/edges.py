@@ -12,16 +12,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from chatmodel.model import ChatModel, ChatRequest
-from chatmodel.prompts import Prompts, PromptSpec
-from grounding.fields import input_fields, output_fields
-from toolgraph.build import GraphSettings
-from toolgraph.evidence.rule import proves, refutes
-from toolgraph.found import LinkEvidence, LinkKey
-from toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Link, ToolGraph
-from toolgraph.refine.asking import ask_all
-from toolgraph.settings import RefineSettings
-from trajectory import Frozen, JsonObject, ModelFault, ToolSpec
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.records import FrozenModel, JsonObject, ModelFault, ToolSpec
+from trajsmith.toolgraph.build import GraphSettings
+from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted
+from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, ToolGraph, ValueLink
+from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.refine.batch_requests import ask_all
+from trajsmith.toolgraph.settings import GraphRefineSettings
 
 EDGES = PromptSpec(
     "toolgraph/edges",
@@ -40,8 +40,8 @@ WORDS = 240
 """Characters of a description that are shown."""
 
 
-class EdgeVerdict(Frozen):
-    """What the model says of one way in which a value could flow."""
+class EdgeVerdict(FrozenModel):
+    """Model verdict on one possible value flow."""
 
     action: Literal["add", "prune"]
     source: str
@@ -52,15 +52,15 @@ class EdgeVerdict(Frozen):
     reason: str = Field(min_length=3, max_length=400)
 
 
-class EdgeReply(Frozen):
+class EdgeReply(FrozenModel):
     """The model's answer to one batch."""
 
     edges: tuple[EdgeVerdict, ...]
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What became of one verdict."""
+class EdgeDecision:
+    """Decision on one verdict."""
 
     verdict: EdgeVerdict
     server: str
@@ -73,9 +73,9 @@ async def refine_edges(
     graph: ToolGraph,
     model: ChatModel,
     prompts: Prompts,
-    settings: RefineSettings | None = None,
+    settings: GraphRefineSettings | None = None,
     built: GraphSettings | None = None,
-) -> tuple[ToolGraph, list[Decision]]:
+) -> tuple[ToolGraph, list[EdgeDecision]]:
     """The graph after a model looked over the edges inside every environment, and all that it said.
 
     Args:
@@ -85,8 +85,8 @@ async def refine_edges(
         settings: Bounds.
         built: Settings of the build, for the threshold.
     """
-    settings = settings or RefineSettings()
-    decisions: list[Decision] = []
+    settings = settings or GraphRefineSettings()
+    decisions: list[EdgeDecision] = []
     findings: list[str] = []
     links = {(edge.source, edge.target, link.output, link.input) for edge in graph.edges for link in edge.links}
     evidence = {row.key: row for row in graph.evidence if row.by == "execution"}
@@ -102,8 +102,8 @@ async def refine_edges(
     judges = {server: _Judge(server, _fields(graph, server), links, evidence) for server, _ in asked}
     for (server, batch), reply in zip(asked, await ask_all(model, requests, EdgeReply), strict=True):
         if isinstance(reply, ModelFault):
-            what = f"edges to {batch[0].name} and others"
-            findings.append(f"environment {server}: model: no usable answer on {what}: {reply.message}")
+            subject = f"edges to {batch[0].name} and others"
+            findings.append(f"environment {server}: model: no usable answer on {subject}: {reply.message}")
             continue
         decisions += [judges[server].decide(verdict, {tool.name for tool in batch}) for verdict in reply.edges]
     refined = _applied(graph, decisions, max(BELIEVED, (built or GraphSettings()).model.threshold))
@@ -147,35 +147,42 @@ def _question(graph: ToolGraph, server: str, batch: Sequence[ToolSpec]) -> JsonO
 def _fields(graph: ToolGraph, server: str) -> dict[str, tuple[set[str], set[str]]]:
     """Plain tool name to its output paths and parameter paths."""
     return {
-        tool.name: ({end.path for end in output_fields(tool)}, {end.path for end in input_fields(tool)})
+        tool.name: ({end.path for end in list_output_fields(tool)}, {end.path for end in list_input_fields(tool)})
         for tool in graph.inside[server].tools
     }
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """What is known of one environment, against which verdicts are held."""
+    """Known facts of one environment against which verdicts are tested."""
 
     server: str
     fields: Mapping[str, tuple[set[str], set[str]]]
     links: set[LinkKey]
     evidence: Mapping[LinkKey, LinkEvidence]
 
-    def decide(self, verdict: EdgeVerdict, asked: set[str]) -> Decision:
-        """Whether a verdict is followed."""
+    def decide(self, verdict: EdgeVerdict, asked: set[str]) -> EdgeDecision:
+        """Decide if a verdict is applied."""
         problem = _nonsense(verdict, self.fields, asked) or self._against(verdict)
-        return Decision(verdict, self.server, problem is None, problem or verdict.reason)
+        return EdgeDecision(verdict, self.server, problem is None, problem or verdict.reason)
 
     def _against(self, verdict: EdgeVerdict) -> str | None:
         key = _key(self.server, verdict)
-        found = self.evidence.get(key)
+        link_evidence = self.evidence.get(key)
         if verdict.action == "add":
-            refuted = found is not None and refutes(found)
-            return f"execution refutes it: {found.failed} values failed, none worked" if found and refuted else None
+            refuted = link_evidence is not None and is_refuted(link_evidence)
+            return (
+                f"execution refutes it: {link_evidence.failed} values failed, none worked"
+                if link_evidence and refuted
+                else None
+            )
         if key not in self.links:
             return "there is no such link"
-        if found is not None and proves(found):
-            return f"execution proves it: {found.worked} worked, {found.elsewhere_failed} from elsewhere failed"
+        if link_evidence is not None and is_proved(link_evidence):
+            return (
+                f"execution proves it: {link_evidence.worked} worked, {link_evidence.elsewhere_failed} "
+                "from elsewhere failed"
+            )
         return None
 
 
@@ -198,14 +205,14 @@ def _key(server: str, verdict: EdgeVerdict) -> LinkKey:
     return f"{server}.{verdict.source}", f"{server}.{verdict.target}", verdict.output, verdict.parameter
 
 
-def _applied(graph: ToolGraph, decisions: Sequence[Decision], score: float) -> ToolGraph:
+def _applied(graph: ToolGraph, decisions: Sequence[EdgeDecision], score: float) -> ToolGraph:
     followed = {_key(one.server, one.verdict): one.verdict for one in decisions if one.done}
     edges: dict[tuple[str, str], Edge] = {(edge.source, edge.target): edge for edge in graph.edges}
     for (source, target, output, parameter), verdict in sorted(followed.items(), key=lambda item: item[0]):
         old = edges.get((source, target))
         links = tuple(link for link in (old.links if old else ()) if (link.output, link.input) != (output, parameter))
         if verdict.action == "add":
-            links += (Link(output=output, input=parameter, score=score),)
+            links += (ValueLink(output=output, input=parameter, score=score),)
         if not links:
             edges.pop((source, target), None)
             continue

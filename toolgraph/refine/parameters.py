@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 from pydantic import Field
 
-from chatmodel.model import ChatModel, ChatRequest
-from chatmodel.prompts import Prompts, PromptSpec
-from grounding.fields import SchemaField, input_fields
-from toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
-from toolgraph.refine.asking import ask_all
-from toolgraph.refine.edges import WORDS
-from toolgraph.settings import RefineSettings
-from trajectory import Frozen, ModelFault
+from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.records import FrozenModel, ModelFault
+from trajsmith.toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
+from trajsmith.toolgraph.refine.batch_requests import ask_all
+from trajsmith.toolgraph.refine.edges import WORDS
+from trajsmith.toolgraph.settings import GraphRefineSettings
 
 PARAMETERS = PromptSpec(
     "toolgraph/parameters",
@@ -33,8 +33,8 @@ STRONGER = ("recorded:", "execution:")
 """Beginnings of evidence that a model's word does not overrule."""
 
 
-class KindVerdict(Frozen):
-    """What the model says of one parameter."""
+class KindVerdict(FrozenModel):
+    """Model verdict on one parameter."""
 
     tool: str
     parameter: str
@@ -42,14 +42,14 @@ class KindVerdict(Frozen):
     reason: str = Field(min_length=3, max_length=300)
 
 
-class KindReply(Frozen):
+class KindReply(FrozenModel):
     """The model's answer to one batch."""
 
     parameters: tuple[KindVerdict, ...]
 
 
 async def classify_parameters(
-    graph: ToolGraph, model: ChatModel, prompts: Prompts, settings: RefineSettings | None = None
+    graph: ToolGraph, model: ChatModel, prompts: Prompts, settings: GraphRefineSettings | None = None
 ) -> ToolGraph:
     """The graph with the model's word on every parameter.
 
@@ -59,9 +59,9 @@ async def classify_parameters(
         prompts: Where prompt files are read.
         settings: Bounds.
     """
-    settings = settings or RefineSettings()
+    settings = settings or GraphRefineSettings()
     findings: list[str] = []
-    said: dict[tuple[str, str], KindVerdict] = {}
+    verdicts: dict[tuple[str, str], KindVerdict] = {}
     asked: list[tuple[str, Sequence[ParameterNode]]] = []
     for server in sorted(graph.inside):
         nodes, most = graph.inside[server].parameters, settings.requests * settings.parameters
@@ -73,19 +73,25 @@ async def classify_parameters(
     requests = [_request(graph, server, batch, prompts) for server, batch in asked]
     for (server, batch), reply in zip(asked, await ask_all(model, requests, KindReply), strict=True):
         if isinstance(reply, ModelFault):
-            what = f"no usable answer on {len(batch)} parameters"
-            findings.append(f"environment {server}: model: {what}: {reply.message}")
+            failure = f"no usable answer on {len(batch)} parameters"
+            findings.append(f"environment {server}: model: {failure}: {reply.message}")
             continue
         names = {(graph.by_name[node.tool].name, node.parameter): (node.tool, node.parameter) for node in batch}
-        said |= {names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names}
-    given = {(edge.target, link.input) for edge in graph.edges for link in edge.links}
-    judged = tuple(_node(node, said.get((node.tool, node.parameter)), given) for node in graph.parameters)
+        verdicts |= {
+            names[one.tool, one.parameter]: one for one in reply.parameters if (one.tool, one.parameter) in names
+        }
+    linked_parameters = {(edge.target, link.input) for edge in graph.edges for link in edge.links}
+    judged = tuple(
+        _node(node, verdicts.get((node.tool, node.parameter)), linked_parameters) for node in graph.parameters
+    )
     return graph.model_copy(update={"parameters": judged, "findings": (*graph.findings, *findings), "parts": None})
 
 
 def _request(graph: ToolGraph, server: str, batch: Sequence[ParameterNode], prompts: Prompts) -> ChatRequest:
     fields = {
-        (name, end.path): end for name in {node.tool for node in batch} for end in input_fields(graph.by_name[name])
+        (name, end.path): end
+        for name in {node.tool for node in batch}
+        for end in list_input_fields(graph.by_name[name])
     }
     messages = prompts.get(PARAMETERS).messages(
         server=server,
@@ -105,12 +111,12 @@ def _shown(node: ParameterNode, end: SchemaField | None, graph: ToolGraph) -> di
     }
 
 
-def _node(node: ParameterNode, verdict: KindVerdict | None, given: set[tuple[str, str]]) -> ParameterNode:
+def _node(node: ParameterNode, verdict: KindVerdict | None, linked_parameters: set[tuple[str, str]]) -> ParameterNode:
     if verdict is None:
         return node
     kind: ParameterKind = verdict.kind
     stronger = any(text.startswith(STRONGER) for text in node.evidence)
-    if stronger or (kind == "internal" and (node.tool, node.parameter) not in given):
+    if stronger or (kind == "internal" and (node.tool, node.parameter) not in linked_parameters):
         kind = node.kind
     text = f"model: {verdict.kind}: {' '.join(verdict.reason.split())}"
     return msgspec.structs.replace(node, kind=kind, evidence=(*node.evidence, text))

@@ -1,16 +1,16 @@
-"""What rewards are made of."""
+"""Inputs of the reward functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
 
-from trajectory import CheckOutcome, Frozen
-from trajectory.verdict import Outcome
+from trajsmith.records import CheckOutcome, FrozenModel
+from trajsmith.records.verdict import Outcome
 
 
-class RewardSettings(Frozen):
-    """Which rewards a verdict has, and their weights."""
+class RewardSettings(FrozenModel):
+    """Names and weights of the rewards of a verdict."""
 
     names: tuple[str, ...] = ()
     """Rewards by name; empty for all that there are."""
@@ -21,8 +21,8 @@ class RewardSettings(Frozen):
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What execution says of one trajectory.
+class RewardEvidence:
+    """Results of execution for one trajectory.
 
     Attributes:
         outcome: What was decided.
@@ -43,6 +43,6 @@ class Evidence:
     errors: Sequence[str | None] = ()
 
     @property
-    def nobody_can_tell(self) -> bool:
-        """True if the environment or the user broke: that says nothing of the agent."""
+    def is_undecidable(self) -> bool:
+        """Return True if the environment or the user broke: that says nothing of the agent."""
         return self.outcome in ("environment_error", "user_error", "undecided")

@@ -1,11 +1,11 @@
 """Share of checks passed."""
 
-from verify.rewards._evidence import Evidence, RewardSettings
+from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
 
 
-def reward(evidence: Evidence, settings: RewardSettings) -> float | None:
+def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """Passed checks as a share of those that could tell; EnvScaler, section 4.2, equation 10. Bounds: 0 to 1."""
     if evidence.outcome in ("environment_error", "user_error"):
         return None
-    told = [check.passed for check in evidence.checks if check.passed is not None]
-    return sum(told) / len(told) if told else None
+    decided = [check.passed for check in evidence.checks if check.passed is not None]
+    return sum(decided) / len(decided) if decided else None

@@ -1,9 +1,9 @@
 """All or nothing."""
 
-from verify.rewards._evidence import Evidence, RewardSettings
+from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
 
 
-def reward(evidence: Evidence, settings: RewardSettings) -> float | None:
+def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """1 if every check passes, else 0; Agent-World, "Structured Verifiable Reward", both of its cases.
 
     One that fails decides; where none fails and some could not tell, nobody can.

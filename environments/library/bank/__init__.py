@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environments.library.bank import rules
-from environments.library.bank.seeds import make_state
-from environments.library.bank.state import (
+from trajsmith.environments.library.bank import rules
+from trajsmith.environments.library.bank.seeds import make_state
+from trajsmith.environments.library.bank.state import (
     Account,
     BankState,
     Customer,
@@ -22,7 +22,7 @@ from environments.library.bank.state import (
     Transaction,
     TransactionKind,
 )
-from environments.library.bank.views import (
+from trajsmith.environments.library.bank.views import (
     AccountRow,
     CardRow,
     DisputeRow,
@@ -39,8 +39,8 @@ from environments.library.bank.views import (
     payee_row,
     transaction_row,
 )
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 PaymentAmount = Annotated[float, Field(ge=0.01, examples=[15.0, 24.5, 40.0, 65.0, 80.0, 120.0, 180.0, 250.0])]
 RegularAmount = Annotated[float, Field(ge=1.0, examples=[20.0, 35.0, 45.0, 60.0, 90.0, 125.0, 150.0])]
@@ -57,8 +57,13 @@ RecipientName = Annotated[
     Field(
         min_length=2,
         examples=[
-            "Maple Street Dental", "Judith Carver", "Seaview Storage", "Tom Hallett", "Willow Garden Services",
-            "Corinne Bright", "Kelso Piano Lessons",
+            "Maple Street Dental",
+            "Judith Carver",
+            "Seaview Storage",
+            "Tom Hallett",
+            "Willow Garden Services",
+            "Corinne Bright",
+            "Kelso Piano Lessons",
         ],
     ),
 ]
@@ -106,7 +111,7 @@ class Bank(Environment[BankState]):
         """
         for customer in self.state.customers.values():
             if _digits(customer.phone) == _digits(phone):
-                return Profile(**customer.model_dump(), left_today=rules.left_today(self.state, customer))
+                return Profile(**customer.model_dump(), left_today=rules.compute_left_today(self.state, customer))
         raise ToolError(f"no customer with phone number {phone}")
 
     @tool(effect="read")
@@ -128,13 +133,13 @@ class Bank(Environment[BankState]):
             direction: Only money that came in, or only money that went out.
         """
         self._account(account_id)
-        found = [
-            made
-            for made in reversed(self.state.transactions.values())
-            if made.account_id == account_id and direction in (None, made.direction)
+        matches = [
+            transaction
+            for transaction in reversed(self.state.transactions.values())
+            if transaction.account_id == account_id and direction in (None, transaction.direction)
         ]
-        newest = sorted(found, key=lambda made: made.booked_at, reverse=True)[:8]
-        return [transaction_row(made) for made in newest]
+        newest = sorted(matches, key=lambda transaction: transaction.booked_at, reverse=True)[:8]
+        return [transaction_row(transaction) for transaction in newest]
 
     @tool(effect="read")
     def list_cards(self, customer_id: str) -> list[CardRow]:
@@ -174,8 +179,8 @@ class Bank(Environment[BankState]):
         """
         card = self.lookup(self.state.cards, card_id, "card")
         if card.status == "blocked":
-            told = card.freeze_reason or "lost"
-            raise ToolError(f"the card ending in {card.last_digits} was reported {told} and stays blocked")
+            reason = card.freeze_reason or "lost"
+            raise ToolError(f"the card ending in {card.last_digits} was reported {reason} and stays blocked")
         if card.status == "active":
             raise ToolError(f"the card ending in {card.last_digits} is not frozen")
         card.status = "active"
@@ -190,8 +195,8 @@ class Bank(Environment[BankState]):
             customer_id: Customer of the bank.
         """
         self._customer(customer_id)
-        found = sorted(rules.payees_of(self.state, customer_id), key=lambda payee: payee.name)
-        return [payee_row(self.state, payee) for payee in found]
+        payees = sorted(rules.payees_of(self.state, customer_id), key=lambda payee: payee.name)
+        return [payee_row(self.state, payee) for payee in payees]
 
     @tool(effect="write")
     def add_payee(
@@ -207,8 +212,11 @@ class Bank(Environment[BankState]):
         self._customer(customer_id)
         rules.check_new_payee(self.state, customer_id, recipient_account)
         payee = Payee(
-            payee_id=self.new_id("payee", "P{:d}"), customer_id=customer_id, name=recipient_name,
-            account_number=recipient_account, added_at=self.state.now,
+            payee_id=self.new_id("payee", "P{:d}"),
+            customer_id=customer_id,
+            name=recipient_name,
+            account_number=recipient_account,
+            added_at=self.state.now,
         )
         self.state.payees[payee.payee_id] = payee
         return payee_row(self.state, payee)
@@ -230,8 +238,11 @@ class Bank(Environment[BankState]):
         rules.check_payment(self.state, customer, payee, amount)
         self._spend(account, amount, "transfer", f"{payee.name} {reference}".strip(), payee)
         return Payment(
-            payee_name=payee.name, amount=amount, account_name=account.name, balance=account.balance,
-            left_today=rules.left_today(self.state, customer),
+            payee_name=payee.name,
+            amount=amount,
+            account_name=account.name,
+            balance=account.balance,
+            left_today=rules.compute_left_today(self.state, customer),
         )
 
     @tool(effect="read")
@@ -266,8 +277,13 @@ class Bank(Environment[BankState]):
         payee = self._own_payee(account, payee_id)
         rules.check_standing_order(self.state, account, payee, amount, first_on)
         order = StandingOrder(
-            standing_order_id=self.new_id("standing_order", "S{:d}"), account_id=account_id, payee_id=payee_id,
-            amount=round(amount, 2), frequency=frequency, next_on=first_on, status="active",
+            standing_order_id=self.new_id("standing_order", "S{:d}"),
+            account_id=account_id,
+            payee_id=payee_id,
+            amount=round(amount, 2),
+            frequency=frequency,
+            next_on=first_on,
+            status="active",
         )
         self.state.standing_orders[order.standing_order_id] = order
         return order_row(self.state, order)
@@ -317,7 +333,11 @@ class Bank(Environment[BankState]):
         self._spend(account, amount, "savings", f"Saved for {goal.title}")
         goal.saved = round(goal.saved + amount, 2)
         return GoalDeposit(
-            title=goal.title, amount=amount, saved=goal.saved, target=goal.target, account_name=account.name,
+            title=goal.title,
+            amount=amount,
+            saved=goal.saved,
+            target=goal.target,
+            account_name=account.name,
             balance=account.balance,
         )
 
@@ -329,11 +349,14 @@ class Bank(Environment[BankState]):
             transaction_id: Card payment that is wrong.
             reason: What is wrong with it.
         """
-        made = self.lookup(self.state.transactions, transaction_id, "transaction")
-        rules.check_dispute(self.state, made, reason)
+        transaction = self.lookup(self.state.transactions, transaction_id, "transaction")
+        rules.check_dispute(self.state, transaction, reason)
         dispute = Dispute(
-            dispute_id=self.new_id("dispute", "D{:d}"), transaction_id=transaction_id, reason=reason,
-            opened_on=self.state.now.date(), status="open",
+            dispute_id=self.new_id("dispute", "D{:d}"),
+            transaction_id=transaction_id,
+            reason=reason,
+            opened_on=self.state.now.date(),
+            status="open",
         )
         self.state.disputes[dispute.dispute_id] = dispute
         return dispute_row(self.state, dispute)
@@ -347,13 +370,13 @@ class Bank(Environment[BankState]):
         """
         self._customer(customer_id)
         owned = {account.account_id for account in rules.accounts_of(self.state, customer_id)}
-        found = [
+        disputes = [
             dispute
             for dispute in self.state.disputes.values()
             if self.state.transactions[dispute.transaction_id].account_id in owned
         ]
-        found.sort(key=lambda dispute: dispute.opened_on, reverse=True)
-        return [dispute_row(self.state, dispute) for dispute in found]
+        disputes.sort(key=lambda dispute: dispute.opened_on, reverse=True)
+        return [dispute_row(self.state, dispute) for dispute in disputes]
 
     # Finding
 
@@ -377,12 +400,19 @@ class Bank(Environment[BankState]):
         """Take money from an account if its rules allow it, and book the transaction."""
         rules.check_covered(self.state, account, amount)
         account.balance = round(account.balance - amount, 2)
-        made = Transaction(
-            transaction_id=self.new_id("transaction", "T{:d}"), account_id=account.account_id, card_id=None,
-            payee_id=payee.payee_id if payee else None, booked_at=self.state.now, kind=kind, direction="out",
-            description=text, amount=amount, status="booked",
+        transaction = Transaction(
+            transaction_id=self.new_id("transaction", "T{:d}"),
+            account_id=account.account_id,
+            card_id=None,
+            payee_id=payee.payee_id if payee else None,
+            booked_at=self.state.now,
+            kind=kind,
+            direction="out",
+            description=text,
+            amount=amount,
+            status="booked",
         )
-        self.state.transactions[made.transaction_id] = made
+        self.state.transactions[transaction.transaction_id] = transaction
 
 
 def _digits(text: str) -> str:

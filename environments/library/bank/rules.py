@@ -2,15 +2,8 @@
 
 from datetime import date, datetime, timedelta
 
-from environments.library.bank.state import (
-    Account,
-    BankState,
-    Customer,
-    DisputeReason,
-    Payee,
-    Transaction,
-)
-from trajectory import ToolError
+from trajsmith.environments.library.bank.state import Account, BankState, Customer, DisputeReason, Payee, Transaction
+from trajsmith.records import ToolError
 
 COOLING_OFF = timedelta(hours=24)
 COOLING_OFF_LIMIT = 200.0
@@ -26,12 +19,12 @@ def payees_of(state: BankState, customer_id: str) -> list[Payee]:
     return [payee for payee in state.payees.values() if payee.customer_id == customer_id]
 
 
-def available(state: BankState, account: Account) -> float:
-    """What can be taken from an account; never below zero."""
+def compute_available(state: BankState, account: Account) -> float:
+    """Return the amount that can be taken from an account; never below zero."""
     pending = sum(
-        made.amount
-        for made in state.transactions.values()
-        if made.account_id == account.account_id and made.status == "pending"
+        transaction.amount
+        for transaction in state.transactions.values()
+        if transaction.account_id == account.account_id and transaction.status == "pending"
     )
     left = round(account.balance + account.overdraft_limit - account.minimum_balance - pending, 2)
     return max(left, 0.0)
@@ -41,17 +34,17 @@ def paid_since(state: BankState, start: datetime, customer_id: str, payee: Payee
     """Sum of a customer's payments since a moment, to one payee or to all."""
     owned = {account.account_id for account in accounts_of(state, customer_id)}
     return sum(
-        made.amount
-        for made in state.transactions.values()
-        if made.kind == "transfer"
-        and made.booked_at >= start
-        and made.account_id in owned
-        and (payee is None or made.payee_id == payee.payee_id)
+        transaction.amount
+        for transaction in state.transactions.values()
+        if transaction.kind == "transfer"
+        and transaction.booked_at >= start
+        and transaction.account_id in owned
+        and (payee is None or transaction.payee_id == payee.payee_id)
     )
 
 
-def left_today(state: BankState, customer: Customer) -> float:
-    """What is left of the daily transfer limit."""
+def compute_left_today(state: BankState, customer: Customer) -> float:
+    """Return the rest of the daily transfer limit."""
     midnight = datetime.combine(state.now.date(), datetime.min.time())
     return round(customer.daily_transfer_limit - paid_since(state, midnight, customer.customer_id), 2)
 
@@ -70,7 +63,7 @@ def check_new_payee(state: BankState, customer_id: str, account_number: str) -> 
 
 
 def check_payment(state: BankState, customer: Customer, payee: Payee, amount: float) -> None:
-    left = left_today(state, customer)
+    left = compute_left_today(state, customer)
     if amount > left:
         limit = customer.daily_transfer_limit
         raise ToolError(f"only £{left:,.2f} of the daily transfer limit of £{limit:,.2f} is left today")
@@ -83,7 +76,7 @@ def check_payment(state: BankState, customer: Customer, payee: Payee, amount: fl
 
 
 def check_covered(state: BankState, account: Account, amount: float) -> None:
-    left = available(state, account)
+    left = compute_available(state, account)
     if amount > left:
         floor = "overdraft limit" if account.kind == "current" else "minimum balance"
         raise ToolError(f"only £{left:,.2f} can be taken from {account.name} without breaking its {floor}")

@@ -3,8 +3,8 @@
 import random
 from datetime import date, datetime, time, timedelta
 
-from environments.library import _people
-from environments.library.bank.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.bank.state import (
     Account,
     AccountKind,
     BankState,
@@ -22,33 +22,62 @@ from environments.library.bank.state import (
     Transaction,
     TransactionKind,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 CUSTOMERS = {"small": 4, "medium": 13, "large": 350}
 FIRST_NUMBERS = {
-    "customer": 510, "account": 2200, "card": 640, "payee": 3100, "transaction": 48000, "standing_order": 870,
-    "goal": 90, "dispute": 400,
+    "customer": 510,
+    "account": 2200,
+    "card": 640,
+    "payee": 3100,
+    "transaction": 48000,
+    "standing_order": 870,
+    "goal": 90,
+    "dispute": 400,
 }
 CURRENT_NAMES = ("Everyday Account", "Household Account", "Travel Account", "Bills Account", "Joint Account")
 SAVINGS_NAMES = ("Rainy Day Saver", "Instant Saver", "Bonus Saver", "Green Saver")
 MERCHANTS: tuple[tuple[str, float, float], ...] = (
-    ("Corner Grocer", 6.0, 70.0), ("Freshway Supermarket", 15.0, 120.0), ("Luna Bakery", 3.0, 18.0),
-    ("Metro Transit", 2.8, 24.0), ("Harbour Fish Bar", 11.0, 48.0), ("Pixel Games", 9.0, 65.0),
-    ("Thornton Books", 8.0, 55.0), ("Velo Cycle Repair", 20.0, 140.0), ("Cloudstream TV", 7.99, 15.99),
-    ("Peak Outdoor Gear", 25.0, 190.0), ("Petal and Stem", 14.0, 60.0), ("Swift Fuel", 30.0, 85.0),
-    ("Home and Hearth", 18.0, 210.0), ("Blue Door Pharmacy", 4.0, 36.0), ("Kestrel Air", 59.0, 320.0),
+    ("Corner Grocer", 6.0, 70.0),
+    ("Freshway Supermarket", 15.0, 120.0),
+    ("Luna Bakery", 3.0, 18.0),
+    ("Metro Transit", 2.8, 24.0),
+    ("Harbour Fish Bar", 11.0, 48.0),
+    ("Pixel Games", 9.0, 65.0),
+    ("Thornton Books", 8.0, 55.0),
+    ("Velo Cycle Repair", 20.0, 140.0),
+    ("Cloudstream TV", 7.99, 15.99),
+    ("Peak Outdoor Gear", 25.0, 190.0),
+    ("Petal and Stem", 14.0, 60.0),
+    ("Swift Fuel", 30.0, 85.0),
+    ("Home and Hearth", 18.0, 210.0),
+    ("Blue Door Pharmacy", 4.0, 36.0),
+    ("Kestrel Air", 59.0, 320.0),
     ("Ember Pizza", 10.0, 42.0),
 )
 KIOSKS = ("Station Kiosk", "Parkwell Garage", "Beanhouse Coffee", "Lido Tickets")
 DEPOSITS = ("Salary", "Expense refund", "Tax refund", "Freelance invoice")
 BILLERS: tuple[tuple[str, float], ...] = (
-    ("Oakfield Lettings", 690.0), ("Brightwater Energy", 84.0), ("Northgate Council", 142.0),
-    ("Clearline Broadband", 32.5), ("Riverside Gym", 29.0), ("Little Acorns Nursery", 260.0),
-    ("Sunrise Insurance", 47.8), ("Hartwell Music School", 65.0), ("Paws and Claws Vets", 22.0), ("Valley Water", 38.4),
+    ("Oakfield Lettings", 690.0),
+    ("Brightwater Energy", 84.0),
+    ("Northgate Council", 142.0),
+    ("Clearline Broadband", 32.5),
+    ("Riverside Gym", 29.0),
+    ("Little Acorns Nursery", 260.0),
+    ("Sunrise Insurance", 47.8),
+    ("Hartwell Music School", 65.0),
+    ("Paws and Claws Vets", 22.0),
+    ("Valley Water", 38.4),
 )
 GOALS: tuple[tuple[str, float], ...] = (
-    ("Summer holiday", 1800.0), ("New laptop", 1200.0), ("Wedding", 9000.0), ("House deposit", 25000.0),
-    ("Emergency fund", 5000.0), ("Electric bike", 2400.0), ("Christmas presents", 600.0), ("Kitchen makeover", 7500.0),
+    ("Summer holiday", 1800.0),
+    ("New laptop", 1200.0),
+    ("Wedding", 9000.0),
+    ("House deposit", 25000.0),
+    ("Emergency fund", 5000.0),
+    ("Electric bike", 2400.0),
+    ("Christmas presents", 600.0),
+    ("Kitchen makeover", 7500.0),
 )
 FREQUENCIES: tuple[Frequency, ...] = ("weekly", "monthly", "monthly", "monthly", "quarterly")
 VIRTUAL_STATUSES: tuple[CardStatus, ...] = ("frozen", "frozen", "active", "blocked")
@@ -82,8 +111,12 @@ def _digits(rng: random.Random, count: int) -> str:
 
 def _add_customer(state: BankState, rng: random.Random, person: _people.Person) -> None:
     customer = Customer(
-        customer_id=_next(state, "customer", "C"), name=person.name, phone=person.phone, email=person.email,
-        city=rng.choice(_people.CITIES)[0], daily_transfer_limit=rng.choice((300.0, 500.0, 1000.0, 1500.0)),
+        customer_id=_next(state, "customer", "C"),
+        name=person.name,
+        phone=person.phone,
+        email=person.email,
+        city=rng.choice(_people.CITIES)[0],
+        daily_transfer_limit=rng.choice((300.0, 500.0, 1000.0, 1500.0)),
     )
     state.customers[customer.customer_id] = customer
     current_names = rng.sample(CURRENT_NAMES, rng.choice((1, 1, 2)))
@@ -96,7 +129,10 @@ def _add_customer(state: BankState, rng: random.Random, person: _people.Person) 
     _add_payees(state, rng, customer, current[0])
     for title, target in rng.sample(GOALS, rng.choice((1, 1, 2))):
         goal = SavingsGoal(
-            goal_id=_next(state, "goal", "G"), customer_id=customer.customer_id, title=title, target=target,
+            goal_id=_next(state, "goal", "G"),
+            customer_id=customer.customer_id,
+            title=title,
+            target=target,
             saved=round(target * rng.uniform(0.05, 0.8), 2),
         )
         state.goals[goal.goal_id] = goal
@@ -108,8 +144,13 @@ def _add_account(state: BankState, rng: random.Random, customer: Customer, kind:
     if overdraft >= 500 and rng.random() < 0.4:
         balance = -rng.uniform(15, 140)
     account = Account(
-        account_id=_next(state, "account", "A"), customer_id=customer.customer_id, name=name, kind=kind,
-        account_number=_digits(rng, 8), balance=round(balance, 2), overdraft_limit=overdraft,
+        account_id=_next(state, "account", "A"),
+        customer_id=customer.customer_id,
+        name=name,
+        kind=kind,
+        account_number=_digits(rng, 8),
+        balance=round(balance, 2),
+        overdraft_limit=overdraft,
         minimum_balance=0.0 if kind == "current" else rng.choice((50.0, 100.0)),
     )
     state.accounts[account.account_id] = account
@@ -117,16 +158,30 @@ def _add_account(state: BankState, rng: random.Random, customer: Customer, kind:
 
 
 def _add_transaction(
-    state: BankState, account: Account, moment: datetime, kind: TransactionKind, text: str, amount: float,
-    direction: Direction = "out", card: Card | None = None, payee: Payee | None = None,
+    state: BankState,
+    account: Account,
+    moment: datetime,
+    kind: TransactionKind,
+    text: str,
+    amount: float,
+    direction: Direction = "out",
+    card: Card | None = None,
+    payee: Payee | None = None,
 ) -> Transaction:
-    made = Transaction(
-        transaction_id=_next(state, "transaction", "T"), account_id=account.account_id, booked_at=moment, kind=kind,
-        card_id=card.card_id if card else None, payee_id=payee.payee_id if payee else None, direction=direction,
-        description=text, amount=round(amount, 2), status="booked",
+    transaction = Transaction(
+        transaction_id=_next(state, "transaction", "T"),
+        account_id=account.account_id,
+        booked_at=moment,
+        kind=kind,
+        card_id=card.card_id if card else None,
+        payee_id=payee.payee_id if payee else None,
+        direction=direction,
+        description=text,
+        amount=round(amount, 2),
+        status="booked",
     )
-    state.transactions[made.transaction_id] = made
-    return made
+    state.transactions[transaction.transaction_id] = transaction
+    return transaction
 
 
 def _add_savings_history(state: BankState, rng: random.Random, account: Account) -> None:
@@ -142,8 +197,12 @@ def _add_card(state: BankState, rng: random.Random, account: Account, kind: Card
     if status != "active":
         reason = rng.choice(("misplaced", "not_in_use") if status == "frozen" else ("lost", "stolen"))
     card = Card(
-        card_id=_next(state, "card", "K"), account_id=account.account_id, kind=kind, last_digits=_digits(rng, 4),
-        expires_on=date(state.now.year + rng.randrange(1, 4), rng.randrange(1, 13), 28), status=status,
+        card_id=_next(state, "card", "K"),
+        account_id=account.account_id,
+        kind=kind,
+        last_digits=_digits(rng, 4),
+        expires_on=date(state.now.year + rng.randrange(1, 4), rng.randrange(1, 13), 28),
+        status=status,
         freeze_reason=reason,
     )
     state.cards[card.card_id] = card
@@ -170,15 +229,18 @@ def _add_disputes(state: BankState, rng: random.Random, account_ids: list[str]) 
     """At most one dispute of a customer's card payments that were booked at least three days ago."""
     old = state.now - timedelta(days=3)
     candidates = [
-        made for made in state.transactions.values()
-        if made.account_id in account_ids and made.kind == "card" and made.booked_at < old
+        transaction
+        for transaction in state.transactions.values()
+        if transaction.account_id in account_ids and transaction.kind == "card" and transaction.booked_at < old
     ]
     if not candidates or rng.random() < 0.25:
         return
-    made = rng.choice(candidates)
-    opened = made.booked_at.date() + timedelta(days=rng.randrange(1, 3))
+    transaction = rng.choice(candidates)
+    opened = transaction.booked_at.date() + timedelta(days=rng.randrange(1, 3))
     dispute = Dispute(
-        dispute_id=_next(state, "dispute", "D"), transaction_id=made.transaction_id, opened_on=opened,
+        dispute_id=_next(state, "dispute", "D"),
+        transaction_id=transaction.transaction_id,
+        opened_on=opened,
         reason=rng.choice(("charged_twice", "goods_not_received", "wrong_amount")),
         status=rng.choice(("open", "in_review", "in_review", "refunded", "rejected")),
     )
@@ -187,8 +249,11 @@ def _add_disputes(state: BankState, rng: random.Random, account_ids: list[str]) 
 
 def _add_payee(state: BankState, rng: random.Random, customer: Customer, name: str, added_at: datetime) -> Payee:
     payee = Payee(
-        payee_id=_next(state, "payee", "P"), customer_id=customer.customer_id, name=name,
-        account_number=_digits(rng, 8), added_at=added_at,
+        payee_id=_next(state, "payee", "P"),
+        customer_id=customer.customer_id,
+        name=name,
+        account_number=_digits(rng, 8),
+        added_at=added_at,
     )
     state.payees[payee.payee_id] = payee
     return payee
@@ -219,8 +284,13 @@ def _add_standing_order(state: BankState, rng: random.Random, account: Account, 
     due_today = rng.random() < 0.12
     next_on = state.now.date() if due_today else _people.day_after(rng, state.now, reach)
     order = StandingOrder(
-        standing_order_id=_next(state, "standing_order", "S"), account_id=account.account_id, payee_id=payee.payee_id,
-        amount=amount, frequency=frequency, next_on=next_on, status="active",
+        standing_order_id=_next(state, "standing_order", "S"),
+        account_id=account.account_id,
+        payee_id=payee.payee_id,
+        amount=amount,
+        frequency=frequency,
+        next_on=next_on,
+        status="active",
     )
     state.standing_orders[order.standing_order_id] = order
     last = datetime.combine(next_on - timedelta(days=BACK_DAYS[frequency]), time(6, 0))

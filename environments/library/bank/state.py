@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 AccountKind = Literal["current", "savings"]
 CardKind = Literal["debit", "virtual"]

@@ -2,8 +2,8 @@
 
 from datetime import date
 
-from environments.library.bank import rules
-from environments.library.bank.state import (
+from trajsmith.environments.library.bank import rules
+from trajsmith.environments.library.bank.state import (
     Account,
     AccountKind,
     BankState,
@@ -22,7 +22,7 @@ from environments.library.bank.state import (
     TransactionKind,
     TransactionStatus,
 )
-from environments.native import StateModel
+from trajsmith.environments.native import StateModel
 
 
 class Profile(StateModel):
@@ -106,42 +106,64 @@ class GoalDeposit(StateModel):
 
 def account_row(state: BankState, account: Account) -> AccountRow:
     return AccountRow(
-        account_id=account.account_id, name=account.name, kind=account.kind, balance=account.balance,
-        available=rules.available(state, account),
+        account_id=account.account_id,
+        name=account.name,
+        kind=account.kind,
+        balance=account.balance,
+        available=rules.compute_available(state, account),
     )
 
 
 def payee_row(state: BankState, payee: Payee) -> PayeeRow:
     return PayeeRow(
-        payee_id=payee.payee_id, name=payee.name, account_number=payee.account_number,
-        added_on=payee.added_at.date(), in_cooling_off=rules.in_cooling_off(state, payee),
+        payee_id=payee.payee_id,
+        name=payee.name,
+        account_number=payee.account_number,
+        added_on=payee.added_at.date(),
+        in_cooling_off=rules.in_cooling_off(state, payee),
     )
 
 
 def transaction_row(made: Transaction) -> TransactionRow:
     return TransactionRow(
-        transaction_id=made.transaction_id, booked_on=made.booked_at.date(), description=made.description,
-        kind=made.kind, direction=made.direction, amount=made.amount, status=made.status,
+        transaction_id=made.transaction_id,
+        booked_on=made.booked_at.date(),
+        description=made.description,
+        kind=made.kind,
+        direction=made.direction,
+        amount=made.amount,
+        status=made.status,
     )
 
 
 def card_row(state: BankState, card: Card) -> CardRow:
     return CardRow(
-        card_id=card.card_id, kind=card.kind, last_digits=card.last_digits,
-        account_name=state.accounts[card.account_id].name, status=card.status,
+        card_id=card.card_id,
+        kind=card.kind,
+        last_digits=card.last_digits,
+        account_name=state.accounts[card.account_id].name,
+        status=card.status,
     )
 
 
 def order_row(state: BankState, order: StandingOrder) -> StandingOrderRow:
     return StandingOrderRow(
-        standing_order_id=order.standing_order_id, payee_name=state.payees[order.payee_id].name, amount=order.amount,
-        frequency=order.frequency, next_on=order.next_on, status=order.status,
+        standing_order_id=order.standing_order_id,
+        payee_name=state.payees[order.payee_id].name,
+        amount=order.amount,
+        frequency=order.frequency,
+        next_on=order.next_on,
+        status=order.status,
     )
 
 
 def dispute_row(state: BankState, dispute: Dispute) -> DisputeRow:
-    made = state.transactions[dispute.transaction_id]
+    transaction = state.transactions[dispute.transaction_id]
     return DisputeRow(
-        dispute_id=dispute.dispute_id, description=made.description, amount=made.amount, reason=dispute.reason,
-        opened_on=dispute.opened_on, status=dispute.status,
+        dispute_id=dispute.dispute_id,
+        description=transaction.description,
+        amount=transaction.amount,
+        reason=dispute.reason,
+        opened_on=dispute.opened_on,
+        status=dispute.status,
     )

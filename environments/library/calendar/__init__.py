@@ -5,19 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from environments.library.calendar import views
-from environments.library.calendar.seeds import make_state
-from environments.library.calendar.state import Calendar as CalendarEntry
-from environments.library.calendar.state import (
-    CalendarState,
-    Event,
-    Guest,
-    Priority,
-    Reminder,
-    Task,
-)
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.library.calendar import views
+from trajsmith.environments.library.calendar.seeds import make_state
+from trajsmith.environments.library.calendar.state import Calendar as CalendarEntry
+from trajsmith.environments.library.calendar.state import CalendarState, Event, Guest, Priority, Reminder, Task
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 MAX_GUESTS = 6
 MAX_REMINDERS = 3
@@ -69,9 +62,9 @@ class Calendar(Environment[CalendarState]):
             from_day: First day.
             days: Number of days.
         """
-        found = [event for event in self.state.events.values() if 0 <= (event.starts_at.date() - from_day).days < days]
-        found.sort(key=lambda event: event.starts_at)
-        return [views.event_row(self.state, event) for event in found[:10]]
+        events = [event for event in self.state.events.values() if 0 <= (event.starts_at.date() - from_day).days < days]
+        events.sort(key=lambda event: event.starts_at)
+        return [views.event_row(self.state, event) for event in events[:10]]
 
     @tool(effect="read")
     def find_events(self, title: str) -> list[views.EventRow]:
@@ -81,9 +74,9 @@ class Calendar(Environment[CalendarState]):
             title: Title or part of it.
         """
         wanted = title.strip().lower()
-        found = [event for event in self.state.events.values() if wanted in event.title.lower()]
-        found.sort(key=lambda event: (event.starts_at < self.state.now, abs(event.starts_at - self.state.now)))
-        return [views.event_row(self.state, event) for event in found[:6]]
+        events = [event for event in self.state.events.values() if wanted in event.title.lower()]
+        events.sort(key=lambda event: (event.starts_at < self.state.now, abs(event.starts_at - self.state.now)))
+        return [views.event_row(self.state, event) for event in events[:6]]
 
     @tool(effect="read")
     def get_event(self, event_id: str) -> views.EventDetails:
@@ -103,8 +96,14 @@ class Calendar(Environment[CalendarState]):
                 min_length=1,
                 max_length=80,
                 examples=[
-                    "Tax advisor", "Picnic by the lake", "Quarterly review", "Guitar practice", "Visit to the bank",
-                    "Handover meeting", "Running with friends", "Photo shoot",
+                    "Tax advisor",
+                    "Picnic by the lake",
+                    "Quarterly review",
+                    "Guitar practice",
+                    "Visit to the bank",
+                    "Handover meeting",
+                    "Running with friends",
+                    "Photo shoot",
                 ],
             ),
         ],
@@ -146,7 +145,7 @@ class Calendar(Environment[CalendarState]):
         self._check_time(self.state.calendars[event.calendar_id], starts_at, ends_at, but=event_id)
         moved = event.model_copy(update={"starts_at": starts_at, "ends_at": ends_at})
         room = self.state.rooms.get(event.room_id or "")
-        if room is not None and not self.state.room_is_free(room, moved):
+        if room is not None and not self.state.is_room_free(room, moved):
             raise ToolError(f"room {room.room_name} is taken at that time")
         if room is not None and starts_at > self.state.now + timedelta(days=ROOM_DAYS):
             raise ToolError(f"room {room.room_name} can be booked at most {ROOM_DAYS} days ahead")
@@ -167,8 +166,8 @@ class Calendar(Environment[CalendarState]):
         for reminder in [r for r in self.state.reminders.values() if r.event_id == event_id]:
             del self.state.reminders[reminder.reminder_id]
         del self.state.events[event_id]
-        told = [self.state.contacts[guest.contact_id].full_name for guest in guests if guest.answer != "declined"]
-        return views.CancelledEvent(title=event.title, starts_at=event.starts_at, guests_told=told)
+        informed = [self.state.contacts[guest.contact_id].full_name for guest in guests if guest.answer != "declined"]
+        return views.CancelledEvent(title=event.title, starts_at=event.starts_at, guests_told=informed)
 
     @tool(effect="read")
     def find_free_time(
@@ -192,8 +191,8 @@ class Calendar(Environment[CalendarState]):
             full_name: Name or part of it.
         """
         wanted = full_name.strip().lower()
-        found = [contact for contact in self.state.contacts.values() if wanted in contact.full_name.lower()]
-        return [views.contact_row(self.state, contact) for contact in found[:8]]
+        contacts = [contact for contact in self.state.contacts.values() if wanted in contact.full_name.lower()]
+        return [views.contact_row(self.state, contact) for contact in contacts[:8]]
 
     @tool(effect="read")
     def list_group_members(self, group_name: str) -> list[views.ContactRow]:
@@ -207,8 +206,8 @@ class Calendar(Environment[CalendarState]):
         if group is None:
             names = ", ".join(g.group_name for g in self.state.groups.values())
             raise ToolError(f"no group called {group_name}; there are: {names}")
-        found = [contact for contact in self.state.contacts.values() if contact.group_id == group.group_id]
-        return [views.contact_row(self.state, contact) for contact in found[:8]]
+        members = [contact for contact in self.state.contacts.values() if contact.group_id == group.group_id]
+        return [views.contact_row(self.state, contact) for contact in members[:8]]
 
     @tool(effect="write")
     def invite_contact(self, event_id: str, contact_id: str) -> views.EventDetails:
@@ -313,7 +312,7 @@ class Calendar(Environment[CalendarState]):
         if event.starts_at > self.state.now + timedelta(days=ROOM_DAYS):
             raise ToolError(f"rooms can be booked at most {ROOM_DAYS} days ahead")
         needed = max(seats, len(self.state.guests_of(event_id)) + 1)
-        fitting = [r for r in self.state.rooms.values() if r.seats >= needed and self.state.room_is_free(r, event)]
+        fitting = [r for r in self.state.rooms.values() if r.seats >= needed and self.state.is_room_free(r, event)]
         if not fitting:
             raise ToolError(f"no room with {needed} seats is free at that time")
         event.room_id = min(fitting, key=lambda room: (room.seats, room.room_id)).room_id
@@ -326,8 +325,8 @@ class Calendar(Environment[CalendarState]):
         Args:
             priority: Only tasks of this priority.
         """
-        found = [task for task in self.state.tasks.values() if not task.done and priority in (None, task.priority)]
-        return [self._task_row(task) for task in sorted(found, key=lambda task: task.due_on)[:8]]
+        tasks = [task for task in self.state.tasks.values() if not task.done and priority in (None, task.priority)]
+        return [self._task_row(task) for task in sorted(tasks, key=lambda task: task.due_on)[:8]]
 
     @tool(effect="write")
     def add_task(
@@ -338,8 +337,13 @@ class Calendar(Environment[CalendarState]):
                 min_length=1,
                 max_length=120,
                 examples=[
-                    "Book a table for Friday", "Send the photos to Grandma", "Renew the parking permit",
-                    "Draft the agenda", "Pick up the dry cleaning", "Cancel the magazine", "Ask for a quote",
+                    "Book a table for Friday",
+                    "Send the photos to Grandma",
+                    "Renew the parking permit",
+                    "Draft the agenda",
+                    "Pick up the dry cleaning",
+                    "Cancel the magazine",
+                    "Ask for a quote",
                 ],
             ),
         ],
@@ -358,9 +362,9 @@ class Calendar(Environment[CalendarState]):
         if sum(not other.done for other in self.state.tasks.values()) >= MAX_OPEN_TASKS:
             raise ToolError(f"there are already {MAX_OPEN_TASKS} open tasks")
         task_id = self.new_id("task", "K{}")
-        made = Task(task_id=task_id, task=task.strip(), due_on=due_date, priority=priority, done=False)
-        self.state.tasks[task_id] = made
-        return self._task_row(made)
+        added = Task(task_id=task_id, task=task.strip(), due_on=due_date, priority=priority, done=False)
+        self.state.tasks[task_id] = added
+        return self._task_row(added)
 
     @tool(effect="write")
     def complete_task(self, task_id: str) -> Task:
@@ -380,19 +384,22 @@ class Calendar(Environment[CalendarState]):
 
     def _task_row(self, task: Task) -> views.TaskRow:
         return views.TaskRow(
-            task_id=task.task_id, task=task.task, due_on=task.due_on, priority=task.priority,
+            task_id=task.task_id,
+            task=task.task,
+            due_on=task.due_on,
+            priority=task.priority,
             overdue=task.due_on < self.state.now.date(),
         )
 
     def _writable(self, calendar_name: str) -> CalendarEntry:
         wanted = calendar_name.strip().lower()
-        found = next((c for c in self.state.calendars.values() if c.calendar_name.lower() == wanted), None)
-        if found is None:
+        match = next((c for c in self.state.calendars.values() if c.calendar_name.lower() == wanted), None)
+        if match is None:
             names = ", ".join(calendar.calendar_name for calendar in self.state.calendars.values())
             raise ToolError(f"no calendar called {calendar_name}; there are: {names}")
-        if found.kind == "subscribed":
-            raise ToolError(f"{found.calendar_name} is a subscribed calendar and can only be read")
-        return found
+        if match.kind == "subscribed":
+            raise ToolError(f"{match.calendar_name} is a subscribed calendar and can only be read")
+        return match
 
     def _own_event(self, event_id: str) -> Event:
         """A coming event that the owner may change."""
@@ -428,8 +435,13 @@ class Calendar(Environment[CalendarState]):
     ) -> Event:
         event_id = self.new_id("event", "E{}")
         event = Event(
-            event_id=event_id, calendar_id=calendar.calendar_id, title=title, starts_at=starts_at, ends_at=ends_at,
-            organiser_id=organiser_id, room_id=None,
+            event_id=event_id,
+            calendar_id=calendar.calendar_id,
+            title=title,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            organiser_id=organiser_id,
+            room_id=None,
         )
         self.state.events[event_id] = event
         return event

@@ -4,8 +4,8 @@ import random
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 
-from environments.library import _people
-from environments.library.calendar.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.calendar.state import (
     Answer,
     Calendar,
     CalendarKind,
@@ -21,7 +21,7 @@ from environments.library.calendar.state import (
     Room,
     Task,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 
 class Size(NamedTuple):
@@ -42,7 +42,14 @@ SIZES = {
     "large": Size(400, 8, 600, 150, 0.45, 30, 160, 12),
 }
 GROUPS = (
-    "Book club", "Project Juniper", "Choir", "Neighbours", "Sales team", "Football parents", "Design team", "Cousins",
+    "Book club",
+    "Project Juniper",
+    "Choir",
+    "Neighbours",
+    "Sales team",
+    "Football parents",
+    "Design team",
+    "Cousins",
 )
 COMPANIES = ("Larkspur Studio", "Tidal Data", "Fern & Finch", "Orbit Freight", "Kestrel Legal", "Maple Foods")
 PRIVATE_NAMES = ("Family", "Personal", "Home", "Free time")
@@ -53,13 +60,29 @@ SUBSCRIBED = {
     "Club fixtures": ("Home match", "Away match", "Club training camp", "Annual general meeting"),
 }
 WORK_TITLES = (
-    "Budget review", "Planning meeting", "Client call", "Status update", "Design workshop", "Interview", "Team retro",
-    "Contract talks", "Product demo", "Training session", "Roadmap discussion", "Supplier meeting",
+    "Budget review",
+    "Planning meeting",
+    "Client call",
+    "Status update",
+    "Design workshop",
+    "Interview",
+    "Team retro",
+    "Contract talks",
+    "Product demo",
+    "Training session",
+    "Roadmap discussion",
+    "Supplier meeting",
 )
 WITH_CONTACT = ("One-to-one with {}", "Coffee with {}", "Call with {}", "Handover with {}")
 ERRANDS = ("Dentist appointment", "Haircut", "Car service", "Eye test", "Vet appointment", "Parcel delivery")
 EVENINGS = (
-    "Swimming", "Yoga class", "Piano lesson", "Pottery course", "Cinema", "Birthday dinner", "Language class",
+    "Swimming",
+    "Yoga class",
+    "Piano lesson",
+    "Pottery course",
+    "Cinema",
+    "Birthday dinner",
+    "Language class",
     "Dance class",
 )
 WEEKENDS = ("Bike ride", "Garden work", "Climbing", "Trip to the lake", "Visit from the family", "Car boot sale")
@@ -69,13 +92,34 @@ INVITED_TO = {
     "weekend": ("Garden lunch", "Museum visit", "Sunday walk", "Picnic", "Christening", "Boat trip"),
 }
 TASKS = (
-    "Renew the passport", "Book train tickets", "Send the invoice", "Water the office plants", "Buy a birthday card",
-    "Read the contract", "Call the plumber", "Return the library books", "Prepare the slides",
-    "Pay the electricity bill", "Order printer paper", "Write the minutes", "Fix the garden gate",
+    "Renew the passport",
+    "Book train tickets",
+    "Send the invoice",
+    "Water the office plants",
+    "Buy a birthday card",
+    "Read the contract",
+    "Call the plumber",
+    "Return the library books",
+    "Prepare the slides",
+    "Pay the electricity bill",
+    "Order printer paper",
+    "Write the minutes",
+    "Fix the garden gate",
     "Update the address list",
 )
 ROOMS = (
-    "Birch", "Maple", "Atrium", "Harbour", "Library", "Lantern", "Attic", "Orchard", "Bridge", "Cedar", "Loft", "Dune",
+    "Birch",
+    "Maple",
+    "Atrium",
+    "Harbour",
+    "Library",
+    "Lantern",
+    "Attic",
+    "Orchard",
+    "Bridge",
+    "Cedar",
+    "Loft",
+    "Dune",
 )
 WORK_SLOTS = ((9, 0), (10, 30), (13, 30), (15, 30))
 EVENING_SLOTS = ((18, 0), (20, 0))
@@ -89,9 +133,12 @@ def make_state(size: str, seed: int) -> CalendarState:
     now = datetime(2026, rng.randrange(1, 13), rng.randrange(1, 28), rng.randrange(8, 17), rng.choice((0, 5, 20, 40)))
     owner, *others = _people.people(rng, plan.contacts + 1)
     state = CalendarState(
-        now=now, seed=seed,
+        now=now,
+        seed=seed,
         owner=Owner(
-            name=owner.name, email=owner.email, works_from=time(rng.choice((8, 8, 9))),
+            name=owner.name,
+            email=owner.email,
+            works_from=time(rng.choice((8, 8, 9))),
             works_until=time(rng.choice((17, 18)), rng.choice((0, 30))),
         ),
     )
@@ -124,7 +171,10 @@ def _add_contacts(state: CalendarState, rng: random.Random, others: list[_people
     for person in others:
         contact_id = _id(state, "contact", "P{}", 100)
         state.contacts[contact_id] = Contact(
-            contact_id=contact_id, full_name=person.name, email=person.email, phone=person.phone,
+            contact_id=contact_id,
+            full_name=person.name,
+            email=person.email,
+            phone=person.phone,
             company=rng.choice(COMPANIES) if rng.random() < 0.6 else None,
             group_id=members.pop() if members and rng.random() < 0.8 else None,
         )
@@ -184,7 +234,7 @@ def _add_work_event(state: CalendarState, rng: random.Random, work: Calendar, st
     for contact_id in contacts:
         _add_guest(state, rng, event, contact_id)
     room = rng.choice(list(state.rooms.values()))
-    if rng.random() < 0.25 and state.room_is_free(room, event):
+    if rng.random() < 0.25 and state.is_room_free(room, event):
         event.room_id = room.room_id
 
 
@@ -193,8 +243,13 @@ def _add_event(
 ) -> Event:
     event_id = _id(state, "event", "E{}", 1000)
     event = Event(
-        event_id=event_id, calendar_id=calendar.calendar_id, title=title, starts_at=starts_at,
-        ends_at=starts_at + timedelta(minutes=minutes), organiser_id=None, room_id=None,
+        event_id=event_id,
+        calendar_id=calendar.calendar_id,
+        title=title,
+        starts_at=starts_at,
+        ends_at=starts_at + timedelta(minutes=minutes),
+        organiser_id=None,
+        room_id=None,
     )
     state.events[event_id] = event
     if starts_at > state.now and calendar.kind != "subscribed" and rng.random() < 0.2:
@@ -223,10 +278,14 @@ def _add_invitations(state: CalendarState, rng: random.Random, count: int) -> No
         subjects = INVITED_TO[_part_of_day(starts_at)]
         subject = subjects[(number + state.seed) % len(subjects)]
         state.invitations[invitation_id] = Invitation(
-            invitation_id=invitation_id, contact_id=rng.choice(list(state.contacts)), subject=subject,
-            starts_at=starts_at, ends_at=starts_at + timedelta(minutes=rng.choice((60, 90))),
+            invitation_id=invitation_id,
+            contact_id=rng.choice(list(state.contacts)),
+            subject=subject,
+            starts_at=starts_at,
+            ends_at=starts_at + timedelta(minutes=rng.choice((60, 90))),
             received_at=_people.moment_before(rng, state.now, 6),
-            answer=rng.choice(("waiting", "waiting", "tentative")), event_id=None,
+            answer=rng.choice(("waiting", "waiting", "tentative")),
+            event_id=None,
         )
 
 

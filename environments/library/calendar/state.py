@@ -3,7 +3,7 @@
 from datetime import date, datetime, time
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 CalendarKind = Literal["work", "private", "subscribed"]
 Answer = Literal["waiting", "accepted", "declined", "tentative"]
@@ -118,8 +118,8 @@ class CalendarState(EnvironmentState):
     def guests_of(self, event_id: str) -> list[Guest]:
         return [guest for guest in self.guests.values() if guest.event_id == event_id]
 
-    def room_is_free(self, room: Room, event: Event) -> bool:
-        """True if no other event sits in the room while this one lasts."""
+    def is_room_free(self, room: Room, event: Event) -> bool:
+        """Return whether no other event is in the room while this one lasts."""
         return not any(
             other.room_id == room.room_id
             and other.event_id != event.event_id

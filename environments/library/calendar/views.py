@@ -2,8 +2,8 @@
 
 from datetime import date, datetime, time, timedelta
 
-from environments.library.calendar.state import Answer, CalendarState, Contact, Event, Invitation, Priority
-from environments.native import StateModel
+from trajsmith.environments.library.calendar.state import Answer, CalendarState, Contact, Event, Invitation, Priority
+from trajsmith.environments.native import StateModel
 
 
 class ContactRow(StateModel):
@@ -71,14 +71,21 @@ class CancelledEvent(StateModel):
 
 def contact_row(state: CalendarState, contact: Contact) -> ContactRow:
     return ContactRow(
-        contact_id=contact.contact_id, full_name=contact.full_name, email=contact.email, phone=contact.phone,
-        company=contact.company, group_name=state.groups[contact.group_id].group_name if contact.group_id else None,
+        contact_id=contact.contact_id,
+        full_name=contact.full_name,
+        email=contact.email,
+        phone=contact.phone,
+        company=contact.company,
+        group_name=state.groups[contact.group_id].group_name if contact.group_id else None,
     )
 
 
 def event_row(state: CalendarState, event: Event) -> EventRow:
     return EventRow(
-        event_id=event.event_id, title=event.title, starts_at=event.starts_at, ends_at=event.ends_at,
+        event_id=event.event_id,
+        title=event.title,
+        starts_at=event.starts_at,
+        ends_at=event.ends_at,
         calendar_name=state.calendars[event.calendar_id].calendar_name,
     )
 
@@ -86,8 +93,12 @@ def event_row(state: CalendarState, event: Event) -> EventRow:
 def event_details(state: CalendarState, event: Event) -> EventDetails:
     organiser = state.contacts[event.organiser_id].full_name if event.organiser_id else state.owner.name
     return EventDetails(
-        event_id=event.event_id, title=event.title, starts_at=event.starts_at, ends_at=event.ends_at,
-        calendar_name=state.calendars[event.calendar_id].calendar_name, organiser=organiser,
+        event_id=event.event_id,
+        title=event.title,
+        starts_at=event.starts_at,
+        ends_at=event.ends_at,
+        calendar_name=state.calendars[event.calendar_id].calendar_name,
+        organiser=organiser,
         guests=[
             GuestRow(full_name=state.contacts[guest.contact_id].full_name, answer=guest.answer)
             for guest in state.guests_of(event.event_id)
@@ -99,9 +110,12 @@ def event_details(state: CalendarState, event: Event) -> EventDetails:
 
 def invitation_row(state: CalendarState, invitation: Invitation) -> InvitationRow:
     return InvitationRow(
-        invitation_id=invitation.invitation_id, subject=invitation.subject,
-        invited_by=state.contacts[invitation.contact_id].full_name, starts_at=invitation.starts_at,
-        ends_at=invitation.ends_at, answer=invitation.answer,
+        invitation_id=invitation.invitation_id,
+        subject=invitation.subject,
+        invited_by=state.contacts[invitation.contact_id].full_name,
+        starts_at=invitation.starts_at,
+        ends_at=invitation.ends_at,
+        answer=invitation.answer,
     )
 
 
@@ -111,7 +125,7 @@ def free_spans(state: CalendarState, day: date, minutes: int) -> list[FreeTime]:
     opens = time(9) if weekend else state.owner.works_from
     closes = time(21) if weekend else state.owner.works_until
     cursor, end = max(datetime.combine(day, opens), state.now), datetime.combine(day, closes)
-    found = []
+    spans = []
     busy = [
         (event.starts_at, event.ends_at)
         for event in state.events.values()
@@ -120,6 +134,6 @@ def free_spans(state: CalendarState, day: date, minutes: int) -> list[FreeTime]:
     for starts_at, ends_at in [*sorted(busy), (end, end)]:
         until = min(starts_at, end)
         if until - cursor >= timedelta(minutes=minutes):
-            found.append(FreeTime(starts_at=cursor, ends_at=until))
+            spans.append(FreeTime(starts_at=cursor, ends_at=until))
         cursor = max(cursor, ends_at)
-    return found
+    return spans

@@ -2,8 +2,8 @@
 
 from datetime import date, datetime, timedelta
 
-from environments.library.file_store.seeds import make_state
-from environments.library.file_store.state import (
+from trajsmith.environments.library.file_store.seeds import make_state
+from trajsmith.environments.library.file_store.state import (
     Collaborator,
     File,
     FileInfo,
@@ -24,8 +24,8 @@ from environments.library.file_store.state import (
     Version,
     VersionRow,
 )
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 TRASH_DAYS = 30
 VERSION_DAYS = 90
@@ -66,14 +66,18 @@ class FileStore(Environment[FileStoreState]):
         """
         wanted = folder_name.strip().casefold()
         folders = self.state.folders.values()
-        found = next((folder for folder in folders if folder.folder_name.casefold() == wanted), None)
-        if found is None:
+        match = next((folder for folder in folders if folder.folder_name.casefold() == wanted), None)
+        if match is None:
             raise ToolError(f"there is no folder named {folder_name}")
-        files = self._files_in(found.folder_id)
+        files = self._files_in(match.folder_id)
         return FolderInfo(
-            folder_id=found.folder_id, folder_name=found.folder_name, path=self._path(found), files=len(files),
-            size_mb=_total(files), read_only=found.read_only,
-            subfolders=[folder.folder_name for folder in folders if folder.parent_id == found.folder_id][:10],
+            folder_id=match.folder_id,
+            folder_name=match.folder_name,
+            path=self._path(match),
+            files=len(files),
+            size_mb=_total(files),
+            read_only=match.read_only,
+            subfolders=[folder.folder_name for folder in folders if folder.parent_id == match.folder_id][:10],
         )
 
     @tool(effect="read")
@@ -94,10 +98,10 @@ class FileStore(Environment[FileStoreState]):
             file_name: Name of the file with its ending, for example "Guest List.xlsx".
         """
         wanted = file_name.strip().casefold()
-        found = [file for file in self.state.files.values() if file.file_name.casefold() == wanted]
-        if not found:
+        matches = [file for file in self.state.files.values() if file.file_name.casefold() == wanted]
+        if not matches:
             raise ToolError(f"there is no file named {file_name}")
-        return self._info(max(found, key=lambda file: file.modified_at))
+        return self._info(max(matches, key=lambda file: file.modified_at))
 
     @tool(effect="read")
     def search_files(self, file_type: FileType, tag_name: str | None = None) -> list[FileRow]:
@@ -110,8 +114,8 @@ class FileStore(Environment[FileStoreState]):
         tag = next((tag for tag in self.state.tags.values() if tag.tag_name == (tag_name or "").strip().lower()), None)
         if tag_name is not None and tag is None:
             raise ToolError(f"there is no tag named {tag_name}")
-        found = [file for file in self.state.files.values() if file.file_type == file_type]
-        return _rows([file for file in found if tag is None or tag.tag_id in file.tag_ids])
+        matches = [file for file in self.state.files.values() if file.file_type == file_type]
+        return _rows([file for file in matches if tag is None or tag.tag_id in file.tag_ids])
 
     @tool(effect="read")
     def get_storage_usage(self) -> StorageUse:
@@ -120,8 +124,13 @@ class FileStore(Environment[FileStoreState]):
         used = _total(list(self.state.files.values()))
         largest = max(self.state.folders.values(), key=lambda folder: _total(self._files_in(folder.folder_id)))
         return StorageUse(
-            plan=account.plan, quota_mb=account.quota_mb, used_mb=used, free_mb=round(account.quota_mb - used, 1),
-            files=len(self.state.files), in_trash=len(self.state.trash), largest_folder=largest.folder_name,
+            plan=account.plan,
+            quota_mb=account.quota_mb,
+            used_mb=used,
+            free_mb=round(account.quota_mb - used, 1),
+            files=len(self.state.files),
+            in_trash=len(self.state.trash),
+            largest_folder=largest.folder_name,
         )
 
     @tool(effect="write")
@@ -154,8 +163,14 @@ class FileStore(Environment[FileStoreState]):
         self._check_name(name, folder_id)
         self._check_space(file.size_mb, name)
         changes = {
-            "file_id": self.new_id("file", "F{}"), "file_name": name, "folder_id": folder_id, "version_number": 1,
-            "created_at": self.state.now, "modified_at": self.state.now, "locked_by": None, "tag_ids": [*file.tag_ids],
+            "file_id": self.new_id("file", "F{}"),
+            "file_name": name,
+            "folder_id": folder_id,
+            "version_number": 1,
+            "created_at": self.state.now,
+            "modified_at": self.state.now,
+            "locked_by": None,
+            "tag_ids": [*file.tag_ids],
         }
         copy = file.model_copy(update=changes)
         self.state.files[copy.file_id] = copy
@@ -174,7 +189,9 @@ class FileStore(Environment[FileStoreState]):
         if editors:
             raise ToolError(f"{', '.join(editors)} may edit {file.file_name}; remove that share before deleting it")
         item = TrashItem(
-            trash_id=self.new_id("trash", "T{}"), item_name=file.file_name, deleted_at=self.state.now,
+            trash_id=self.new_id("trash", "T{}"),
+            item_name=file.file_name,
+            deleted_at=self.state.now,
             **file.model_dump(exclude={"file_name", "locked_by"}),
         )
         self.state.trash[item.trash_id] = item
@@ -205,8 +222,8 @@ class FileStore(Environment[FileStoreState]):
         self._writable(item.folder_id)
         self._check_name(item.item_name, item.folder_id)
         self._check_space(item.size_mb, item.item_name)
-        kept = item.model_dump(exclude={"trash_id", "item_name", "deleted_at"})
-        file = File(file_name=item.item_name, locked_by=None, **kept)
+        attributes = item.model_dump(exclude={"trash_id", "item_name", "deleted_at"})
+        file = File(file_name=item.item_name, locked_by=None, **attributes)
         self.state.files[file.file_id] = file
         del self.state.trash[trash_id]
         return self._info(file)
@@ -238,11 +255,15 @@ class FileStore(Environment[FileStoreState]):
         if self.state.now - version.saved_at > timedelta(days=VERSION_DAYS):
             raise ToolError(f"version {version.version_number} is more than {VERSION_DAYS} days old")
         self._check_space(version.size_mb - file.size_mb, file.file_name)
-        kept = Version(
-            version_id=self.new_id("version", "V{}"), file_id=file_id, version_number=file.version_number,
-            saved_at=file.modified_at, saved_by=self.state.account.owner_name, size_mb=file.size_mb,
+        replaced = Version(
+            version_id=self.new_id("version", "V{}"),
+            file_id=file_id,
+            version_number=file.version_number,
+            saved_at=file.modified_at,
+            saved_by=self.state.account.owner_name,
+            size_mb=file.size_mb,
         )
-        self.state.versions[kept.version_id] = kept
+        self.state.versions[replaced.version_id] = replaced
         file.size_mb, file.modified_at = version.size_mb, self.state.now
         file.version_number += 1
         return self._info(file)
@@ -282,7 +303,10 @@ class FileStore(Environment[FileStoreState]):
         if len(shares) >= PEOPLE_PER_FILE:
             raise ToolError(f"{file.file_name} is already shared with {PEOPLE_PER_FILE} people, which is the limit")
         share = Share(
-            share_id=self.new_id("share", "S{}"), file_id=file_id, collaborator_id=person.collaborator_id, role=role,
+            share_id=self.new_id("share", "S{}"),
+            file_id=file_id,
+            collaborator_id=person.collaborator_id,
+            role=role,
             shared_on=self.state.now.date(),
         )
         self.state.shares[share.share_id] = share
@@ -320,7 +344,9 @@ class FileStore(Environment[FileStoreState]):
         if expires_on > today + timedelta(days=days):
             raise ToolError(f"links of {file.confidentiality} files end after {days} days at most")
         link = ShareLink(
-            link_id=self.new_id("link", "K{}"), file_id=file_id, ends_on=expires_on,
+            link_id=self.new_id("link", "K{}"),
+            file_id=file_id,
+            ends_on=expires_on,
             url=f"https://files.example.com/s/{self.random().randrange(36**5, 36**6):x}",
         )
         self.state.links[link.link_id] = link
@@ -336,10 +362,16 @@ class FileStore(Environment[FileStoreState]):
     def _info(self, file: File) -> FileInfo:
         link = self._working_link(file.file_id)
         return FileInfo(
-            file_id=file.file_id, file_name=file.file_name, file_type=file.file_type, size_mb=file.size_mb,
-            folder_name=self.state.folders[file.folder_id].folder_name, modified_at=file.modified_at,
-            confidentiality=file.confidentiality, tags=[self.state.tags[tag_id].tag_name for tag_id in file.tag_ids],
-            locked_by=file.locked_by, people=len(self._shares_of(file.file_id)),
+            file_id=file.file_id,
+            file_name=file.file_name,
+            file_type=file.file_type,
+            size_mb=file.size_mb,
+            folder_name=self.state.folders[file.folder_id].folder_name,
+            modified_at=file.modified_at,
+            confidentiality=file.confidentiality,
+            tags=[self.state.tags[tag_id].tag_name for tag_id in file.tag_ids],
+            locked_by=file.locked_by,
+            people=len(self._shares_of(file.file_id)),
             link_until=link.ends_on if link else None,
         )
 
@@ -363,15 +395,23 @@ class FileStore(Environment[FileStoreState]):
     def _share_row(self, share: Share) -> ShareRow:
         person = self._person(share)
         return ShareRow(
-            share_id=share.share_id, person_name=person.person_name, email=person.email, role=share.role,
+            share_id=share.share_id,
+            person_name=person.person_name,
+            email=person.email,
+            role=share.role,
             shared_on=share.shared_on,
         )
 
     def _share_change(self, share: Share, outcome: str) -> ShareChange:
-        return ShareChange.model_validate({
-            "share_id": share.share_id, "file_name": self.state.files[share.file_id].file_name,
-            "person_name": self._person(share).person_name, "role": share.role, "outcome": outcome,
-        })
+        return ShareChange.model_validate(
+            {
+                "share_id": share.share_id,
+                "file_name": self.state.files[share.file_id].file_name,
+                "person_name": self._person(share).person_name,
+                "role": share.role,
+                "outcome": outcome,
+            }
+        )
 
     def _changeable(self, file_id: str) -> File:
         file = self.lookup(self.state.files, file_id, "file")
@@ -404,7 +444,10 @@ def _rows(files: list[File]) -> list[FileRow]:
     newest = sorted(files, key=lambda file: file.modified_at, reverse=True)[:10]
     return [
         FileRow(
-            file_id=file.file_id, file_name=file.file_name, file_type=file.file_type, size_mb=file.size_mb,
+            file_id=file.file_id,
+            file_name=file.file_name,
+            file_type=file.file_type,
+            size_mb=file.size_mb,
             modified_at=file.modified_at,
         )
         for file in newest
@@ -418,8 +461,12 @@ def _restore_until(item: TrashItem) -> date:
 
 def _trash_row(item: TrashItem) -> TrashRow:
     return TrashRow(
-        trash_id=item.trash_id, item_name=item.item_name, file_type=item.file_type, size_mb=item.size_mb,
-        deleted_at=item.deleted_at, restore_until=_restore_until(item),
+        trash_id=item.trash_id,
+        item_name=item.item_name,
+        file_type=item.file_type,
+        size_mb=item.size_mb,
+        deleted_at=item.deleted_at,
+        restore_until=_restore_until(item),
     )
 
 

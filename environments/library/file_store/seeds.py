@@ -4,8 +4,8 @@ import random
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from environments.library import _people
-from environments.library.file_store.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.file_store.state import (
     Account,
     Collaborator,
     File,
@@ -18,11 +18,11 @@ from environments.library.file_store.state import (
     TrashItem,
     Version,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 
 class Extent(NamedTuple):
-    """How much a store of one size has."""
+    """Number of entries in a store of one size."""
 
     folders: int
     files: tuple[int, int]
@@ -47,99 +47,285 @@ EXTENTS = {
     "large": Extent(240, (5, 6), 60, 10, 90),
 }
 TYPES: dict[str, FileType] = {
-    "docx": "document", "pdf": "document", "xlsx": "spreadsheet", "pptx": "presentation", "jpg": "image",
-    "png": "image", "mp4": "video", "zip": "archive",
+    "docx": "document",
+    "pdf": "document",
+    "xlsx": "spreadsheet",
+    "pptx": "presentation",
+    "jpg": "image",
+    "png": "image",
+    "mp4": "video",
+    "zip": "archive",
 }
 SIZES: dict[FileType, tuple[float, float]] = {
-    "document": (0.1, 8), "spreadsheet": (0.1, 12), "presentation": (2, 60), "image": (1.5, 18), "video": (90, 700),
+    "document": (0.1, 8),
+    "spreadsheet": (0.1, 12),
+    "presentation": (2, 60),
+    "image": (1.5, 18),
+    "video": (90, 700),
     "archive": (20, 260),
 }
 THEMES = (
-    Theme("work", "Projects", (
-        "Kickoff Notes.docx", "Project Plan.xlsx", "Risk List.xlsx",
-        "Steering Deck.pptx", "Team Photo.jpg", "Handover.zip",
-    )),
-    Theme("work", "Clients", (
-        "Offer Letter.docx", "Price List.xlsx", "Client Pitch.pptx",
-        "Reference Logos.zip", "Site Visit.mp4", "Contact Sheet.xlsx",
-    )),
-    Theme("work", "Contracts", (
-        "Lease Agreement.pdf", "Supplier Contract.pdf", "Signed Terms.pdf",
-        "Contract Tracker.xlsx", "Amendments.docx", "Old Contracts.zip",
-    ), True),
-    Theme("work", "Meetings", (
-        "Weekly Minutes.docx", "Action Points.xlsx", "Town Hall.pptx",
-        "Town Hall Recording.mp4", "Whiteboard.jpg", "Agenda Draft.docx",
-    )),
-    Theme("work", "Marketing", (
-        "Campaign Brief.docx", "Media Budget.xlsx", "Brand Slides.pptx",
-        "Launch Teaser.mp4", "Banner Set.zip", "Logo Final.png",
-    )),
-    Theme("work", "Hiring", (
-        "Job Advert.docx", "Interview Grid.xlsx", "Shortlist.xlsx",
-        "Onboarding Deck.pptx", "Offer Template.docx", "Applications.zip",
-    ), True),
-    Theme("money", "Taxes", (
-        "Tax Return.pdf", "Income Overview.xlsx", "Donation Receipts.zip",
-        "Tax Letter.pdf", "Deductions.xlsx", "Adviser Notes.docx",
-    ), True),
-    Theme("money", "Budget", (
-        "Household Budget.xlsx", "Savings Plan.xlsx", "Bills Overview.xlsx",
-        "Loan Offer.pdf", "Budget Talk.pptx", "Insurance Summary.pdf",
-    )),
-    Theme("money", "Invoices", (
-        "Plumber Invoice.pdf", "Internet Bill.pdf", "Electricity Bill.pdf",
-        "Invoice Register.xlsx", "Scanned Receipts.zip", "Car Repair Bill.pdf",
-    )),
-    Theme("home", "House", (
-        "Floor Plan.pdf", "Garden Ideas.pptx", "Paint Colours.png",
-        "Roof Survey.pdf", "Furniture Costs.xlsx", "House Tour.mp4",
-    )),
-    Theme("home", "Renovation", (
-        "Kitchen Quote.pdf", "Builder Schedule.xlsx", "Bathroom Sketch.png",
-        "Before Pictures.zip", "Progress Film.mp4", "Tile Choices.docx",
-    )),
-    Theme("home", "Recipes", (
-        "Sourdough Guide.docx", "Meal Planner.xlsx", "Grandma's Soup.docx",
-        "Cake Picture.jpg", "Pasta Class.mp4", "Recipe Cards.pdf",
-    )),
-    Theme("family", "Photos", (
-        "Beach Day.jpg", "Birthday Party.jpg", "First Snow.jpg",
-        "Family Portrait.png", "Photo Backup.zip", "Dance Recital.mp4",
-    )),
-    Theme("family", "Family Papers", (
-        "Birth Certificate.pdf", "Passport Scan.pdf", "Family Tree.pptx",
-        "Vaccination Record.pdf", "Will Draft.docx", "School Report.pdf",
-    ), True),
-    Theme("family", "Wedding", (
-        "Guest List.xlsx", "Seating Plan.xlsx", "Speech.docx",
-        "First Dance.mp4", "Invitation Design.png", "Wedding Album.zip",
-    )),
-    Theme("travel", "Travel", (
-        "Packing List.docx", "Trip Budget.xlsx", "Mountain View.jpg",
-        "Drone Flight.mp4", "Hotel Booking.pdf", "Travel Diary.docx",
-    )),
-    Theme("travel", "Norway Trip", (
-        "Fjord Route.pdf", "Ferry Tickets.pdf", "Northern Lights.jpg",
-        "Cabin Rental.docx", "Hike Video.mp4", "Norway Costs.xlsx",
-    )),
-    Theme("studies", "Studies", (
-        "Thesis Draft.docx", "Reading List.docx", "Survey Data.xlsx",
-        "Defence Slides.pptx", "Lecture Recording.mp4", "Source Papers.zip",
-    )),
-    Theme("studies", "Language Course", (
-        "Vocabulary.xlsx", "Grammar Notes.docx", "Listening Practice.mp4",
-        "Exam Sheet.pdf", "Course Slides.pptx", "Flash Cards.zip",
-    )),
-    Theme("clubs", "Choir", (
-        "Sheet Music.pdf", "Concert Poster.png", "Rehearsal Dates.xlsx",
-        "Summer Concert.mp4", "Member Dues.xlsx", "Programme Notes.docx",
-    )),
+    Theme(
+        "work",
+        "Projects",
+        (
+            "Kickoff Notes.docx",
+            "Project Plan.xlsx",
+            "Risk List.xlsx",
+            "Steering Deck.pptx",
+            "Team Photo.jpg",
+            "Handover.zip",
+        ),
+    ),
+    Theme(
+        "work",
+        "Clients",
+        (
+            "Offer Letter.docx",
+            "Price List.xlsx",
+            "Client Pitch.pptx",
+            "Reference Logos.zip",
+            "Site Visit.mp4",
+            "Contact Sheet.xlsx",
+        ),
+    ),
+    Theme(
+        "work",
+        "Contracts",
+        (
+            "Lease Agreement.pdf",
+            "Supplier Contract.pdf",
+            "Signed Terms.pdf",
+            "Contract Tracker.xlsx",
+            "Amendments.docx",
+            "Old Contracts.zip",
+        ),
+        True,
+    ),
+    Theme(
+        "work",
+        "Meetings",
+        (
+            "Weekly Minutes.docx",
+            "Action Points.xlsx",
+            "Town Hall.pptx",
+            "Town Hall Recording.mp4",
+            "Whiteboard.jpg",
+            "Agenda Draft.docx",
+        ),
+    ),
+    Theme(
+        "work",
+        "Marketing",
+        (
+            "Campaign Brief.docx",
+            "Media Budget.xlsx",
+            "Brand Slides.pptx",
+            "Launch Teaser.mp4",
+            "Banner Set.zip",
+            "Logo Final.png",
+        ),
+    ),
+    Theme(
+        "work",
+        "Hiring",
+        (
+            "Job Advert.docx",
+            "Interview Grid.xlsx",
+            "Shortlist.xlsx",
+            "Onboarding Deck.pptx",
+            "Offer Template.docx",
+            "Applications.zip",
+        ),
+        True,
+    ),
+    Theme(
+        "money",
+        "Taxes",
+        (
+            "Tax Return.pdf",
+            "Income Overview.xlsx",
+            "Donation Receipts.zip",
+            "Tax Letter.pdf",
+            "Deductions.xlsx",
+            "Adviser Notes.docx",
+        ),
+        True,
+    ),
+    Theme(
+        "money",
+        "Budget",
+        (
+            "Household Budget.xlsx",
+            "Savings Plan.xlsx",
+            "Bills Overview.xlsx",
+            "Loan Offer.pdf",
+            "Budget Talk.pptx",
+            "Insurance Summary.pdf",
+        ),
+    ),
+    Theme(
+        "money",
+        "Invoices",
+        (
+            "Plumber Invoice.pdf",
+            "Internet Bill.pdf",
+            "Electricity Bill.pdf",
+            "Invoice Register.xlsx",
+            "Scanned Receipts.zip",
+            "Car Repair Bill.pdf",
+        ),
+    ),
+    Theme(
+        "home",
+        "House",
+        (
+            "Floor Plan.pdf",
+            "Garden Ideas.pptx",
+            "Paint Colours.png",
+            "Roof Survey.pdf",
+            "Furniture Costs.xlsx",
+            "House Tour.mp4",
+        ),
+    ),
+    Theme(
+        "home",
+        "Renovation",
+        (
+            "Kitchen Quote.pdf",
+            "Builder Schedule.xlsx",
+            "Bathroom Sketch.png",
+            "Before Pictures.zip",
+            "Progress Film.mp4",
+            "Tile Choices.docx",
+        ),
+    ),
+    Theme(
+        "home",
+        "Recipes",
+        (
+            "Sourdough Guide.docx",
+            "Meal Planner.xlsx",
+            "Grandma's Soup.docx",
+            "Cake Picture.jpg",
+            "Pasta Class.mp4",
+            "Recipe Cards.pdf",
+        ),
+    ),
+    Theme(
+        "family",
+        "Photos",
+        (
+            "Beach Day.jpg",
+            "Birthday Party.jpg",
+            "First Snow.jpg",
+            "Family Portrait.png",
+            "Photo Backup.zip",
+            "Dance Recital.mp4",
+        ),
+    ),
+    Theme(
+        "family",
+        "Family Papers",
+        (
+            "Birth Certificate.pdf",
+            "Passport Scan.pdf",
+            "Family Tree.pptx",
+            "Vaccination Record.pdf",
+            "Will Draft.docx",
+            "School Report.pdf",
+        ),
+        True,
+    ),
+    Theme(
+        "family",
+        "Wedding",
+        (
+            "Guest List.xlsx",
+            "Seating Plan.xlsx",
+            "Speech.docx",
+            "First Dance.mp4",
+            "Invitation Design.png",
+            "Wedding Album.zip",
+        ),
+    ),
+    Theme(
+        "travel",
+        "Travel",
+        (
+            "Packing List.docx",
+            "Trip Budget.xlsx",
+            "Mountain View.jpg",
+            "Drone Flight.mp4",
+            "Hotel Booking.pdf",
+            "Travel Diary.docx",
+        ),
+    ),
+    Theme(
+        "travel",
+        "Norway Trip",
+        (
+            "Fjord Route.pdf",
+            "Ferry Tickets.pdf",
+            "Northern Lights.jpg",
+            "Cabin Rental.docx",
+            "Hike Video.mp4",
+            "Norway Costs.xlsx",
+        ),
+    ),
+    Theme(
+        "studies",
+        "Studies",
+        (
+            "Thesis Draft.docx",
+            "Reading List.docx",
+            "Survey Data.xlsx",
+            "Defence Slides.pptx",
+            "Lecture Recording.mp4",
+            "Source Papers.zip",
+        ),
+    ),
+    Theme(
+        "studies",
+        "Language Course",
+        (
+            "Vocabulary.xlsx",
+            "Grammar Notes.docx",
+            "Listening Practice.mp4",
+            "Exam Sheet.pdf",
+            "Course Slides.pptx",
+            "Flash Cards.zip",
+        ),
+    ),
+    Theme(
+        "clubs",
+        "Choir",
+        (
+            "Sheet Music.pdf",
+            "Concert Poster.png",
+            "Rehearsal Dates.xlsx",
+            "Summer Concert.mp4",
+            "Member Dues.xlsx",
+            "Programme Notes.docx",
+        ),
+    ),
 )
 TRASHED = (
-    "Old Draft.docx", "Untitled Sheet.xlsx", "Blurry Picture.jpg", "Test Export.zip", "Screen Recording.mp4",
-    "Duplicate Slides.pptx", "Parking Ticket.pdf", "Notes to Self.docx", "Expired Voucher.pdf", "Phone Backup.zip",
-    "Shopping Sums.xlsx", "Old Avatar.png", "Draft Poster.png", "Broken Macro.xlsx", "Cat Clip.mp4",
+    "Old Draft.docx",
+    "Untitled Sheet.xlsx",
+    "Blurry Picture.jpg",
+    "Test Export.zip",
+    "Screen Recording.mp4",
+    "Duplicate Slides.pptx",
+    "Parking Ticket.pdf",
+    "Notes to Self.docx",
+    "Expired Voucher.pdf",
+    "Phone Backup.zip",
+    "Shopping Sums.xlsx",
+    "Old Avatar.png",
+    "Draft Poster.png",
+    "Broken Macro.xlsx",
+    "Cat Clip.mp4",
 )
 TAGS = ("urgent", "to review", "final", "private", "reference", "waiting", "signed", "shared", "favourite", "printed")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
@@ -203,8 +389,14 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
     created = modified - timedelta(days=rng.randrange(3, 160), minutes=rng.randrange(600))
     names = [person.person_name for person in state.collaborators.values()]
     file = File(
-        file_id=file_id, file_name=name, folder_id=folder_id, file_type=file_type,
-        size_mb=round(rng.uniform(*SIZES[file_type]), 1), created_at=created, modified_at=modified, version_number=1,
+        file_id=file_id,
+        file_name=name,
+        folder_id=folder_id,
+        file_type=file_type,
+        size_mb=round(rng.uniform(*SIZES[file_type]), 1),
+        created_at=created,
+        modified_at=modified,
+        version_number=1,
         confidentiality=rng.choice(("confidential", "internal") if secret else ("public", "public", "internal")),
         locked_by=rng.choice(names) if rng.random() < 0.08 else None,
         tag_ids=sorted(rng.sample(list(state.tags), rng.choice((0, 1, 1, 2)))),
@@ -219,7 +411,9 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
     if file.confidentiality != "confidential" and rng.random() < 0.15:
         link_id = _number(state, "link", "K{}")
         state.links[link_id] = ShareLink(
-            link_id=link_id, file_id=file_id, url=f"https://files.example.com/s/{rng.randrange(36**5, 36**6):x}",
+            link_id=link_id,
+            file_id=file_id,
+            url=f"https://files.example.com/s/{rng.randrange(36**5, 36**6):x}",
             ends_on=state.now.date() + timedelta(days=rng.randrange(-9, 7)),
         )
 
@@ -231,8 +425,12 @@ def _add_versions(state: FileStoreState, rng: random.Random, file: File, count: 
         version_id = _number(state, "version", "V{}")
         saved = (file.created_at + span * (step + rng.random() * 0.9) / count).replace(second=0, microsecond=0)
         state.versions[version_id] = Version(
-            version_id=version_id, file_id=file.file_id, version_number=step + 1, saved_at=saved,
-            saved_by=rng.choice(names[:4]), size_mb=round(max(0.1, file.size_mb * rng.uniform(0.6, 1.1)), 1),
+            version_id=version_id,
+            file_id=file.file_id,
+            version_number=step + 1,
+            saved_at=saved,
+            saved_by=rng.choice(names[:4]),
+            size_mb=round(max(0.1, file.size_mb * rng.uniform(0.6, 1.1)), 1),
         )
     file.version_number = count + 1
 
@@ -243,10 +441,15 @@ def _add_shares(state: FileStoreState, rng: random.Random, file: File) -> None:
     for person in rng.sample(allowed, min(len(allowed), rng.choice((1, 1, 2, 3)))):
         share_id = _number(state, "share", "S{}")
         role = "viewer" if person.external else rng.choice(("viewer", "commenter", "commenter", "editor"))
-        state.shares[share_id] = Share.model_validate({
-            "share_id": share_id, "file_id": file.file_id, "collaborator_id": person.collaborator_id, "role": role,
-            "shared_on": (file.created_at + (state.now - file.created_at) * rng.random()).date(),
-        })
+        state.shares[share_id] = Share.model_validate(
+            {
+                "share_id": share_id,
+                "file_id": file.file_id,
+                "collaborator_id": person.collaborator_id,
+                "role": role,
+                "shared_on": (file.created_at + (state.now - file.created_at) * rng.random()).date(),
+            }
+        )
 
 
 def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
@@ -259,9 +462,16 @@ def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
         trash_id, file_id = _number(state, "trash", "T{}"), _number(state, "file", "F{}")
         deleted = _people.moment_before(rng, state.now, 36)
         state.trash[trash_id] = TrashItem(
-            trash_id=trash_id, item_name=f"{stem}{series}.{ending}", file_id=file_id, folder_id=rng.choice(writable),
-            file_type=TYPES[ending], size_mb=round(rng.uniform(*SIZES[TYPES[ending]]), 1), version_number=1,
+            trash_id=trash_id,
+            item_name=f"{stem}{series}.{ending}",
+            file_id=file_id,
+            folder_id=rng.choice(writable),
+            file_type=TYPES[ending],
+            size_mb=round(rng.uniform(*SIZES[TYPES[ending]]), 1),
+            version_number=1,
             created_at=deleted - timedelta(days=rng.randrange(20, 200)),
             modified_at=deleted - timedelta(days=rng.randrange(1, 20)),
-            confidentiality="internal", tag_ids=[], deleted_at=deleted,
+            confidentiality="internal",
+            tag_ids=[],
+            deleted_at=deleted,
         )

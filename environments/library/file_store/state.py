@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 FileType = Literal["document", "spreadsheet", "presentation", "image", "video", "archive"]
 Confidentiality = Literal["public", "internal", "confidential"]

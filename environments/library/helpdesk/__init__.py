@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environments.library.helpdesk.seeds import EXAMPLE_COMMENTS, EXAMPLE_PROBLEMS, make_state
-from environments.library.helpdesk.state import (
+from trajsmith.environments.library.helpdesk.seeds import EXAMPLE_COMMENTS, EXAMPLE_PROBLEMS, make_state
+from trajsmith.environments.library.helpdesk.state import (
     HOURS_TO_FIX,
     NEW_MODELS,
     NEXT_PRIORITY,
@@ -39,8 +39,8 @@ from environments.library.helpdesk.state import (
     TicketRow,
     TicketStatus,
 )
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 OPEN = ("new", "in_progress", "waiting_for_reply")
 MAX_OPEN_TICKETS = 5
@@ -89,8 +89,11 @@ class Helpdesk(Environment[HelpdeskState]):
         for employee in self.state.employees.values():
             if employee.email == email.strip().lower():
                 return EmployeeCard(
-                    employee_id=employee.employee_id, name=employee.name, department=employee.department,
-                    site=employee.site, manager_name=self._manager(employee.employee_id),
+                    employee_id=employee.employee_id,
+                    name=employee.name,
+                    department=employee.department,
+                    site=employee.site,
+                    manager_name=self._manager(employee.employee_id),
                 )
         raise ToolError(f"no employee with email {email}")
 
@@ -106,7 +109,10 @@ class Helpdesk(Environment[HelpdeskState]):
         tickets = [ticket for ticket in self._tickets_of(employee_id) if status in (None, ticket.status)]
         return [
             TicketRow(
-                ticket_id=ticket.ticket_id, title=ticket.title, status=ticket.status, priority=ticket.priority,
+                ticket_id=ticket.ticket_id,
+                title=ticket.title,
+                status=ticket.status,
+                priority=ticket.priority,
                 opened_on=ticket.opened_at.date(),
             )
             for ticket in sorted(tickets, key=lambda ticket: (ticket.opened_at, ticket.ticket_id), reverse=True)[:8]
@@ -142,9 +148,18 @@ class Helpdesk(Environment[HelpdeskState]):
         priority = PRIORITY_OF[impact]
         team = next(team for team in self.state.teams.values() if category in team.handles)
         ticket = Ticket(
-            ticket_id=self.new_id("ticket", "INC{:d}"), employee_id=employee_id, team_id=team.team_id,
-            title=f"{category.capitalize()}: {problem}", category=category, impact=impact, priority=priority,
-            status="new", opened_at=self.state.now, due_at=self._due(priority), resolved_at=None, escalated=False,
+            ticket_id=self.new_id("ticket", "INC{:d}"),
+            employee_id=employee_id,
+            team_id=team.team_id,
+            title=f"{category.capitalize()}: {problem}",
+            category=category,
+            impact=impact,
+            priority=priority,
+            status="new",
+            opened_at=self.state.now,
+            due_at=self._due(priority),
+            resolved_at=None,
+            escalated=False,
             times_reopened=0,
         )
         self.state.tickets[ticket.ticket_id] = ticket
@@ -221,8 +236,8 @@ class Helpdesk(Environment[HelpdeskState]):
             employee_id: Employee who uses them.
         """
         self.lookup(self.state.employees, employee_id, "employee")
-        found = [device for device in self.state.devices.values() if device.employee_id == employee_id]
-        return sorted(found, key=lambda device: (device.purchased_on, device.device_id))
+        devices = [device for device in self.state.devices.values() if device.employee_id == employee_id]
+        return sorted(devices, key=lambda device: (device.purchased_on, device.device_id))
 
     @tool(effect="write")
     def order_replacement(self, device_id: str, reason: ReplaceReason, collect_on: date) -> ReplacementResult:
@@ -239,13 +254,19 @@ class Helpdesk(Environment[HelpdeskState]):
         if not 1 <= days <= 30 or collect_on.weekday() > 4:
             raise ToolError(f"{collect_on:%A}, {collect_on} is no workday within the next 30 days")
         device.status = "reported_lost" if reason == "lost_or_stolen" else "being_replaced"
-        made = Replacement(
-            replacement_id=self.new_id("replacement", "RPL{:d}"), device_id=device_id, reason=reason,
-            new_model=NEW_MODELS[device.kind], collect_on=collect_on,
+        replacement = Replacement(
+            replacement_id=self.new_id("replacement", "RPL{:d}"),
+            device_id=device_id,
+            reason=reason,
+            new_model=NEW_MODELS[device.kind],
+            collect_on=collect_on,
         )
-        self.state.replacements[made.replacement_id] = made
+        self.state.replacements[replacement.replacement_id] = replacement
         return ReplacementResult(
-            replacement_id=made.replacement_id, old_model=device.model, new_model=made.new_model, collect_on=collect_on,
+            replacement_id=replacement.replacement_id,
+            old_model=device.model,
+            new_model=replacement.new_model,
+            collect_on=collect_on,
             site=self.state.employees[device.employee_id].site,
         )
 
@@ -256,13 +277,15 @@ class Helpdesk(Environment[HelpdeskState]):
         Args:
             topic: What the article should be about.
         """
-        found = [article for article in self.state.articles.values() if article.topic == topic]
+        articles = [article for article in self.state.articles.values() if article.topic == topic]
         return [
             ArticleRow(
-                article_id=article.article_id, title=article.title, minutes=article.minutes,
+                article_id=article.article_id,
+                title=article.title,
+                minutes=article.minutes,
                 updated_on=article.updated_on,
             )
-            for article in sorted(found, key=lambda article: (article.minutes, article.title))[:8]
+            for article in sorted(articles, key=lambda article: (article.minutes, article.title))[:8]
         ]
 
     @tool(effect="read")
@@ -284,7 +307,9 @@ class Helpdesk(Environment[HelpdeskState]):
         """
         rows = [
             SoftwareRow(
-                software_id=software.software_id, name=software.name, monthly_cost=software.monthly_cost,
+                software_id=software.software_id,
+                name=software.name,
+                monthly_cost=software.monthly_cost,
                 free_seats=self._free_seats(software.software_id),
                 needs_approval=software.monthly_cost > FREE_OF_APPROVAL,
             )
@@ -311,13 +336,19 @@ class Helpdesk(Environment[HelpdeskState]):
         if self._free_seats(software_id) < 1:
             raise ToolError(f"all {software.seats} seats of {software.name} are taken")
         approver = self._manager(employee_id) if software.monthly_cost > FREE_OF_APPROVAL else None
-        made = Licence(
-            licence_id=self.new_id("licence", "LIC{:d}"), software_id=software_id, employee_id=employee_id,
-            status="awaiting_approval" if approver else "active", assigned_on=self.state.now.date(),
+        requested = Licence(
+            licence_id=self.new_id("licence", "LIC{:d}"),
+            software_id=software_id,
+            employee_id=employee_id,
+            status="awaiting_approval" if approver else "active",
+            assigned_on=self.state.now.date(),
         )
-        self.state.licences[made.licence_id] = made
+        self.state.licences[requested.licence_id] = requested
         return LicenceResult(
-            licence_id=made.licence_id, software_name=software.name, status=made.status, approver_name=approver,
+            licence_id=requested.licence_id,
+            software_name=software.name,
+            status=requested.status,
+            approver_name=approver,
             free_seats_left=self._free_seats(software_id),
         )
 
@@ -329,9 +360,9 @@ class Helpdesk(Environment[HelpdeskState]):
             employee_id: Employee who asked.
         """
         self.lookup(self.state.employees, employee_id, "employee")
-        found = [request for request in self.state.access_requests.values() if request.employee_id == employee_id]
-        found.sort(key=lambda request: (request.requested_at, request.request_id), reverse=True)
-        return [self._access(request) for request in found[:8]]
+        requests = [request for request in self.state.access_requests.values() if request.employee_id == employee_id]
+        requests.sort(key=lambda request: (request.requested_at, request.request_id), reverse=True)
+        return [self._access(request) for request in requests[:8]]
 
     @tool(effect="write")
     def request_access(self, employee_id: str, system: SystemName, until: date) -> AccessRow:
@@ -346,8 +377,12 @@ class Helpdesk(Environment[HelpdeskState]):
         self._check_access(employee, system, until)
         pending = self.state.systems[system].needs_approval and employee.manager_id is not None
         request = AccessRequest(
-            request_id=self.new_id("request", "REQ{:d}"), employee_id=employee_id, system=system,
-            status="pending" if pending else "granted", requested_at=self.state.now, until=until,
+            request_id=self.new_id("request", "REQ{:d}"),
+            employee_id=employee_id,
+            system=system,
+            status="pending" if pending else "granted",
+            requested_at=self.state.now,
+            until=until,
         )
         self.state.access_requests[request.request_id] = request
         return self._access(request)
@@ -382,18 +417,31 @@ class Helpdesk(Environment[HelpdeskState]):
     def _detail(self, ticket: Ticket) -> TicketDetail:
         team = self.state.teams[ticket.team_id]
         comments = [comment for comment in self.state.comments.values() if comment.ticket_id == ticket.ticket_id]
-        comments.sort(key=lambda made: (made.posted_at, int(made.comment_id.removeprefix("CM"))))
-        lines = [CommentLine(author=made.author, text=made.text, posted_at=made.posted_at) for made in comments[-3:]]
+        comments.sort(key=lambda entry: (entry.posted_at, int(entry.comment_id.removeprefix("CM"))))
+        lines = [
+            CommentLine(author=entry.author, text=entry.text, posted_at=entry.posted_at) for entry in comments[-3:]
+        ]
         return TicketDetail(
-            ticket_id=ticket.ticket_id, title=ticket.title, status=ticket.status, priority=ticket.priority,
-            team=team.name, team_lead=team.lead, opened_at=ticket.opened_at, due_at=ticket.due_at,
-            resolved_at=ticket.resolved_at, escalated=ticket.escalated, comments=lines,
+            ticket_id=ticket.ticket_id,
+            title=ticket.title,
+            status=ticket.status,
+            priority=ticket.priority,
+            team=team.name,
+            team_lead=team.lead,
+            opened_at=ticket.opened_at,
+            due_at=ticket.due_at,
+            resolved_at=ticket.resolved_at,
+            escalated=ticket.escalated,
+            comments=lines,
         )
 
     def _comment(self, ticket: Ticket, text: str) -> None:
         comment_id = self.new_id("comment", "CM{:d}")
         self.state.comments[comment_id] = Comment(
-            comment_id=comment_id, ticket_id=ticket.ticket_id, text=text, posted_at=self.state.now,
+            comment_id=comment_id,
+            ticket_id=ticket.ticket_id,
+            text=text,
+            posted_at=self.state.now,
             author=self.state.employees[ticket.employee_id].name,
         )
 
@@ -420,8 +468,12 @@ class Helpdesk(Environment[HelpdeskState]):
     def _access(self, request: AccessRequest) -> AccessRow:
         approver = self._manager(request.employee_id) if self.state.systems[request.system].needs_approval else None
         return AccessRow(
-            request_id=request.request_id, system=request.system, status=request.status, until=request.until,
-            requested_on=request.requested_at.date(), approver_name=approver,
+            request_id=request.request_id,
+            system=request.system,
+            status=request.status,
+            until=request.until,
+            requested_on=request.requested_at.date(),
+            approver_name=approver,
         )
 
     def _check_access(self, employee: Employee, system: SystemName, until: date) -> None:

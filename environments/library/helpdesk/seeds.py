@@ -3,8 +3,8 @@
 import random
 from datetime import date, datetime, timedelta
 
-from environments.library import _people
-from environments.library.helpdesk.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.helpdesk.state import (
     HOURS_TO_FIX,
     NEW_MODELS,
     NEXT_PRIORITY,
@@ -31,59 +31,95 @@ from environments.library.helpdesk.state import (
     Ticket,
     TicketStatus,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 EMPLOYEES = {"small": 6, "medium": 24, "large": 400}
 DEPARTMENTS = ("Finance", "Sales", "Engineering", "Marketing", "Human Resources", "Operations")
 TEAMS: tuple[tuple[str, list[Category]], ...] = (
-    ("Service Desk", ["email", "printing"]), ("Network Team", ["network"]), ("Workplace Devices", ["hardware"]),
-    ("Applications and Access", ["software", "account"]), ("Second Line Support", []),
+    ("Service Desk", ["email", "printing"]),
+    ("Network Team", ["network"]),
+    ("Workplace Devices", ["hardware"]),
+    ("Applications and Access", ["software", "account"]),
+    ("Second Line Support", []),
 )
 PROBLEMS: dict[Category, tuple[str, ...]] = {
     "email": (
-        "Shared mailbox has vanished", "Outgoing mail stuck in the outbox", "Calendar invitations arrive twice",
-        "Mailbox is full", "Signature is lost after every restart",
+        "Shared mailbox has vanished",
+        "Outgoing mail stuck in the outbox",
+        "Calendar invitations arrive twice",
+        "Mailbox is full",
+        "Signature is lost after every restart",
     ),
     "network": (
-        "Wi-Fi drops out in meeting rooms", "Remote connection is very slow", "No connection at the desk socket",
-        "Guest Wi-Fi rejects visitors", "Internal pages do not load from home",
+        "Wi-Fi drops out in meeting rooms",
+        "Remote connection is very slow",
+        "No connection at the desk socket",
+        "Guest Wi-Fi rejects visitors",
+        "Internal pages do not load from home",
     ),
     "hardware": (
-        "Laptop battery lasts an hour", "Docking station does not charge", "Screen flickers on the second monitor",
-        "Laptop fan is very loud", "Headset microphone is dead",
+        "Laptop battery lasts an hour",
+        "Docking station does not charge",
+        "Screen flickers on the second monitor",
+        "Laptop fan is very loud",
+        "Headset microphone is dead",
     ),
     "software": (
-        "Spreadsheet program crashes on large files", "Update asks for administrator rights",
-        "PDF editor will not start", "Time sheet app shows the wrong week", "Chat notifications never appear",
+        "Spreadsheet program crashes on large files",
+        "Update asks for administrator rights",
+        "PDF editor will not start",
+        "Time sheet app shows the wrong week",
+        "Chat notifications never appear",
     ),
     "printing": (
-        "Second-floor printer prints blank pages", "Scans never reach the inbox", "Badge printing does not work",
-        "Label printer jams", "Colour printing is greyed out",
+        "Second-floor printer prints blank pages",
+        "Scans never reach the inbox",
+        "Badge printing does not work",
+        "Label printer jams",
+        "Colour printing is greyed out",
     ),
     "account": (
-        "Login code never arrives", "Password was reset twice this week", "New surname not shown in the directory",
-        "Locked out after the holidays", "Profile does not sync between devices",
+        "Login code never arrives",
+        "Password was reset twice this week",
+        "New surname not shown in the directory",
+        "Locked out after the holidays",
+        "Profile does not sync between devices",
     ),
 }
 EXAMPLE_PROBLEMS = (
-    "very slow since this morning", "stopped working after the last update",
-    "an error message at every start", "asks for the password again and again",
-    "worked yesterday but is dead today", "freezes several times a day", "fails every few minutes",
+    "very slow since this morning",
+    "stopped working after the last update",
+    "an error message at every start",
+    "asks for the password again and again",
+    "worked yesterday but is dead today",
+    "freezes several times a day",
+    "fails every few minutes",
     "does not work outside the office",
 )
 EXAMPLE_COMMENTS = (
-    "It happened again this morning", "Restarting did not help", "A colleague has the same problem now",
-    "It only happens when I work from home", "I am at my desk until five today",
-    "Please call me before you come by", "It has been better since yesterday",
+    "It happened again this morning",
+    "Restarting did not help",
+    "A colleague has the same problem now",
+    "It only happens when I work from home",
+    "I am at my desk until five today",
+    "Please call me before you come by",
+    "It has been better since yesterday",
     "I see the error right after I sign in",
 )
 USER_COMMENTS = (
-    "Still the same after a restart.", "It happened again today, twice in a row.", "This only happens in the morning.",
-    "My neighbour has the same trouble.", "It is getting worse.", "I can be reached at my desk all week.",
+    "Still the same after a restart.",
+    "It happened again today, twice in a row.",
+    "This only happens in the morning.",
+    "My neighbour has the same trouble.",
+    "It is getting worse.",
+    "I can be reached at my desk all week.",
 )
 TEAM_COMMENTS = (
-    "We could reproduce this and are looking into it.", "Please try again after signing out and in.",
-    "We have asked the vendor for advice.", "A technician will drop by.", "A fix is being tested.",
+    "We could reproduce this and are looking into it.",
+    "Please try again after signing out and in.",
+    "We have asked the vendor for advice.",
+    "A technician will drop by.",
+    "A fix is being tested.",
 )
 MODELS: dict[DeviceKind, tuple[str, ...]] = {
     "laptop": ("Corvid 13", "Corvid 14 Pro", "Altair Flex", "Fennel Book 15"),
@@ -99,33 +135,60 @@ PRODUCTS: dict[Purpose, tuple[tuple[str, float], ...]] = {
 }
 ARTICLES: dict[Category, tuple[tuple[str, int, list[str]], ...]] = {
     "email": (
-        ("Free up space in your mailbox", 10,
-         ["sort your mail by size", "move old mail to the archive", "empty the bin"]),
+        (
+            "Free up space in your mailbox",
+            10,
+            ["sort your mail by size", "move old mail to the archive", "empty the bin"],
+        ),
         ("Add a shared mailbox", 5, ["open the mail settings", "choose to add a mailbox", "type its name and restart"]),
         ("Set an out-of-office reply", 3, ["open automatic replies", "pick the dates", "write the text and save"]),
     ),
     "network": (
-        ("Connect to the office Wi-Fi", 5,
-         ["choose the staff network", "sign in with your work email", "accept the certificate"]),
-        ("Work from home over the secure tunnel", 15,
-         ["start the tunnel app", "approve the sign-in", "wait for the green lock"]),
-        ("Fix a Wi-Fi connection that drops", 10,
-         ["forget the network", "restart the laptop", "join the network again"]),
+        (
+            "Connect to the office Wi-Fi",
+            5,
+            ["choose the staff network", "sign in with your work email", "accept the certificate"],
+        ),
+        (
+            "Work from home over the secure tunnel",
+            15,
+            ["start the tunnel app", "approve the sign-in", "wait for the green lock"],
+        ),
+        (
+            "Fix a Wi-Fi connection that drops",
+            10,
+            ["forget the network", "restart the laptop", "join the network again"],
+        ),
     ),
     "hardware": (
-        ("Make a laptop battery last longer", 5,
-         ["lower the brightness", "turn on power saving", "close unused programs"]),
-        ("Set up two monitors", 10,
-         ["plug both into the dock", "open the display settings", "drag the screens into order"]),
-        ("Clean a laptop keyboard safely", 15,
-         ["switch the laptop off", "blow out the dust", "wipe the keys with a damp cloth"]),
+        (
+            "Make a laptop battery last longer",
+            5,
+            ["lower the brightness", "turn on power saving", "close unused programs"],
+        ),
+        (
+            "Set up two monitors",
+            10,
+            ["plug both into the dock", "open the display settings", "drag the screens into order"],
+        ),
+        (
+            "Clean a laptop keyboard safely",
+            15,
+            ["switch the laptop off", "blow out the dust", "wipe the keys with a damp cloth"],
+        ),
     ),
     "software": (
         ("Install a program yourself", 10, ["open the software portal", "pick the program", "press install and wait"]),
-        ("Repair a program that crashes", 15,
-         ["close the program", "open the app list and choose repair", "restart the laptop"]),
-        ("Delay an update until the evening", 3,
-         ["open the update notice", "choose a later time", "leave the laptop plugged in"]),
+        (
+            "Repair a program that crashes",
+            15,
+            ["close the program", "open the app list and choose repair", "restart the laptop"],
+        ),
+        (
+            "Delay an update until the evening",
+            3,
+            ["open the update notice", "choose a later time", "leave the laptop plugged in"],
+        ),
     ),
     "printing": (
         ("Add the nearest printer", 5, ["open the printer settings", "search by floor", "print a test page"]),
@@ -133,20 +196,34 @@ ARTICLES: dict[Category, tuple[tuple[str, int, list[str]], ...]] = {
         ("Clear a paper jam", 10, ["open the side door", "pull the paper out slowly", "close the door and wait"]),
     ),
     "account": (
-        ("Change your password", 5,
-         ["open the account page", "enter the old password", "choose a new one of 14 characters"]),
-        ("Move login codes to a new phone", 10,
-         ["open the account page on a laptop", "remove the old phone", "scan the new code"]),
+        (
+            "Change your password",
+            5,
+            ["open the account page", "enter the old password", "choose a new one of 14 characters"],
+        ),
+        (
+            "Move login codes to a new phone",
+            10,
+            ["open the account page on a laptop", "remove the old phone", "scan the new code"],
+        ),
         ("Unlock your account", 5, ["wait fifteen minutes", "open the unlock page", "answer the question and sign in"]),
     ),
 }
 SYSTEMS: tuple[tuple[SystemName, bool, list[str]], ...] = (
-    ("shared_drive", False, []), ("customer_database", True, []), ("payroll", True, ["Finance", "Human Resources"]),
-    ("source_code", True, ["Engineering", "Operations"]), ("sales_dashboard", False, []), ("remote_access", False, []),
+    ("shared_drive", False, []),
+    ("customer_database", True, []),
+    ("payroll", True, ["Finance", "Human Resources"]),
+    ("source_code", True, ["Engineering", "Operations"]),
+    ("sales_dashboard", False, []),
+    ("remote_access", False, []),
     ("document_archive", True, []),
 )
 AGES: dict[TicketStatus, tuple[int, int]] = {
-    "new": (0, 2), "in_progress": (2, 10), "waiting_for_reply": (3, 14), "resolved": (4, 40), "closed": (45, 150),
+    "new": (0, 2),
+    "in_progress": (2, 10),
+    "waiting_for_reply": (3, 14),
+    "resolved": (4, 40),
+    "closed": (45, 150),
 }
 
 
@@ -162,7 +239,7 @@ def make_state(size: str, seed: int) -> HelpdeskState:
     for system, needs_approval, departments in SYSTEMS:
         state.systems[system] = System(system=system, needs_approval=needs_approval, departments=list(departments))
     _add_articles(state, rng, per_topic=2 if size == "small" else 3)
-    _add_employees(state, rng, persons[len(TEAMS):])
+    _add_employees(state, rng, persons[len(TEAMS) :])
     for employee in state.employees.values():
         _add_devices(state, rng, employee)
         _add_tickets(state, rng, employee)
@@ -181,7 +258,11 @@ def _add_articles(state: HelpdeskState, rng: random.Random, per_topic: int) -> N
         for title, minutes, steps in rng.sample(texts, per_topic):
             article_id = f"KB{101 + len(state.articles)}"
             state.articles[article_id] = Article(
-                article_id=article_id, title=title, topic=topic, steps=list(steps), minutes=minutes,
+                article_id=article_id,
+                title=title,
+                topic=topic,
+                steps=list(steps),
+                minutes=minutes,
                 updated_on=_people.moment_before(rng, state.now, 400).date(),
             )
 
@@ -193,8 +274,12 @@ def _add_employees(state: HelpdeskState, rng: random.Random, persons: list[_peop
     for number, person in enumerate(persons):
         above = None if number == 0 else 0 if number <= managers else rng.randrange(1, managers + 1)
         state.employees[f"E{100 + number}"] = Employee(
-            employee_id=f"E{100 + number}", name=person.name, email=person.email, site=rng.choice(sites),
-            department=rng.choice(DEPARTMENTS), manager_id=None if above is None else f"E{100 + above}",
+            employee_id=f"E{100 + number}",
+            name=person.name,
+            email=person.email,
+            site=rng.choice(sites),
+            department=rng.choice(DEPARTMENTS),
+            manager_id=None if above is None else f"E{100 + above}",
         )
 
 
@@ -203,8 +288,12 @@ def _add_devices(state: HelpdeskState, rng: random.Random, employee: Employee) -
     for kind in rng.choice(sets):
         bought = state.now.date() - timedelta(days=rng.choice((rng.randrange(60, 1000), rng.randrange(1100, 2400))))
         device = Device(
-            device_id=_next(state, "device", "DEV"), employee_id=employee.employee_id, kind=kind,
-            model=rng.choice(MODELS[kind]), purchased_on=bought, warranty_until=bought + timedelta(days=3 * 365),
+            device_id=_next(state, "device", "DEV"),
+            employee_id=employee.employee_id,
+            kind=kind,
+            model=rng.choice(MODELS[kind]),
+            purchased_on=bought,
+            warranty_until=bought + timedelta(days=3 * 365),
             status="in_use",
         )
         state.devices[device.device_id] = device
@@ -212,7 +301,9 @@ def _add_devices(state: HelpdeskState, rng: random.Random, employee: Employee) -
             device.status = "reported_lost" if kind == "phone" else "being_replaced"
             replacement_id = _next(state, "replacement", "RPL")
             state.replacements[replacement_id] = Replacement(
-                replacement_id=replacement_id, device_id=device.device_id, new_model=NEW_MODELS[kind],
+                replacement_id=replacement_id,
+                device_id=device.device_id,
+                new_model=NEW_MODELS[kind],
                 reason="lost_or_stolen" if kind == "phone" else _monitor_reason(state, device),
                 collect_on=_workday(rng, state),
             )
@@ -249,11 +340,19 @@ def _add_tickets(state: HelpdeskState, rng: random.Random, employee: Employee) -
         escalated = status in ("in_progress", "closed") and due < state.now and rng.random() < 0.2
         done = status in ("resolved", "closed")
         ticket = Ticket(
-            ticket_id=_next(state, "ticket", "INC"), employee_id=employee.employee_id, category=category, impact=impact,
-            title=rng.choice(PROBLEMS[category]), team_id=SECOND_LINE if escalated else team.team_id,
-            priority=NEXT_PRIORITY[priority] if escalated else priority, status=status, opened_at=opened, due_at=due,
+            ticket_id=_next(state, "ticket", "INC"),
+            employee_id=employee.employee_id,
+            category=category,
+            impact=impact,
+            title=rng.choice(PROBLEMS[category]),
+            team_id=SECOND_LINE if escalated else team.team_id,
+            priority=NEXT_PRIORITY[priority] if escalated else priority,
+            status=status,
+            opened_at=opened,
+            due_at=due,
             resolved_at=opened + timedelta(minutes=rng.randrange(60, 3 * 1440)) if done else None,
-            escalated=escalated, times_reopened=1 if done and rng.random() < 0.15 else 0,
+            escalated=escalated,
+            times_reopened=1 if done and rng.random() < 0.15 else 0,
         )
         state.tickets[ticket.ticket_id] = ticket
         _add_comments(state, rng, ticket, employee)
@@ -268,13 +367,20 @@ def _add_comments(state: HelpdeskState, rng: random.Random, ticket: Ticket, empl
         comment_id = _next(state, "comment", "CM")
         minutes = int((end - ticket.opened_at).total_seconds() / 60 * number / 3)
         state.comments[comment_id] = Comment(
-            comment_id=comment_id, ticket_id=ticket.ticket_id, author=author, text=text,
+            comment_id=comment_id,
+            ticket_id=ticket.ticket_id,
+            author=author,
+            text=text,
             posted_at=ticket.opened_at + timedelta(minutes=minutes),
         )
 
 
 def _add_requests(state: HelpdeskState, rng: random.Random, employee: Employee) -> None:
-    allowed = [found for found in state.systems.values() if employee.department in (found.departments or DEPARTMENTS)]
+    allowed = [
+        candidate
+        for candidate in state.systems.values()
+        if employee.department in (candidate.departments or DEPARTMENTS)
+    ]
     statuses: list[AccessStatus] = ["granted", "declined", "expired", "granted"]
     rng.shuffle(statuses)
     if employee.manager_id is not None:
@@ -290,8 +396,12 @@ def _add_requests(state: HelpdeskState, rng: random.Random, employee: Employee) 
             until = state.now.date() - timedelta(days=rng.randrange(5, 40))
         request_id = _next(state, "request", "REQ")
         state.access_requests[request_id] = AccessRequest(
-            request_id=request_id, employee_id=employee.employee_id, system=system.system, status=status,
-            requested_at=asked, until=until,
+            request_id=request_id,
+            employee_id=employee.employee_id,
+            system=system.system,
+            status=status,
+            requested_at=asked,
+            until=until,
         )
 
 
@@ -302,12 +412,18 @@ def _add_software(state: HelpdeskState, rng: random.Random, per_purpose: int) ->
             software_id = f"SW{11 + len(state.software)}"
             count = max(1, round(len(everyone) * rng.uniform(0.05, 0.4)))
             state.software[software_id] = Software(
-                software_id=software_id, name=name, purpose=purpose, seats=count + rng.choice((0, 1, 2, 3, 5, 8)),
+                software_id=software_id,
+                name=name,
+                purpose=purpose,
+                seats=count + rng.choice((0, 1, 2, 3, 5, 8)),
                 monthly_cost=round(cost * rng.uniform(0.9, 1.1), 1),
             )
             for employee in rng.sample(everyone, count):
                 licence_id = _next(state, "licence", "LIC")
                 state.licences[licence_id] = Licence(
-                    licence_id=licence_id, software_id=software_id, employee_id=employee.employee_id,
-                    status="active", assigned_on=_people.moment_before(rng, state.now, 700).date(),
+                    licence_id=licence_id,
+                    software_id=software_id,
+                    employee_id=employee.employee_id,
+                    status="active",
+                    assigned_on=_people.moment_before(rng, state.now, 700).date(),
                 )

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 Category = Literal["email", "network", "hardware", "software", "printing", "account"]
 TicketStatus = Literal["new", "in_progress", "waiting_for_reply", "resolved", "closed"]
@@ -16,13 +16,21 @@ ReplaceReason = Literal["worn_out", "broken", "lost_or_stolen"]
 Purpose = Literal["design", "development", "office", "analytics", "meetings"]
 LicenceStatus = Literal["active", "awaiting_approval"]
 SystemName = Literal[
-    "shared_drive", "customer_database", "payroll", "source_code", "sales_dashboard", "remote_access",
+    "shared_drive",
+    "customer_database",
+    "payroll",
+    "source_code",
+    "sales_dashboard",
+    "remote_access",
     "document_archive",
 ]
 AccessStatus = Literal["pending", "granted", "declined", "withdrawn", "expired"]
 
 PRIORITY_OF: dict[Impact, Priority] = {
-    "minor": "low", "one_person": "normal", "one_team": "high", "whole_site": "urgent",
+    "minor": "low",
+    "one_person": "normal",
+    "one_team": "high",
+    "whole_site": "urgent",
 }
 HOURS_TO_FIX: dict[Priority, int] = {"low": 168, "normal": 72, "high": 24, "urgent": 4}
 NEXT_PRIORITY: dict[Priority, Priority] = {"low": "normal", "normal": "high", "high": "urgent", "urgent": "urgent"}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environments.library.mobile_care import rules
-from environments.library.mobile_care.results import (
+from trajsmith.environments.library.mobile_care import rules
+from trajsmith.environments.library.mobile_care.results import (
     AddOnBooking,
     BillExtension,
     BookedVisit,
@@ -22,8 +22,8 @@ from environments.library.mobile_care.results import (
     SimInTray,
     SpeedTest,
 )
-from environments.library.mobile_care.seeds import make_state
-from environments.library.mobile_care.state import (
+from trajsmith.environments.library.mobile_care.seeds import make_state
+from trajsmith.environments.library.mobile_care.state import (
     AddOn,
     AddOnKind,
     Booking,
@@ -35,8 +35,8 @@ from environments.library.mobile_care.state import (
     TimeWindow,
     Visit,
 )
-from environments.native import Environment, tool
-from trajectory import PolicyRule, ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import PolicyRule, ToolError
 
 
 class MobileCare(Environment[MobileCareState]):
@@ -97,8 +97,12 @@ class MobileCare(Environment[MobileCareState]):
         rules.own_account(self.state, customer_id)
         return [
             LineSummary(
-                line_id=line.line_id, label=line.label, number=line.number, status=line.status,
-                plan_name=self.state.plans[line.plan_id].name, term_ends=line.term_ends,
+                line_id=line.line_id,
+                label=line.label,
+                number=line.number,
+                status=line.status,
+                plan_name=self.state.plans[line.plan_id].name,
+                term_ends=line.term_ends,
             )
             for line in self.state.lines.values()
             if line.customer_id == customer_id
@@ -152,7 +156,10 @@ class MobileCare(Environment[MobileCareState]):
         line.plan_id, line.plan_since = new.plan_id, today
         line.term_ends = today + timedelta(days=30 * new.term_months)
         return PlanChange(
-            label=line.label, old_plan=old.name, plan_name=new.name, monthly_price=new.monthly_price,
+            label=line.label,
+            old_plan=old.name,
+            plan_name=new.name,
+            monthly_price=new.monthly_price,
             term_ends=line.term_ends if new.term_months else None,
         )
 
@@ -182,13 +189,20 @@ class MobileCare(Environment[MobileCareState]):
             raise ToolError("an add-on must start within the next 30 days")
         rules.check_add_on(self.state, line, add_on)
         booking = Booking(
-            booking_id=f"BK{400 + int(self.new_id('booking'))}", line_id=line_id, add_on_id=add_on_id,
-            valid_from=start, valid_until=start + timedelta(days=add_on.days),
+            booking_id=f"BK{400 + int(self.new_id('booking'))}",
+            line_id=line_id,
+            add_on_id=add_on_id,
+            valid_from=start,
+            valid_until=start + timedelta(days=add_on.days),
         )
         self.state.bookings[booking.booking_id] = booking
         return AddOnBooking(
-            booking_id=booking.booking_id, label=line.label, name=add_on.name, price=add_on.price,
-            valid_from=start, valid_until=booking.valid_until,
+            booking_id=booking.booking_id,
+            label=line.label,
+            name=add_on.name,
+            price=add_on.price,
+            valid_from=start,
+            valid_until=booking.valid_until,
         )
 
     @tool(effect="read")
@@ -225,7 +239,10 @@ class MobileCare(Environment[MobileCareState]):
         invoice.due_on = max(invoice.due_on, self.state.now.date()) + timedelta(days=extra_days)
         invoice.extended, invoice.status = True, "open"
         return BillExtension(
-            invoice_id=invoice_id, period=invoice.period, amount=invoice.amount, due_on=invoice.due_on,
+            invoice_id=invoice_id,
+            period=invoice.period,
+            amount=invoice.amount,
+            due_on=invoice.due_on,
             status=invoice.status,
         )
 
@@ -246,7 +263,9 @@ class MobileCare(Environment[MobileCareState]):
             each.status = "retired"
         sim.line_id, sim.status = line_id, "in_use"
         return SimActivation(
-            label=line.label, number=line.number, old_sims_retired=len(old),
+            label=line.label,
+            number=line.number,
+            old_sims_retired=len(old),
             next_step="switch airplane mode on and off once",
         )
 
@@ -258,10 +277,10 @@ class MobileCare(Environment[MobileCareState]):
             customer_id: Customer account.
         """
         city = rules.own_account(self.state, customer_id).address.city
-        found = [outage for outage in self.state.outages.values() if outage.city == city]
+        outages = [outage for outage in self.state.outages.values() if outage.city == city]
         return [
             OutageSummary(**outage.model_dump(exclude={"city"}))
-            for outage in sorted(found, key=lambda outage: outage.started_at, reverse=True)
+            for outage in sorted(outages, key=lambda outage: outage.started_at, reverse=True)
         ]
 
     @tool(effect="write")
@@ -283,7 +302,9 @@ class MobileCare(Environment[MobileCareState]):
         router.settings_sent_at = self.state.now
         router.wifi_channel = self.random().choice([each for each in (1, 6, 11) if each != router.wifi_channel])
         return SettingsSent(
-            router_model=router.model, wifi_name=router.wifi_name, wifi_channel=router.wifi_channel,
+            router_model=router.model,
+            wifi_name=router.wifi_name,
+            wifi_channel=router.wifi_channel,
             sent_at=self.state.now,
         )
 
@@ -303,8 +324,12 @@ class MobileCare(Environment[MobileCareState]):
         rules.check_visit(self.state, router)
         rules.check_visit_day(self.state, visit_date, time_window)
         visit = Visit(
-            visit_id=f"V{900 + int(self.new_id('visit'))}", customer_id=customer_id, scheduled_for=visit_date,
-            time_window=time_window, status="booked", symptom=f"router shows {rules.LIGHTS[router.fault][0]}",
+            visit_id=f"V{900 + int(self.new_id('visit'))}",
+            customer_id=customer_id,
+            scheduled_for=visit_date,
+            time_window=time_window,
+            status="booked",
+            symptom=f"router shows {rules.LIGHTS[router.fault][0]}",
         )
         self.state.visits[visit.visit_id] = visit
         return BookedVisit(
@@ -316,7 +341,7 @@ class MobileCare(Environment[MobileCareState]):
     @tool(effect="read", actor="user")
     def read_router_light(self) -> RouterDisplay:
         """Look at the router at home: the colour of its status light and the code on its display."""
-        return rules.display(self.state.routers[self.state.user_id])
+        return rules.render_router_display(self.state.routers[self.state.user_id])
 
     @tool(effect="write", actor="user")
     def restart_router(self) -> RouterDisplay:
@@ -325,7 +350,7 @@ class MobileCare(Environment[MobileCareState]):
         router.restarted_at, router.restarts = self.state.now, router.restarts + 1
         if router.fault == "stuck":
             router.fault = "none"
-        return rules.display(router)
+        return rules.render_router_display(router)
 
     @tool(effect="write", actor="user")
     def toggle_airplane_mode(self) -> PhoneSignal:

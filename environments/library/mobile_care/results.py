@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.library.mobile_care.state import (
+from trajsmith.environments.library.mobile_care.state import (
     InvoiceStatus,
     LineStatus,
     Network,
@@ -13,7 +13,7 @@ from environments.library.mobile_care.state import (
     TimeWindow,
     VisitStatus,
 )
-from environments.native import StateModel
+from trajsmith.environments.native import StateModel
 
 Connection = Literal["home_wifi", "mobile"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import date, timedelta
 
-from environments.library.mobile_care.results import RouterDisplay
-from environments.library.mobile_care.state import (
+from trajsmith.environments.library.mobile_care.results import RouterDisplay
+from trajsmith.environments.library.mobile_care.state import (
     AddOn,
     Booking,
     Customer,
@@ -16,11 +16,13 @@ from environments.library.mobile_care.state import (
     StatusLight,
     TimeWindow,
 )
-from trajectory import ToolError
+from trajsmith.records import ToolError
 
 ADD_ONS_PER_LINE = 3
 LIGHTS: Mapping[str, tuple[StatusLight, str]] = {
-    "none": ("solid_green", "G"), "stuck": ("blinking_amber", "B"), "settings": ("solid_amber", "S"),
+    "none": ("solid_green", "G"),
+    "stuck": ("blinking_amber", "B"),
+    "settings": ("solid_amber", "S"),
     "cable": ("blinking_red", "R"),
 }
 """By the router's true fault: its light, and the letter of the code on its display."""
@@ -55,8 +57,8 @@ def sent_sim(state: MobileCareState, serial: str) -> SimCard:
     return sim
 
 
-def display(router: Router) -> RouterDisplay:
-    """What a person sees who looks at the router."""
+def render_router_display(router: Router) -> RouterDisplay:
+    """Describe the router's lights as a person sees them."""
     light, letter = LIGHTS[router.fault]
     return RouterDisplay(router_model=router.model, status_light=light, display_code=f"{letter}-{router.marking}")
 
@@ -65,7 +67,7 @@ def router_by_code(state: MobileCareState, customer_id: str, display_code: str) 
     """The caller's router, if the code is the one that it shows now."""
     own_account(state, customer_id)
     router = state.routers[customer_id]
-    if display_code.strip().upper() != display(router).display_code:
+    if display_code.strip().upper() != render_router_display(router).display_code:
         raise ToolError("this code does not match what the network sees; please have the display read again")
     return router
 

@@ -3,8 +3,8 @@
 import random
 from datetime import date, datetime, timedelta
 
-from environments.library import _people
-from environments.library.mobile_care.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.mobile_care.state import (
     AddOn,
     AddOnKind,
     Address,
@@ -26,19 +26,26 @@ from environments.library.mobile_care.state import (
     SimStatus,
     Visit,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 CUSTOMERS = {"small": 6, "medium": 24, "large": 500}
 PLANS: tuple[tuple[str, float, int | None, int, bool, bool], ...] = (
-    ("Pebble", 8.0, 3, 0, False, True), ("Brook", 13.0, 12, 12, False, True), ("Meadow", 18.5, 30, 12, False, True),
-    ("Summit", 24.0, 80, 12, True, True), ("Horizon", 33.0, None, 24, True, True),
-    ("Tiny Talk", 6.5, 1, 0, False, False), ("Evergreen", 27.5, None, 12, False, False),
+    ("Pebble", 8.0, 3, 0, False, True),
+    ("Brook", 13.0, 12, 12, False, True),
+    ("Meadow", 18.5, 30, 12, False, True),
+    ("Summit", 24.0, 80, 12, True, True),
+    ("Horizon", 33.0, None, 24, True, True),
+    ("Tiny Talk", 6.5, 1, 0, False, False),
+    ("Evergreen", 27.5, None, 12, False, False),
 )
 ADD_ONS: tuple[tuple[str, AddOnKind, float, int, int], ...] = (
-    ("Data Top-up 5", "data", 4.5, 5, 30), ("Data Top-up 20", "data", 11.0, 20, 30),
-    ("Weekend Burst", "data", 3.0, 8, 3), ("Neighbour Pass", "roaming", 6.0, 4, 7),
+    ("Data Top-up 5", "data", 4.5, 5, 30),
+    ("Data Top-up 20", "data", 11.0, 20, 30),
+    ("Weekend Burst", "data", 3.0, 8, 3),
+    ("Neighbour Pass", "roaming", 6.0, 4, 7),
     ("World Week", "roaming", 19.0, 6, 7),
-    ("Evening Abroad Calls", "calls", 5.5, 0, 30), ("Worldwide Minutes", "calls", 9.0, 0, 30),
+    ("Evening Abroad Calls", "calls", 5.5, 0, 30),
+    ("Worldwide Minutes", "calls", 9.0, 0, 30),
 )
 LABELS = ("tablet", "work phone", "smartwatch", "kids' phone", "spare phone", "car hotspot")
 ROUTERS = ("Hearth 2", "Hearth 3 Pro", "Lantern Mini", "Lantern Max")
@@ -62,7 +69,9 @@ def make_state(size: str, seed: int) -> MobileCareState:
     calling = rng.randrange(len(persons))
     person = persons[calling]
     state = MobileCareState(
-        now=now, seed=seed, user_id=f"A{3001 + calling}",
+        now=now,
+        seed=seed,
+        user_id=f"A{3001 + calling}",
         caller=Caller(name=person.name, phone_number=person.phone, email=person.email),
     )
     _add_offers(state)
@@ -80,8 +89,13 @@ def _number(state: MobileCareState, kind: str) -> int:
 def _add_offers(state: MobileCareState) -> None:
     for number, (name, price, data, term, roaming, on_sale) in enumerate(PLANS, 1):
         state.plans[f"PL{number:02d}"] = Plan(
-            plan_id=f"PL{number:02d}", name=name, monthly_price=price, data_gb=data, term_months=term,
-            roaming_included=roaming, on_sale=on_sale,
+            plan_id=f"PL{number:02d}",
+            name=name,
+            monthly_price=price,
+            data_gb=data,
+            term_months=term,
+            roaming_included=roaming,
+            on_sale=on_sale,
         )
     for number, (name, kind, price, data_gb, days) in enumerate(ADD_ONS, 1):
         state.add_ons[f"AO{number:02d}"] = AddOn(
@@ -93,9 +107,13 @@ def _add_customer(state: MobileCareState, rng: random.Random, person: _people.Pe
     customer_id = f"A{3000 + _number(state, 'customer')}"
     street, city, postal_code = _people.street_address(rng)
     state.customers[customer_id] = Customer(
-        customer_id=customer_id, name=person.name, contact_number=person.phone, contact_email=person.email,
+        customer_id=customer_id,
+        name=person.name,
+        contact_number=person.phone,
+        contact_email=person.email,
         address=Address(street=street, city=city, postal_code=postal_code),
-        customer_since=state.now.date() - timedelta(days=rng.randrange(850, 3000)), paperless=rng.random() < 0.6,
+        customer_since=state.now.date() - timedelta(days=rng.randrange(850, 3000)),
+        paperless=rng.random() < 0.6,
     )
     count = rng.choice((2, 3)) if customer_id == state.user_id else rng.choice((1, 1, 2))
     for label in ("main phone", *rng.sample(LABELS, count - 1)):
@@ -113,9 +131,14 @@ def _add_line(state: MobileCareState, rng: random.Random, customer_id: str, labe
     line_id = f"LN{700 + _number(state, 'line') * 3}"
     suspended = label != "main phone" and rng.random() < 0.12
     state.lines[line_id] = Line(
-        line_id=line_id, customer_id=customer_id, label=label, plan_id=plan.plan_id, plan_since=since,
+        line_id=line_id,
+        customer_id=customer_id,
+        label=label,
+        plan_id=plan.plan_id,
+        plan_since=since,
         number=number or f"+44 7{rng.randrange(100, 999)} {rng.randrange(100000, 999999)}",
-        term_ends=since + timedelta(days=30 * plan.term_months), status="suspended" if suspended else "active",
+        term_ends=since + timedelta(days=30 * plan.term_months),
+        status="suspended" if suspended else "active",
         used_gb=round(rng.uniform(0.1, 1.05) * (plan.data_gb or 60), 1),
     )
     _add_sim(state, rng, customer_id, line_id, "in_use", since)
@@ -124,7 +147,10 @@ def _add_line(state: MobileCareState, rng: random.Random, customer_id: str, labe
         booking_id = f"BK{400 + _number(state, 'booking')}"
         start = today - timedelta(days=rng.randrange(1, 20))
         state.bookings[booking_id] = Booking(
-            booking_id=booking_id, line_id=line_id, add_on_id=add_on.add_on_id, valid_from=start,
+            booking_id=booking_id,
+            line_id=line_id,
+            add_on_id=add_on.add_on_id,
+            valid_from=start,
             valid_until=start + timedelta(days=add_on.days),
         )
 
@@ -144,11 +170,16 @@ def _add_devices(state: MobileCareState, rng: random.Random, customer_id: str) -
     fault = rng.choice(CALLER_FAULTS if mine else FAULTS)
     restarted = rng.random() < 0.5
     state.routers[customer_id] = Router(
-        customer_id=customer_id, model=rng.choice(ROUTERS), fault=fault, marking=rng.randrange(100, 1000),
-        wifi_name=f"{rng.choice(WIFI_WORDS)}-{rng.randrange(10, 100)}", wifi_channel=rng.choice((1, 6, 11)),
+        customer_id=customer_id,
+        model=rng.choice(ROUTERS),
+        fault=fault,
+        marking=rng.randrange(100, 1000),
+        wifi_name=f"{rng.choice(WIFI_WORDS)}-{rng.randrange(10, 100)}",
+        wifi_channel=rng.choice((1, 6, 11)),
         speed_mbps=rng.choice((38.0, 67.0, 145.0, 310.0, 500.0)),
         restarted_at=state.now.replace(hour=rng.randrange(0, 8), minute=15) if restarted else None,
-        restarts=1 if restarted else 0, settings_sent_at=None,
+        restarts=1 if restarted else 0,
+        settings_sent_at=None,
     )
     fresh = mine or rng.random() < 0.2
     if fresh:
@@ -158,9 +189,15 @@ def _add_devices(state: MobileCareState, rng: random.Random, customer_id: str) -
     connected = not fresh or rng.random() < 0.6
     coverage = rng.choice(("5G", "5G", "4G"))
     state.phones[customer_id] = Phone(
-        customer_id=customer_id, model=rng.choice(PHONES), tray_serial=serial, built_in_sim=fresh and connected,
-        signal_bars=rng.choice((1, 2)) if connected else 0, coverage_bars=rng.choice((3, 4, 5)),
-        network="4G" if connected else "no_service", coverage=coverage, reconnects=0,
+        customer_id=customer_id,
+        model=rng.choice(PHONES),
+        tray_serial=serial,
+        built_in_sim=fresh and connected,
+        signal_bars=rng.choice((1, 2)) if connected else 0,
+        coverage_bars=rng.choice((3, 4, 5)),
+        network="4G" if connected else "no_service",
+        coverage=coverage,
+        reconnects=0,
     )
 
 
@@ -173,8 +210,13 @@ def _add_invoices(state: MobileCareState, rng: random.Random, customer_id: str) 
         status: InvoiceStatus = "open" if back == 0 else "overdue" if back == 1 and rng.random() < 0.18 else "paid"
         invoice_id = f"IN{20000 + _number(state, 'invoice') * 7}"
         state.invoices[invoice_id] = Invoice(
-            invoice_id=invoice_id, customer_id=customer_id, period=f"{issued:%B %Y}", issued_on=issued,
-            due_on=issued + timedelta(days=18), status=status, extended=False,
+            invoice_id=invoice_id,
+            customer_id=customer_id,
+            period=f"{issued:%B %Y}",
+            issued_on=issued,
+            due_on=issued + timedelta(days=18),
+            status=status,
+            extended=False,
             amount=round(monthly + 28.0 + rng.choice((0.0, 1.2, 2.4, 5.15, 11.9)), 2),
         )
 
@@ -188,8 +230,12 @@ def _add_past_visit(state: MobileCareState, rng: random.Random, customer_id: str
     visit_id = f"V{900 + _number(state, 'visit')}"
     day = state.now.date() - timedelta(days=rng.randrange(20, 300))
     state.visits[visit_id] = Visit(
-        visit_id=visit_id, customer_id=customer_id, scheduled_for=day - timedelta(days=1 if day.weekday() == 6 else 0),
-        time_window="morning", status="completed", symptom=rng.choice(SYMPTOMS),
+        visit_id=visit_id,
+        customer_id=customer_id,
+        scheduled_for=day - timedelta(days=1 if day.weekday() == 6 else 0),
+        time_window="morning",
+        status="completed",
+        symptom=rng.choice(SYMPTOMS),
     )
 
 
@@ -213,7 +259,11 @@ def _add_outage(state: MobileCareState, rng: random.Random, city: str, service: 
     length = timedelta(hours=rng.randrange(2, 14))
     outage_id = f"OU{50 + _number(state, 'outage')}"
     state.outages[outage_id] = Outage(
-        outage_id=outage_id, city=city, service=service, status=status, started_at=start,
+        outage_id=outage_id,
+        city=city,
+        service=service,
+        status=status,
+        started_at=start,
         cause=PLANNED[service] if status == "planned" else rng.choice(CAUSES[service]),
         expected_end=(state.now if status == "ongoing" else start) + length,
     )

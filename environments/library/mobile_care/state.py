@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 LineStatus = Literal["active", "suspended"]
 AddOnKind = Literal["data", "roaming", "calls"]
@@ -143,7 +143,7 @@ class Visit(StateModel):
 
 
 class Caller(StateModel):
-    """Who is on the phone, and what they can say about themselves."""
+    """Person on the phone, and the facts that they can tell about themselves."""
 
     name: str
     phone_number: str

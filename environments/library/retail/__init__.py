@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environments.library.retail.seeds import make_state
-from environments.library.retail.state import (
+from trajsmith.environments.library.retail.seeds import make_state
+from trajsmith.environments.library.retail.state import (
     Address,
     CancelReason,
     Coupon,
@@ -20,8 +20,8 @@ from environments.library.retail.state import (
     ReturnReason,
     Shipment,
 )
-from environments.native import Environment, StateModel, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, StateModel, tool
+from trajsmith.records import ToolError
 
 RETURN_DAYS = {"standard": 30, "silver": 45, "gold": 60}
 
@@ -267,14 +267,14 @@ class Retail(Environment[RetailState]):
             max_price: Highest price in pounds.
             in_stock_only: Leave out what is sold out.
         """
-        found = [
+        products = [
             product
             for product in self.state.products.values()
             if (category is None or product.category == category.lower())
             and (max_price is None or product.price <= max_price)
             and (product.in_stock > 0 or not in_stock_only)
         ]
-        return sorted(found, key=lambda product: (product.price, product.sku))[:8]
+        return sorted(products, key=lambda product: (product.price, product.sku))[:8]
 
     @tool(effect="read")
     def get_product(self, sku: str) -> Product:
@@ -338,7 +338,7 @@ class Retail(Environment[RetailState]):
             raise ToolError(f"only {line.quantity} of {line.product_name} were ordered")
         self._check_returnable(order, line)
         number = self.state.counters["return"] = self.state.counters.get("return", 0) + 1
-        made = Return(
+        request = Return(
             return_id=f"R{700 + number}",
             order_id=order.order_id,
             line_id=line_id,
@@ -349,8 +349,8 @@ class Retail(Environment[RetailState]):
             requested_at=self.state.now,
             refund_amount=round(quantity * line.unit_price, 2),
         )
-        self.state.returns[made.return_id] = made
-        return made
+        self.state.returns[request.return_id] = request
+        return request
 
     @tool(effect="read")
     def list_returns(self, customer_id: str) -> list[Return]:
@@ -360,10 +360,12 @@ class Retail(Environment[RetailState]):
             customer_id: Customer account.
         """
         self.lookup(self.state.customers, customer_id, "customer")
-        found = [
-            made for made in self.state.returns.values() if self.state.orders[made.order_id].customer_id == customer_id
+        returns = [
+            request
+            for request in self.state.returns.values()
+            if self.state.orders[request.order_id].customer_id == customer_id
         ]
-        return sorted(found, key=lambda made: made.return_id)
+        return sorted(returns, key=lambda request: request.return_id)
 
     @tool(effect="write")
     def update_contact(
@@ -439,7 +441,7 @@ class Retail(Environment[RetailState]):
         days = RETURN_DAYS[self.state.customers[order.customer_id].tier]
         if self.state.now - order.placed_at > timedelta(days=days):
             raise ToolError(f"the return window of {days} days has passed")
-        if any(made.line_id == line.line_id for made in self.state.returns.values()):
+        if any(request.line_id == line.line_id for request in self.state.returns.values()):
             raise ToolError(f"{line.product_name} of order {order.order_id} is already being returned")
 
 

@@ -3,8 +3,8 @@
 import random
 from datetime import datetime, timedelta
 
-from environments.library import _people
-from environments.library.retail.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.retail.state import (
     Address,
     Coupon,
     Customer,
@@ -16,7 +16,7 @@ from environments.library.retail.state import (
     Return,
     Shipment,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 CUSTOMERS = {"small": 8, "medium": 24, "large": 700}
 CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 OrderStatus = Literal["pending", "processing", "shipped", "delivered", "cancelled"]
 CancelReason = Literal["no_longer_needed", "ordered_by_mistake", "found_cheaper", "arrives_too_late"]

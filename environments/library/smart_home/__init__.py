@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from environments.library.smart_home.seeds import make_state, quiet
-from environments.library.smart_home.state import (
+from trajsmith.environments.library.smart_home.seeds import is_quiet_hours, make_state
+from trajsmith.environments.library.smart_home.state import (
     AccessCode,
     CodeRow,
     Device,
@@ -29,8 +29,8 @@ from environments.library.smart_home.state import (
     SmartHomeState,
     Thermostat,
 )
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 COLDEST, WARMEST, WARMEST_FOR_CHILDREN = 12.0, 24.0, 21.0
 LOW_BATTERY = 10
@@ -99,9 +99,12 @@ class SmartHome(Environment[SmartHomeState]):
         humidity = self._sensor_value(room_id, "humidity")
         co2 = self._sensor_value(room_id, "air_quality")
         return RoomClimate(
-            room_name=room.room_name, temperature=thermostat.current_temperature,
-            target_temperature=thermostat.target_temperature, heating=thermostat.mode,
-            window_open=self._window_open(room_id), humidity_percent=None if humidity is None else int(humidity),
+            room_name=room.room_name,
+            temperature=thermostat.current_temperature,
+            target_temperature=thermostat.target_temperature,
+            heating=thermostat.mode,
+            window_open=self._window_open(room_id),
+            humidity_percent=None if humidity is None else int(humidity),
             co2_ppm=None if co2 is None else int(co2),
         )
 
@@ -123,8 +126,11 @@ class SmartHome(Environment[SmartHomeState]):
         total = round(sum(reading.kwh for reading in latest), 1)
         highest = max(latest, key=lambda reading: reading.kwh)
         return EnergyUse(
-            room_name=room.room_name, weeks=len(latest), total_kwh=total,
-            cost=round(total * self.state.home.price_per_kwh, 2), highest_week=highest.week_start,
+            room_name=room.room_name,
+            weeks=len(latest),
+            total_kwh=total,
+            cost=round(total * self.state.home.price_per_kwh, 2),
+            highest_week=highest.week_start,
         )
 
     @tool(effect="write")
@@ -143,7 +149,7 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {name} is already {power}")
         if device.always_on:
             raise ToolError(f"the {name} must always run and is never switched off")
-        if power == "on" and device.noisy and quiet(self.state.now):
+        if power == "on" and device.noisy and is_quiet_hours(self.state.now):
             raise ToolError(f"the {name} is too loud for the quiet hours from 22:00 to 07:00")
         device.power = power
         return _device_row(device)
@@ -217,7 +223,7 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {lock.lock_name} cannot be operated: battery at {lock.battery_percent} percent")
         if action == "lock" and lock.door_open:
             raise ToolError(f"the {lock.lock_name} stands open; close it before locking")
-        if action == "unlock" and quiet(self.state.now):
+        if action == "unlock" and is_quiet_hours(self.state.now):
             raise ToolError("no door is unlocked in the quiet hours from 22:00 to 07:00")
         lock.status = wanted
         return _lock_row(lock)
@@ -246,13 +252,20 @@ class SmartHome(Environment[SmartHomeState]):
         member = self._member(member_name)
         self._check_new_code(lock, member, until_day)
         code = AccessCode(
-            access_code_id=self.new_id("access_code", "A{}"), lock_id=lock_id, member_id=member.member_id,
-            pin=f"{self.random().randrange(10**6):06d}", created_at=self.state.now, valid_until=until_day,
+            access_code_id=self.new_id("access_code", "A{}"),
+            lock_id=lock_id,
+            member_id=member.member_id,
+            pin=f"{self.random().randrange(10**6):06d}",
+            created_at=self.state.now,
+            valid_until=until_day,
             revoked=False,
         )
         self.state.access_codes[code.access_code_id] = code
         return NewCode(
-            access_code_id=code.access_code_id, lock_name=lock.lock_name, member_name=member.member_name, pin=code.pin,
+            access_code_id=code.access_code_id,
+            lock_name=lock.lock_name,
+            member_name=member.member_name,
+            pin=code.pin,
             valid_until=until_day,
         )
 
@@ -277,7 +290,9 @@ class SmartHome(Environment[SmartHomeState]):
         """List the scenes of the home: settings of several devices under one name."""
         return [
             SceneRow(
-                scene_id=scene.scene_id, scene_name=scene.scene_name, description=scene.description,
+                scene_id=scene.scene_id,
+                scene_name=scene.scene_name,
+                description=scene.description,
                 devices=len(scene.steps),
             )
             for scene in self.state.scenes.values()
@@ -291,7 +306,7 @@ class SmartHome(Environment[SmartHomeState]):
             scene_id: Scene to run.
         """
         scene = self.lookup(self.state.scenes, scene_id, "scene")
-        if quiet(self.state.now) and self._loud(scene_id):
+        if is_quiet_hours(self.state.now) and self._loud(scene_id):
             raise ToolError(f"the scene {scene.scene_name} has loud appliances; quiet hours run from 22:00 to 07:00")
         changed, left_out = [], []
         for step in scene.steps:
@@ -388,28 +403,39 @@ class SmartHome(Environment[SmartHomeState]):
 
     def _code_row(self, code: AccessCode) -> CodeRow:
         return CodeRow(
-            access_code_id=code.access_code_id, lock_name=self.state.locks[code.lock_id].lock_name,
-            member_name=self.state.members[code.member_id].member_name, valid_until=code.valid_until,
+            access_code_id=code.access_code_id,
+            lock_name=self.state.locks[code.lock_id].lock_name,
+            member_name=self.state.members[code.member_id].member_name,
+            valid_until=code.valid_until,
             status="revoked" if code.revoked else "active" if self._active(code) else "expired",
         )
 
     def _schedule_row(self, schedule: Schedule) -> ScheduleRow:
         return ScheduleRow(
-            schedule_id=schedule.schedule_id, scene_name=self.state.scenes[schedule.scene_id].scene_name,
-            days=schedule.days, starts_at=schedule.starts_at,
+            schedule_id=schedule.schedule_id,
+            scene_name=self.state.scenes[schedule.scene_id].scene_name,
+            days=schedule.days,
+            starts_at=schedule.starts_at,
         )
 
 
 def _device_row(device: Device) -> DeviceRow:
     return DeviceRow(
-        device_id=device.device_id, device_name=device.device_name, kind=device.kind, power=device.power,
-        level=device.level, online=device.online,
+        device_id=device.device_id,
+        device_name=device.device_name,
+        kind=device.kind,
+        power=device.power,
+        level=device.level,
+        online=device.online,
     )
 
 
 def _lock_row(lock: Lock) -> LockRow:
     return LockRow(
-        lock_id=lock.lock_id, lock_name=lock.lock_name, status=lock.status, battery_percent=lock.battery_percent,
+        lock_id=lock.lock_id,
+        lock_name=lock.lock_name,
+        status=lock.status,
+        battery_percent=lock.battery_percent,
         door_open=lock.door_open,
     )
 

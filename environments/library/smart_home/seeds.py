@@ -4,8 +4,8 @@ import random
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from environments.library import _people
-from environments.library.smart_home.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.smart_home.state import (
     AccessCode,
     Days,
     Device,
@@ -23,11 +23,11 @@ from environments.library.smart_home.state import (
     SmartHomeState,
     Thermostat,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 
 class Extent(NamedTuple):
-    """How much a household of one size has."""
+    """Number of entries in a household of one size."""
 
     rooms: int
     devices: tuple[int, int]
@@ -54,27 +54,62 @@ EXTENTS = {
 }
 ROOMS: dict[Floor, tuple[str, ...]] = {
     "ground_floor": (
-        "kitchen", "living room", "dining room", "hallway", "utility room", "study", "guest toilet", "library",
+        "kitchen",
+        "living room",
+        "dining room",
+        "hallway",
+        "utility room",
+        "study",
+        "guest toilet",
+        "library",
     ),
     "first_floor": (
-        "main bedroom", "bathroom", "nursery", "playroom", "guest room", "dressing room", "landing", "sewing room",
+        "main bedroom",
+        "bathroom",
+        "nursery",
+        "playroom",
+        "guest room",
+        "dressing room",
+        "landing",
+        "sewing room",
     ),
     "basement": (
-        "laundry room", "workshop", "wine cellar", "home cinema", "gym", "pantry", "sauna", "hobby room",
+        "laundry room",
+        "workshop",
+        "wine cellar",
+        "home cinema",
+        "gym",
+        "pantry",
+        "sauna",
+        "hobby room",
     ),
     "attic": (
-        "attic bedroom", "music room", "attic studio", "attic bathroom", "reading nook", "games room", "loft",
+        "attic bedroom",
+        "music room",
+        "attic studio",
+        "attic bathroom",
+        "reading nook",
+        "games room",
+        "loft",
         "children's den",
     ),
     "garden_house": (
-        "conservatory", "pool room", "potting shed", "garden studio", "summer kitchen", "bike shed", "changing room",
+        "conservatory",
+        "pool room",
+        "potting shed",
+        "garden studio",
+        "summer kitchen",
+        "bike shed",
+        "changing room",
         "garden lounge",
     ),
 }
 CHILD_ROOMS = ("nursery", "playroom", "children's den")
 APPLIANCES: dict[str, tuple[Appliance, ...]] = {
     "kitchen": (
-        Appliance("fridge", always_on=True), Appliance("dishwasher", noisy=True), Appliance("coffee machine"),
+        Appliance("fridge", always_on=True),
+        Appliance("dishwasher", noisy=True),
+        Appliance("coffee machine"),
         Appliance("bread maker", noisy=True),
     ),
     "living room": (Appliance("router", always_on=True), Appliance("television"), Appliance("record player")),
@@ -95,18 +130,26 @@ OTHER_APPLIANCES = (Appliance("fan"), Appliance("dehumidifier"), Appliance("radi
 LIGHTS = ("ceiling light", "floor lamp", "wall light", "table lamp", "light strip", "spotlight")
 BLINDS = ("roller blind", "venetian blind", "skylight blind")
 SCENES = (
-    ("movie night", "low lights and closed blinds", 15, 0), ("good morning", "bright lights and open blinds", 80, 100),
-    ("dinner party", "warm, half-bright lights", 55, 40), ("reading time", "good light for a book", 70, 60),
-    ("wind down", "dim lights before bed", 10, 10), ("afternoon nap", "everything dark and calm", 5, 0),
-    ("homework hour", "bright and clear for desk work", 95, 70), ("spa evening", "soft light all around", 25, 20),
+    ("movie night", "low lights and closed blinds", 15, 0),
+    ("good morning", "bright lights and open blinds", 80, 100),
+    ("dinner party", "warm, half-bright lights", 55, 40),
+    ("reading time", "good light for a book", 70, 60),
+    ("wind down", "dim lights before bed", 10, 10),
+    ("afternoon nap", "everything dark and calm", 5, 0),
+    ("homework hour", "bright and clear for desk work", 95, 70),
+    ("spa evening", "soft light all around", 25, 20),
     ("big clean", "full light, with the loud appliances running", 100, 100),
     ("laundry run", "sets the loud machines going", 60, 50),
 )
 NOISY_SCENES = ("big clean", "laundry run")
 TIMES = ("07:15", "08:30", "10:00", "11:30", "13:00", "14:30", "16:00", "17:45", "19:15", "20:30")
 LOCKS = (
-    ("front door", False), ("back door", False), ("garage door", True), ("garden gate", False),
-    ("cellar door", True), ("terrace door", False),
+    ("front door", False),
+    ("back door", False),
+    ("garage door", True),
+    ("garden gate", False),
+    ("cellar door", True),
+    ("terrace door", False),
 )
 ROLES: tuple[Role, ...] = ("owner", "family", "child", "guest", "helper", "helper", "guest", "family", "child")
 
@@ -134,8 +177,8 @@ def make_state(size: str, seed: int) -> SmartHomeState:
     return state
 
 
-def quiet(moment: datetime) -> bool:
-    """Whether a moment lies in the quiet hours."""
+def is_quiet_hours(moment: datetime) -> bool:
+    """Return whether a time lies in the quiet hours."""
     return moment.hour >= 22 or moment.hour < 7
 
 
@@ -147,7 +190,9 @@ def _number(state: SmartHomeState, kind: str, pattern: str) -> str:
 def _pick_rooms(rng: random.Random, count: int) -> list[tuple[str, Floor]]:
     """Kitchen, living room and main bedroom always; the rest by chance, but spread over the floors of the house."""
     chosen: list[tuple[str, Floor]] = [
-        ("kitchen", "ground_floor"), ("living room", "ground_floor"), ("main bedroom", "first_floor"),
+        ("kitchen", "ground_floor"),
+        ("living room", "ground_floor"),
+        ("main bedroom", "first_floor"),
     ]
     floors = list(ROOMS) if count > 10 else ["ground_floor", "first_floor", rng.choice(("basement", "attic"))]
     known = [(name, floor) for floor in ROOMS if floor in floors for name in ROOMS[floor]]
@@ -173,8 +218,11 @@ def _add_climate(state: SmartHomeState, rng: random.Random, room_id: str, extent
     thermostat_id = _number(state, "thermostat", "T{}")
     current = rng.randrange(34, 44) / 2
     state.thermostats[thermostat_id] = Thermostat(
-        thermostat_id=thermostat_id, room_id=room_id, mode=rng.choice(("heating", "heating", "eco", "off")),
-        current_temperature=current, target_temperature=min(max(current + rng.choice((-1, 0.5, 1, 2)), 16), 21),
+        thermostat_id=thermostat_id,
+        room_id=room_id,
+        mode=rng.choice(("heating", "heating", "eco", "off")),
+        current_temperature=current,
+        target_temperature=min(max(current + rng.choice((-1, 0.5, 1, 2)), 16), 21),
     )
     _add_sensor(state, room_id, "window", float(rng.random() < 0.2))
     if extent.rooms > 10 or rng.random() < 0.5:
@@ -189,7 +237,9 @@ def _add_readings(state: SmartHomeState, rng: random.Random, room_id: str, weeks
     for week in range(weeks, 0, -1):
         reading_id = _number(state, "reading", "E{}")
         state.energy_readings[reading_id] = EnergyReading(
-            reading_id=reading_id, room_id=room_id, week_start=monday - timedelta(weeks=week),
+            reading_id=reading_id,
+            room_id=room_id,
+            week_start=monday - timedelta(weeks=week),
             kwh=round(base * rng.uniform(0.7, 1.4), 1),
         )
 
@@ -202,14 +252,19 @@ def _add_device(state: SmartHomeState, rng: random.Random, room_id: str, item: s
     blind = name in BLINDS
     noisy = appliance is not None and appliance.noisy
     always = appliance is not None and appliance.always_on
-    on = always or (rng.random() < 0.4 and not (noisy and quiet(state.now)))
+    on = always or (rng.random() < 0.4 and not (noisy and is_quiet_hours(state.now)))
     level = rng.choice((0, 20, 50, 85, 100)) if blind else rng.choice((15, 30, 45, 70, 90, 100))
     dimmable = blind or (appliance is None and rng.random() < 0.8)
     state.devices[device_id] = Device(
-        device_id=device_id, room_id=room_id, device_name=f"{room_name} {name}",
+        device_id=device_id,
+        room_id=room_id,
+        device_name=f"{room_name} {name}",
         kind="blind" if blind else "appliance" if appliance else "light",
-        power=None if blind else "on" if on else "off", level=level if dimmable else None,
-        online=always or rng.random() > 0.06, noisy=noisy, always_on=always,
+        power=None if blind else "on" if on else "off",
+        level=level if dimmable else None,
+        online=always or rng.random() > 0.06,
+        noisy=noisy,
+        always_on=always,
     )
 
 
@@ -227,9 +282,12 @@ def _add_locks(state: SmartHomeState, rng: random.Random, count: int) -> None:
         lock_id = _number(state, "lock", "L{}")
         locked = rng.random() < 0.6
         state.locks[lock_id] = Lock(
-            lock_id=lock_id, lock_name=lock_name, status="locked" if locked else "unlocked",
+            lock_id=lock_id,
+            lock_name=lock_name,
+            status="locked" if locked else "unlocked",
             battery_percent=rng.choice((6, 22, 38, 51, 64, 77, 83, 90, 96)),
-            door_open=not locked and rng.random() < 0.3, adults_only=adults_only,
+            door_open=not locked and rng.random() < 0.3,
+            adults_only=adults_only,
         )
         _add_code(state, rng, lock_id, members[0])
         allowed = [member for member in members[1:] if not (adults_only and member.role == "child")]
@@ -248,8 +306,13 @@ def _add_code(state: SmartHomeState, rng: random.Random, lock_id: str, member: M
         created = _people.moment_before(rng, state.now, 200)
         until = created.date() + timedelta(days=365)
     state.access_codes[access_code_id] = AccessCode(
-        access_code_id=access_code_id, lock_id=lock_id, member_id=member.member_id, pin=f"{rng.randrange(10**6):06d}",
-        created_at=created, valid_until=until, revoked=False,
+        access_code_id=access_code_id,
+        lock_id=lock_id,
+        member_id=member.member_id,
+        pin=f"{rng.randrange(10**6):06d}",
+        created_at=created,
+        valid_until=until,
+        revoked=False,
     )
 
 
@@ -279,6 +342,8 @@ def _add_schedules(state: SmartHomeState, rng: random.Random, count: int) -> Non
     for starts_at in sorted(rng.sample(TIMES, min(count, len(TIMES)))):
         schedule_id = _number(state, "schedule", "P{}")
         state.schedules[schedule_id] = Schedule(
-            schedule_id=schedule_id, scene_id=rng.choice(list(state.scenes)), days=rng.choice(choices),
+            schedule_id=schedule_id,
+            scene_id=rng.choice(list(state.scenes)),
+            days=rng.choice(choices),
             starts_at=starts_at,
         )

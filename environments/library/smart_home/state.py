@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 Floor = Literal["basement", "ground_floor", "first_floor", "attic", "garden_house"]
 DeviceKind = Literal["light", "blind", "appliance"]

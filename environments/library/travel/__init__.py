@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from environments.library.travel.seeds import make_state
-from environments.library.travel.state import (
+from trajsmith.environments.library.travel.seeds import make_state
+from trajsmith.environments.library.travel.state import (
     Booking,
     Connection,
     Extra,
@@ -19,7 +19,7 @@ from environments.library.travel.state import (
     TravelState,
     TripStatus,
 )
-from environments.library.travel.views import (
+from trajsmith.environments.library.travel.views import (
     DepartureRow,
     RoomRow,
     StayRow,
@@ -35,8 +35,8 @@ from environments.library.travel.views import (
     trip_row,
     voucher_row,
 )
-from environments.native import Environment, tool
-from trajectory import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ToolError
 
 SALE_DAYS = 60
 MOVE_FEE = 8.0
@@ -95,12 +95,12 @@ class Travel(Environment[TravelState]):
             status: Only trips in this status.
         """
         self.lookup(self.state.travellers, traveller_id, "traveller")
-        found = [
+        trips = [
             trip_row(self.state, booking)
             for booking in self.state.bookings.values()
             if booking.traveller_id == traveller_id and status in (None, booking.status)
         ]
-        return sorted(found, key=lambda row: row.departs_at, reverse=True)[:8]
+        return sorted(trips, key=lambda row: row.departs_at, reverse=True)[:8]
 
     @tool(effect="read")
     def get_trip(self, booking_id: str) -> TripDetails:
@@ -125,12 +125,12 @@ class Travel(Environment[TravelState]):
         ends = [known.get(city.strip().lower()) for city in (from_city, to_city)]
         if None in ends or ends[0] == ends[1]:
             raise ToolError(f"no connections from {from_city} to {to_city}; cities served: {', '.join(known.values())}")
-        found = [
+        connections = [
             departure_row(self.state, connection, travel_date)
             for connection in self.state.connections.values()
             if [connection.from_city, connection.to_city] == ends and connection.runs_on(travel_date)
         ]
-        return sorted(found, key=lambda row: row.departs_at)[:8]
+        return sorted(connections, key=lambda row: row.departs_at)[:8]
 
     @tool(effect="write")
     def book_trip(
@@ -156,9 +156,18 @@ class Travel(Environment[TravelState]):
         self._check_seats(connection, day, travel_class, passengers)
         self._check_overlap(traveller_id, connection, day)
         booking = Booking(
-            booking_id=self.new_id("booking", "B{}"), traveller_id=traveller_id, connection_id=connection.connection_id,
-            travels_on=day, booked_at=self.state.now, passengers=passengers, travel_class=travel_class, fare=fare,
-            extras=[], moved=False, voucher_code=None, price=connection.price(fare, travel_class, passengers),
+            booking_id=self.new_id("booking", "B{}"),
+            traveller_id=traveller_id,
+            connection_id=connection.connection_id,
+            travels_on=day,
+            booked_at=self.state.now,
+            passengers=passengers,
+            travel_class=travel_class,
+            fare=fare,
+            extras=[],
+            moved=False,
+            voucher_code=None,
+            price=connection.price(fare, travel_class, passengers),
             status="confirmed",
         )
         self.state.bookings[booking.booking_id] = booking
@@ -210,7 +219,10 @@ class Travel(Environment[TravelState]):
         traveller.points = max(0, traveller.points - int(booking.price))
         booking.status = "cancelled"
         return TripRefund(
-            booking_id=booking_id, from_city=connection.from_city, to_city=connection.to_city, refund=refund,
+            booking_id=booking_id,
+            from_city=connection.from_city,
+            to_city=connection.to_city,
+            refund=refund,
             status=booking.status,
         )
 
@@ -272,8 +284,8 @@ class Travel(Environment[TravelState]):
         """
         self.lookup(self.state.travellers, traveller_id, "traveller")
         own = [voucher for voucher in self.state.vouchers.values() if voucher.traveller_id == traveller_id]
-        found = sorted(own, key=lambda voucher: voucher.valid_until, reverse=True)
-        return [voucher_row(voucher) for voucher in found if voucher.balance > 0][:8]
+        vouchers = sorted(own, key=lambda voucher: voucher.valid_until, reverse=True)
+        return [voucher_row(voucher) for voucher in vouchers if voucher.balance > 0][:8]
 
     @tool(effect="write")
     def use_voucher(self, booking_id: str, voucher_code: str) -> VoucherUse:
@@ -297,7 +309,10 @@ class Travel(Environment[TravelState]):
         voucher.balance = round(voucher.balance - used, 2)
         booking.price, booking.voucher_code = round(booking.price - used, 2), voucher.voucher_code
         return VoucherUse(
-            booking_id=booking_id, voucher_code=voucher.voucher_code, amount_used=used, balance_left=voucher.balance,
+            booking_id=booking_id,
+            voucher_code=voucher.voucher_code,
+            amount_used=used,
+            balance_left=voucher.balance,
             new_price=booking.price,
         )
 
@@ -315,14 +330,14 @@ class Travel(Environment[TravelState]):
             guests: How many people the room must sleep.
             refundable_only: Leave out rooms that cannot be cancelled.
         """
-        found = [
+        rooms = [
             room_row(self.state, room)
             for room in self.state.rooms.values()
             if self.state.hotels[room.hotel_id].city.lower() == city.strip().lower()
             and room.sleeps >= guests
             and (room.refundable or not refundable_only)
         ]
-        return sorted(found, key=lambda row: row.price_per_night)[:8]
+        return sorted(rooms, key=lambda row: row.price_per_night)[:8]
 
     @tool(effect="read")
     def get_hotel(self, hotel_id: str) -> Hotel:
@@ -356,11 +371,16 @@ class Travel(Environment[TravelState]):
         self._check_on_sale(arrival_date)
         if guests > room.sleeps:
             raise ToolError(f"the {room.title} sleeps only {room.sleeps}")
-        if self.state.rooms_left(room, arrival_date, nights) < 1:
+        if self.state.count_rooms_left(room, arrival_date, nights) < 1:
             raise ToolError(f"the {room.title} is not free for all nights from {arrival_date}")
         stay = Stay(
-            reservation_id=self.new_id("stay", "S{}"), traveller_id=traveller_id, room_id=room_id,
-            check_in=arrival_date, nights=nights, guests=guests, total=round(nights * room.price_per_night, 2),
+            reservation_id=self.new_id("stay", "S{}"),
+            traveller_id=traveller_id,
+            room_id=room_id,
+            check_in=arrival_date,
+            nights=nights,
+            guests=guests,
+            total=round(nights * room.price_per_night, 2),
             status="booked",
         )
         self.state.stays[stay.reservation_id] = stay
@@ -374,8 +394,8 @@ class Travel(Environment[TravelState]):
             traveller_id: Traveller account.
         """
         self.lookup(self.state.travellers, traveller_id, "traveller")
-        found = [stay_row(self.state, stay) for stay in self.state.stays.values() if stay.traveller_id == traveller_id]
-        return sorted(found, key=lambda row: row.check_in, reverse=True)[:8]
+        stays = [stay_row(self.state, stay) for stay in self.state.stays.values() if stay.traveller_id == traveller_id]
+        return sorted(stays, key=lambda row: row.check_in, reverse=True)[:8]
 
     @tool(effect="write", destructive=True)
     def cancel_stay(self, reservation_id: str) -> StayRow:

@@ -3,8 +3,8 @@
 import random
 from datetime import date, datetime, time, timedelta
 
-from environments.library import _people
-from environments.library.travel.state import (
+from trajsmith.environments.library import _people
+from trajsmith.environments.library.travel.state import (
     Booking,
     Connection,
     Extra,
@@ -20,7 +20,7 @@ from environments.library.travel.state import (
     TripStatus,
     Voucher,
 )
-from trajectory import derive_seed
+from trajsmith.records import derive_seed
 
 # Travellers, mainland cities, islands, connections of each pair of cities, hotels of each city.
 SIZES = {"small": (6, 4, 1, 1, 1), "medium": (34, 5, 2, 1, 2), "large": (700, 9, 3, 4, 4)}
@@ -30,8 +30,18 @@ ISLANDS = ("Skarra", "Holmey", "Lunna", "Tarnsay")
 TRAINS = ("Heron Express", "Northern Arrow", "Valley Link", "Moorland Flyer", "Coast Runner", "Amber Line")
 FERRIES = ("Sea Lark", "Puffin Line", "Grey Seal", "Island Maid")
 HOTELS = (
-    "Lantern House", "Old Customs House", "Station Hotel", "Weaver's Rest", "Blue Anchor Inn", "Hotel Meridian",
-    "Rookery Lodge", "Quayside Rooms", "Clocktower Hotel", "Garden Court", "Ferryman's Arms", "Hotel Solstice",
+    "Lantern House",
+    "Old Customs House",
+    "Station Hotel",
+    "Weaver's Rest",
+    "Blue Anchor Inn",
+    "Hotel Meridian",
+    "Rookery Lodge",
+    "Quayside Rooms",
+    "Clocktower Hotel",
+    "Garden Court",
+    "Ferryman's Arms",
+    "Hotel Solstice",
 )
 ROOMS = (("single room", 1, 62.0), ("double room", 2, 84.0), ("twin room", 2, 79.0), ("family room", 4, 118.0))
 DEPARTURES = ((6, 10), (7, 5), (8, 40), (9, 25), (11, 15), (12, 50), (14, 5), (15, 30), (16, 45), (17, 20), (18, 55))
@@ -49,8 +59,11 @@ def make_state(size: str, seed: int) -> TravelState:
     _add_hotels(state, rng, hotels)
     for person in _people.people(rng, travellers):
         traveller = Traveller(
-            traveller_id=state_id(state, "traveller", "T{}", 300), name=person.name, email=person.email,
-            phone=person.phone, tier=rng.choice(("explorer", "explorer", "voyager", "navigator")),
+            traveller_id=state_id(state, "traveller", "T{}", 300),
+            name=person.name,
+            email=person.email,
+            phone=person.phone,
+            tier=rng.choice(("explorer", "explorer", "voyager", "navigator")),
             points=rng.choice((120, 340, 610, 880, 1250, 2100)),
         )
         state.travellers[traveller.traveller_id] = traveller
@@ -102,13 +115,21 @@ def _add_connection(
     fare = round(7 + distance * 0.11 + rng.choice((0.0, 1.5, 3.0, 4.5)) + (6 if mode != "train" else 0), 1)
     connection_id = state_id(state, "connection", "K{}", 100)
     state.connections[connection_id] = Connection(
-        connection_id=connection_id, mode=mode, departs=departs,
+        connection_id=connection_id,
+        mode=mode,
+        departs=departs,
         service=f"{rng.choice(TRAINS if mode == 'train' else FERRIES)} {rng.randrange(11, 99)}",
-        from_station_id=origin.station_id, to_station_id=target.station_id, from_city=origin.city, to_city=target.city,
+        from_station_id=origin.station_id,
+        to_station_id=target.station_id,
+        from_city=origin.city,
+        to_city=target.city,
         minutes=distance + (45 if mode != "train" else 0) + rng.choice((0, 5, 10)),
         runs="daily" if daily else rng.choice(("daily", "weekdays", "weekends")),
-        standard_seats=rng.choice((24, 36, 48)), comfort_seats=rng.choice((6, 8, 12)),
-        bicycle_places=rng.choice((2, 4, 6)), saver_fare=fare, flexible_fare=round(fare * 1.6, 1),
+        standard_seats=rng.choice((24, 36, 48)),
+        comfort_seats=rng.choice((6, 8, 12)),
+        bicycle_places=rng.choice((2, 4, 6)),
+        saver_fare=fare,
+        flexible_fare=round(fare * 1.6, 1),
     )
 
 
@@ -117,16 +138,25 @@ def _add_hotels(state: TravelState, rng: random.Random, count: int) -> None:
         for name in rng.sample(HOTELS, count + rng.choice((0, 0, 1))):
             stars = rng.choice((2, 3, 3, 4))
             hotel = Hotel(
-                hotel_id=state_id(state, "hotel", "H{}", 40), hotel_name=f"{name} {city}", city=city, stars=stars,
-                check_in_from=rng.choice(("14:00", "15:00", "16:00")), breakfast_price=4.5 + 2.5 * stars,
-                pets_allowed=rng.random() < 0.5, has_parking=rng.random() < 0.6,
+                hotel_id=state_id(state, "hotel", "H{}", 40),
+                hotel_name=f"{name} {city}",
+                city=city,
+                stars=stars,
+                check_in_from=rng.choice(("14:00", "15:00", "16:00")),
+                breakfast_price=4.5 + 2.5 * stars,
+                pets_allowed=rng.random() < 0.5,
+                has_parking=rng.random() < 0.6,
             )
             state.hotels[hotel.hotel_id] = hotel
             for kind, sleeps, price in rng.sample(ROOMS, rng.choice((2, 2, 3))):
                 room_id = state_id(state, "room", "RM{}", 500)
                 state.rooms[room_id] = Room(
-                    room_id=room_id, hotel_id=hotel.hotel_id, title=f"{kind} at {hotel.hotel_name}", sleeps=sleeps,
-                    rooms=rng.choice((1, 2, 3)), price_per_night=price + 11 * stars + rng.choice((-9, -4, 0, 5, 8)),
+                    room_id=room_id,
+                    hotel_id=hotel.hotel_id,
+                    title=f"{kind} at {hotel.hotel_name}",
+                    sleeps=sleeps,
+                    rooms=rng.choice((1, 2, 3)),
+                    price_per_night=price + 11 * stars + rng.choice((-9, -4, 0, 5, 8)),
                     refundable=rng.random() < 0.7,
                 )
 
@@ -154,10 +184,19 @@ def _add_trip(state: TravelState, rng: random.Random, traveller: Traveller, day:
     latest = min(state.now, datetime.combine(day, time(0)))
     price = connection.price(fare, travel_class, passengers) + 4 * len(extras)
     state.bookings[booking_id] = Booking(
-        booking_id=booking_id, traveller_id=traveller.traveller_id, connection_id=connection.connection_id,
-        travels_on=day, booked_at=_people.moment_before(rng, latest, 20), passengers=passengers,
-        travel_class=travel_class, fare=fare, extras=extras, moved=rng.random() < 0.1, voucher_code=None,
-        price=round(price, 2), status=status,
+        booking_id=booking_id,
+        traveller_id=traveller.traveller_id,
+        connection_id=connection.connection_id,
+        travels_on=day,
+        booked_at=_people.moment_before(rng, latest, 20),
+        passengers=passengers,
+        travel_class=travel_class,
+        fare=fare,
+        extras=extras,
+        moved=rng.random() < 0.1,
+        voucher_code=None,
+        price=round(price, 2),
+        status=status,
     )
 
 
@@ -166,13 +205,18 @@ def _add_stays(state: TravelState, rng: random.Random, traveller: Traveller) -> 
         offset = rng.randrange(-60, -9) if status == "completed" else rng.randrange(4, 40)
         check_in, nights = state.now.date() + timedelta(days=offset), rng.choice((1, 2, 2, 3, 5))
         room = rng.choice([r for r in state.rooms.values() if r.refundable or rng.random() < 0.4])
-        if status == "booked" and state.rooms_left(room, check_in, nights) < 1:
+        if status == "booked" and state.count_rooms_left(room, check_in, nights) < 1:
             continue
         reservation_id = state_id(state, "stay", "S{}", 2000)
         state.stays[reservation_id] = Stay(
-            reservation_id=reservation_id, traveller_id=traveller.traveller_id, room_id=room.room_id,
-            check_in=check_in, nights=nights, guests=rng.randrange(1, room.sleeps + 1),
-            total=round(nights * room.price_per_night, 2), status=status,
+            reservation_id=reservation_id,
+            traveller_id=traveller.traveller_id,
+            room_id=room.room_id,
+            check_in=check_in,
+            nights=nights,
+            guests=rng.randrange(1, room.sleeps + 1),
+            total=round(nights * room.price_per_night, 2),
+            status=status,
         )
 
 
@@ -181,6 +225,9 @@ def _add_vouchers(state: TravelState, rng: random.Random, traveller: Traveller) 
         code = state_id(state, "voucher", "GO-{}" + rng.choice("KMRTX"), 4100)
         days = rng.randrange(5, 120) if rng.random() < 0.85 else -rng.randrange(3, 30)
         state.vouchers[code] = Voucher(
-            voucher_code=code, traveller_id=traveller.traveller_id, issued_for=rng.choice(REASONS), balance=balance,
+            voucher_code=code,
+            traveller_id=traveller.traveller_id,
+            issued_for=rng.choice(REASONS),
+            balance=balance,
             valid_until=state.now.date() + timedelta(days=days),
         )

@@ -3,7 +3,7 @@
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
-from environments.native import EnvironmentState, StateModel
+from trajsmith.environments.native import EnvironmentState, StateModel
 
 Tier = Literal["explorer", "voyager", "navigator"]
 Mode = Literal["train", "ferry", "rail_and_ferry"]
@@ -160,8 +160,8 @@ class TravelState(EnvironmentState):
         taken = [b for b in self.on_board(connection.connection_id, day) if "bicycle" in b.extras]
         return connection.bicycle_places - len(taken)
 
-    def rooms_left(self, room: Room, check_in: date, nights: int) -> int:
-        """How many rooms of this kind are free in every one of the nights."""
+    def count_rooms_left(self, room: Room, check_in: date, nights: int) -> int:
+        """Count the rooms of this kind that are free in every one of the nights."""
         check_out = check_in + timedelta(days=nights)
         taken = [
             stay

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime
 
-from environments.library.travel.state import (
+from trajsmith.environments.library.travel.state import (
     Booking,
     Connection,
     Extra,
@@ -16,7 +16,7 @@ from environments.library.travel.state import (
     TripStatus,
     Voucher,
 )
-from environments.native import StateModel
+from trajsmith.environments.native import StateModel
 
 
 class TripRow(StateModel):
@@ -107,8 +107,12 @@ class StayRow(StateModel):
 def trip_row(state: TravelState, booking: Booking) -> TripRow:
     connection = state.connections[booking.connection_id]
     return TripRow(
-        booking_id=booking.booking_id, from_city=connection.from_city, to_city=connection.to_city,
-        departs_at=connection.departs_at(booking.travels_on), passengers=booking.passengers, price=booking.price,
+        booking_id=booking.booking_id,
+        from_city=connection.from_city,
+        to_city=connection.to_city,
+        departs_at=connection.departs_at(booking.travels_on),
+        passengers=booking.passengers,
+        price=booking.price,
         status=booking.status,
     )
 
@@ -117,20 +121,31 @@ def trip_details(state: TravelState, booking: Booking) -> TripDetails:
     connection = state.connections[booking.connection_id]
     stations = state.stations
     return TripDetails(
-        booking_id=booking.booking_id, service=connection.service, mode=connection.mode,
+        booking_id=booking.booking_id,
+        service=connection.service,
+        mode=connection.mode,
         from_station=stations[connection.from_station_id].station_name,
         to_station=stations[connection.to_station_id].station_name,
-        departs_at=connection.departs_at(booking.travels_on), arrives_at=connection.arrives_at(booking.travels_on),
-        passengers=booking.passengers, travel_class=booking.travel_class, fare=booking.fare,
-        extras=booking.extras, price=booking.price, status=booking.status,
+        departs_at=connection.departs_at(booking.travels_on),
+        arrives_at=connection.arrives_at(booking.travels_on),
+        passengers=booking.passengers,
+        travel_class=booking.travel_class,
+        fare=booking.fare,
+        extras=booking.extras,
+        price=booking.price,
+        status=booking.status,
     )
 
 
 def departure_row(state: TravelState, connection: Connection, day: date) -> DepartureRow:
     return DepartureRow(
-        departure_id=f"{connection.connection_id}/{day}", service=connection.service, mode=connection.mode,
-        departs_at=connection.departs_at(day), arrives_at=connection.arrives_at(day),
-        saver_fare=connection.saver_fare, flexible_fare=connection.flexible_fare,
+        departure_id=f"{connection.connection_id}/{day}",
+        service=connection.service,
+        mode=connection.mode,
+        departs_at=connection.departs_at(day),
+        arrives_at=connection.arrives_at(day),
+        saver_fare=connection.saver_fare,
+        flexible_fare=connection.flexible_fare,
         standard_seats_left=state.seats_left(connection, day, "standard"),
         comfort_seats_left=state.seats_left(connection, day, "comfort"),
     )
@@ -139,8 +154,14 @@ def departure_row(state: TravelState, connection: Connection, day: date) -> Depa
 def room_row(state: TravelState, room: Room) -> RoomRow:
     hotel = state.hotels[room.hotel_id]
     return RoomRow(
-        room_id=room.room_id, hotel_id=hotel.hotel_id, hotel_name=hotel.hotel_name, title=room.title,
-        stars=hotel.stars, sleeps=room.sleeps, price_per_night=room.price_per_night, refundable=room.refundable,
+        room_id=room.room_id,
+        hotel_id=hotel.hotel_id,
+        hotel_name=hotel.hotel_name,
+        title=room.title,
+        stars=hotel.stars,
+        sleeps=room.sleeps,
+        price_per_night=room.price_per_night,
+        refundable=room.refundable,
     )
 
 
@@ -148,14 +169,23 @@ def stay_row(state: TravelState, stay: Stay) -> StayRow:
     room = state.rooms[stay.room_id]
     hotel = state.hotels[room.hotel_id]
     return StayRow(
-        reservation_id=stay.reservation_id, hotel_id=hotel.hotel_id, hotel_name=hotel.hotel_name, city=hotel.city,
-        title=room.title, check_in=stay.check_in, check_out=stay.check_out, guests=stay.guests, total=stay.total,
+        reservation_id=stay.reservation_id,
+        hotel_id=hotel.hotel_id,
+        hotel_name=hotel.hotel_name,
+        city=hotel.city,
+        title=room.title,
+        check_in=stay.check_in,
+        check_out=stay.check_out,
+        guests=stay.guests,
+        total=stay.total,
         status=stay.status,
     )
 
 
 def voucher_row(voucher: Voucher) -> VoucherRow:
     return VoucherRow(
-        voucher_code=voucher.voucher_code, issued_for=voucher.issued_for, balance=voucher.balance,
+        voucher_code=voucher.voucher_code,
+        issued_for=voucher.issued_for,
+        balance=voucher.balance,
         valid_until=voucher.valid_until,
     )

@@ -1,4 +1,5 @@
-"""The scripted expert: answers the prompts of `envgen.synthesis` from files, a folder a theme, mistakes included.
+"""The scripted expert: answers the prompts of `trajsmith.envgen.synthesis` from files, a folder a theme, mistakes
+included.
 
 A theme's `script.yaml` says by which words it is known and which file answers which stage; of several files that whose
 `when` stands in the last prompt, the first that fits. A changed file is written as edits of the one that is shown:

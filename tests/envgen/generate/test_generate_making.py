@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from envgen.generate import making
-from envgen.generate.code import apart, environment_code
-from envgen.generate.columns import open_columns
-from envgen.generate.from_mcp import read_mcp
-from envgen.generate.from_tables import read_tables
-from envgen.generate.making import Ledger, make
-from envgen.generate.refining import refined
-from envgen.generate.rules import rules
-from envgen.generate.tool_lists import read_tool_list
-from trajectory import InputError, RunError
+from trajsmith.envgen.generate import pipeline
+from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
+from trajsmith.envgen.generate.columns import build_open_columns
+from trajsmith.envgen.generate.from_mcp import read_mcp
+from trajsmith.envgen.generate.from_tables import read_tables
+from trajsmith.envgen.generate.pipeline import StageJournal, generate_environment
+from trajsmith.envgen.generate.refinement import refine_blueprint
+from trajsmith.envgen.generate.rules import render_rules
+from trajsmith.envgen.generate.tool_lists import read_tool_list
+from trajsmith.records import InputError, RunError
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def blueprint(tmp_path):
     (source / "visits.json").write_text(
         json.dumps([{"id": n, "member_id": n % 12 + 1, "status": states[n % 3]} for n in range(1, 31)])
     )
-    return refined(read_tables(source))
+    return refine_blueprint(read_tables(source))
 
 
 @pytest.fixture
 def play(blueprint, tmp_path):
     file = tmp_path / "club.py"
-    file.write_text(environment_code(blueprint))
+    file.write_text(render_environment_code(blueprint))
     spec = importlib.util.spec_from_file_location("generated_club", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -45,13 +45,13 @@ def play(blueprint, tmp_path):
 
 def test_an_environment_may_be_called_like_its_only_table(tmp_path):
     (tmp_path / "shop.json").write_text(json.dumps([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
-    made = apart(refined(read_tables(tmp_path / "shop.json")))
+    made = rename_colliding_classes(refine_blueprint(read_tables(tmp_path / "shop.json")))
     assert (made.cls, made.entities[0].cls) == ("ShopEnvironment", "Shop")
-    compile(environment_code(made), "shop.py", "exec")
+    compile(render_environment_code(made), "shop.py", "exec")
 
 
 def test_the_same_source_gives_the_same_code(blueprint):
-    assert environment_code(blueprint) == environment_code(blueprint.model_copy())
+    assert render_environment_code(blueprint) == render_environment_code(blueprint.model_copy())
 
 
 def test_seed_states_hold_the_real_rows_with_what_they_mean(play):
@@ -62,7 +62,7 @@ def test_seed_states_hold_the_real_rows_with_what_they_mean(play):
 
 
 def test_rules_are_told_and_kept(blueprint, play):
-    told = "\n".join(rules(blueprint))
+    told = "\n".join(render_rules(blueprint))
     assert "The member id of a visit must exist." in told
     assert "No two members have the same email." in told
     assert "A visit that is done or cancelled stays so" in told.replace("cancelled or done", "done or cancelled")
@@ -90,12 +90,12 @@ def test_tools_work_together(play):
 
 def test_done_stages_are_not_done_again(tmp_path):
     done = []
-    Ledger(tmp_path, "a").run("code", lambda: done.append(1) or "first")
+    StageJournal(tmp_path, "a").run("code", lambda: done.append(1) or "first")
     with (tmp_path / "ledger.jsonl").open("ab") as file:
         file.write(b'{"stage": "tes')  # a killed run's last line
-    assert Ledger(tmp_path, "a").run("code", lambda: done.append(2) or "second") == "first"
-    assert Ledger(tmp_path, "b").run("code", lambda: done.append(3) or "third") == "third"
-    assert Ledger(tmp_path, "b").run("code", lambda: done.append(4) or "fourth") == "third"
+    assert StageJournal(tmp_path, "a").run("code", lambda: done.append(2) or "second") == "first"
+    assert StageJournal(tmp_path, "b").run("code", lambda: done.append(3) or "third") == "third"
+    assert StageJournal(tmp_path, "b").run("code", lambda: done.append(4) or "fourth") == "third"
     assert done == [1, 3]
 
 
@@ -103,7 +103,7 @@ def test_a_directory_that_is_not_ours_is_left_alone(tmp_path):
     (tmp_path / "boxes").mkdir()
     (tmp_path / "boxes.json").write_text(json.dumps([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
     with pytest.raises(InputError, match="is no generated environment"):
-        make(lambda: read_tables(tmp_path / "boxes.json"), tmp_path)
+        generate_environment(lambda: read_tables(tmp_path / "boxes.json"), tmp_path)
 
 
 def test_texts_of_a_source_cannot_leave_their_quotation_marks(blueprint):
@@ -119,7 +119,7 @@ def test_texts_of_a_source_cannot_leave_their_quotation_marks(blueprint):
         for entity in blueprint.entities
     )
     made = blueprint.model_copy(update={"title": evil, "operations": operations, "entities": entities})
-    tree = ast.parse(environment_code(made))
+    tree = ast.parse(render_environment_code(made))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert imported == {"random"}
 
@@ -129,7 +129,7 @@ def test_titles_of_operations_on_one_record_get_their_article(blueprint):
         one.model_copy(update={"description": "Delete visits"}) if one.name == "delete_visit" else one
         for one in blueprint.operations
     )
-    code = environment_code(blueprint.model_copy(update={"operations": operations}))
+    code = render_environment_code(blueprint.model_copy(update={"operations": operations}))
     assert '"""Delete a visit.' in code and '"""List visits, all or those that fit.' in code
 
 
@@ -142,7 +142,7 @@ def test_names_of_people_are_no_fixed_set_even_if_they_repeat(tmp_path):
 
 def test_times_of_a_day_are_those_of_a_day():
     schema = {"type": "string", "pattern": r"^([01]\d|2[0-3]):?([0-5]\d)$", "examples": ["09:00"]}
-    opens, closes = (open_columns().column(name, schema, "hour", True) for name in ("timeOpen", "timeClose"))
+    opens, closes = (build_open_columns().column(name, schema, "hour", True) for name in ("timeOpen", "timeClose"))
     assert max(opens.pool) < min(closes.pool) and "09:00" in opens.pool and len(opens.pool) == 10
 
 
@@ -154,11 +154,11 @@ def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
         asked.append(1)
         return SimpleNamespace(score=None)
 
-    monkeypatch.setattr(making, "examine", no_time)
+    monkeypatch.setattr(pipeline, "check_environment", no_time)
     (tmp_path / "boxes.json").write_text(json.dumps([{"id": n, "name": f"Box {n}"} for n in range(1, 9)]))
     for _ in range(2):
         with pytest.raises(RunError, match="nothing is known of it: give the same command again"):
-            make(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
+            generate_environment(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
     ledger = (tmp_path / "out" / "work" / "boxes" / "ledger.jsonl").read_text()
     stages = [json.loads(line)["stage"] for line in filter(None, ledger.splitlines())]
     assert asked == [1, 1] and stages == ["blueprint", "code", "tests"]

@@ -6,16 +6,16 @@ import sqlite3
 import pytest
 import yaml
 
-from envgen.generate.from_mcp import read_mcp
-from envgen.generate.from_openapi import read_openapi
-from envgen.generate.from_tables import read_tables
-from envgen.generate.phrases import phrases
-from envgen.generate.refining import ENTITIES, refined
-from envgen.generate.spelling import class_name, identifier
-from envgen.generate.tool_lists import ToolList, read_tool_list
-from envgen.generate.tool_words import meaning
-from envgen.generate.typing_values import typed
-from trajectory import InputError
+from trajsmith.envgen.generate.from_mcp import read_mcp
+from trajsmith.envgen.generate.from_openapi import read_openapi
+from trajsmith.envgen.generate.from_tables import read_tables
+from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
+from trajsmith.envgen.generate.phrasebooks import render_phrasebook
+from trajsmith.envgen.generate.refinement import MAX_ENTITIES, refine_blueprint
+from trajsmith.envgen.generate.tool_lists import ToolList, read_tool_list
+from trajsmith.envgen.generate.tool_names import interpret_tool_name
+from trajsmith.envgen.generate.value_types import infer_values
+from trajsmith.records import InputError
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,16 @@ from trajectory import InputError
     [("class", "class_value"), ("2nd try", "field_2nd_try"), ("customerID", "customer_id"), ("now", "now_value")],
 )
 def test_names_become_identifiers(given, expected):
-    assert identifier(given) == expected
+    assert to_identifier(given) == expected
 
 
 def test_names_of_other_scripts_stay_apart():
-    assert identifier("价格").isidentifier() and identifier("价格") != identifier("名称")
+    assert to_identifier("价格").isidentifier() and to_identifier("价格") != to_identifier("名称")
 
 
 def test_class_names_hide_nothing():
-    assert class_name("order_item") == "OrderItem"
-    assert class_name("field") == "FieldRecord"
+    assert to_class_name("order_item") == "OrderItem"
+    assert to_class_name("field") == "FieldRecord"
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_class_names_hide_nothing():
     ],
 )
 def test_kinds_of_values(values, kind):
-    found = typed(values)
+    found = infer_values(values)
     assert found is not None and found.kind == kind
 
 
 def test_columns_without_values_have_no_kind():
-    assert typed(["", None]) is None
-    assert typed([{"a": 1}]) is None
+    assert infer_values(["", None]) is None
+    assert infer_values([{"a": 1}]) is None
 
 
 # Tables
@@ -84,8 +84,8 @@ def test_sqlite_gives_keys_references_and_real_rows(shop):
 
 
 def test_users_ask_for_a_record_by_what_it_is_and_for_a_new_one_with_its_owners(shop):
-    blueprint = refined(read_tables(shop))
-    asked = {name: one["ask"] for name, one in yaml.safe_load(phrases(blueprint))["tools"].items()}
+    blueprint = refine_blueprint(read_tables(shop))
+    asked = {name: one["ask"] for name, one in yaml.safe_load(render_phrasebook(blueprint))["tools"].items()}
     for operation in blueprint.operations:
         entity = blueprint.entity(operation.table)
         owners = [name for name in operation.needed if entity.column(name).references]
@@ -154,11 +154,11 @@ def test_nouns_become_entities_and_verbs_tools():
 
 
 def test_words_that_all_names_begin_with_say_nothing():
-    assert meaning("notion_create_page", ("notion",)) == meaning("create_page", ())
+    assert interpret_tool_name("notion_create_page", ("notion",)) == interpret_tool_name("create_page", ())
 
 
 def test_tools_that_take_many_records_are_left_out():
-    assert meaning("batch_delete_notes", ()) == "it takes several records at once"
+    assert interpret_tool_name("batch_delete_notes", ()) == "it takes several records at once"
 
 
 def test_a_list_without_records_is_refused():
@@ -176,7 +176,7 @@ def test_a_list_without_records_is_refused():
 def test_tools_that_no_task_can_be_made_of_are_refused(names, reason):
     made = read_mcp(listed(*((name, {"task_id": "string", "title": "string"}) for name in names)))
     with pytest.raises(InputError, match=reason):
-        refined(made)
+        refine_blueprint(made)
 
 
 def test_a_file_of_several_servers_wants_one(tmp_path):
@@ -220,9 +220,9 @@ def test_documents_give_entities_with_their_rules(tmp_path):
 
 
 def test_of_a_large_document_a_part_is_taken_and_the_rest_told(tmp_path):
-    (tmp_path / "boxes.json").write_text(json.dumps(document(ENTITIES + 2)))
-    made = refined(read_openapi(tmp_path / "boxes.json"))
-    assert len(made.entities) == ENTITIES
+    (tmp_path / "boxes.json").write_text(json.dumps(document(MAX_ENTITIES + 2)))
+    made = refine_blueprint(read_openapi(tmp_path / "boxes.json"))
+    assert len(made.entities) == MAX_ENTITIES
     assert sum("beyond the" in one.reason for one in made.left_out) == 2
 
 

@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from envgen.generate import tidying
-from envgen.generate.blueprint import Blueprint
-from envgen.generate.tidying import passed, run_tests, tidied
-from trajectory import RunError
+from trajsmith.envgen.generate import formatting
+from trajsmith.envgen.generate.blueprint import Blueprint
+from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing, run_tests
+from trajsmith.records import RunError
 
 
 def write(folder, **files):
@@ -17,13 +17,13 @@ def write(folder, **files):
 
 
 def test_imports_are_sorted_the_same_wherever_the_command_is_given(tmp_path, monkeypatch):
-    code = "from pydantic import Field\nfrom environments.native import tool\nimport os\nX = Field, tool\n"
-    here = tidied(code)
+    code = "from pydantic import Field\nfrom trajsmith.environments.native import tool\nimport os\nX = Field, tool\n"
+    here = fix_and_format_code(code)
     monkeypatch.chdir(tmp_path)
     assert (
-        tidied(code)
+        fix_and_format_code(code)
         == here
-        == ("from pydantic import Field\n\nfrom environments.native import tool\n\nX = Field, tool\n")
+        == ("from pydantic import Field\n\nfrom trajsmith.environments.native import tool\n\nX = Field, tool\n")
     )
 
 
@@ -36,7 +36,7 @@ def test_an_environment_may_be_called_as_a_module_of_python(name, tmp_path):
 def test_the_first_failure_is_told_and_all_is_logged(tmp_path):
     write(tmp_path, test_a="def test_good():\n    pass\n\ndef test_bad():\n    assert 'passed' == 'error'\n")
     said = run_tests(tmp_path, log=tmp_path / "tests.txt")
-    assert said.startswith("FAILED test_a.py::test_bad") and not passed(said)
+    assert said.startswith("FAILED test_a.py::test_bad") and not is_passing(said)
     assert "1 failed, 1 passed" in (tmp_path / "tests.txt").read_text()
 
 
@@ -53,7 +53,7 @@ def test_tests_see_no_keys_and_must_end(tmp_path, monkeypatch):
     def hangs(*arguments, **settings):
         raise subprocess.TimeoutExpired("pytest", settings["timeout"])
 
-    monkeypatch.setattr(tidying.subprocess, "run", hangs)
+    monkeypatch.setattr(formatting.subprocess, "run", hangs)
     with pytest.raises(RunError, match="the tests did not end in 300 seconds"):
         run_tests(tmp_path)
 
@@ -64,7 +64,7 @@ def test_tests_see_no_keys_and_must_end(tmp_path, monkeypatch):
      ("ERROR test_a.py - 1 passed", False), ("", False)],
 )  # fmt: skip
 def test_passed(said, well):
-    assert passed(said) == well
+    assert is_passing(said) == well
 
 
 @pytest.mark.parametrize("name", ["class", "x: int = 1", "Bücher", "a b", "", 'x"'])

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from environments.agentworld.program import AgentWorldProgram, load
-from environments.hosting import Play
+from trajsmith.environments.adapters.agentworld.program import AgentWorldProgram, load
+from trajsmith.environments.programs import EnvironmentEpisode
 
 HOTELS = '''
 import json
@@ -96,7 +96,7 @@ def loaded(source: str = HOTELS, files: Any = None, **more: Any) -> AgentWorldPr
     return load(payload | more)
 
 
-def started(program: AgentWorldProgram, state: Any = None) -> Play:
+def started(program: AgentWorldProgram, state: Any = None) -> EnvironmentEpisode:
     return program.start(orjson.dumps(program.states(0)[0] if state is None else state))
 
 

@@ -9,8 +9,8 @@ from agentworld_files import called, loaded, started
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.agentworld.contents import content_of, text_of
-from trajectory import EnvironmentFault
+from trajsmith.environments.adapters.agentworld.contents import parse_content, render_content
+from trajsmith.records import EnvironmentFault
 
 FILES = {"a.json": '{"x": 1}', "t/b.txt": "one\ntwo\n", "t/deep/c.csv": "k,v\n1,2\n"}
 
@@ -119,10 +119,10 @@ def test_files_outside_are_never_touched(tmp_path):
 def test_tables_come_back(rows):
     out = io.StringIO(newline="")
     csv.writer(out).writerows([["a", "b"], *rows])
-    content = content_of("t.csv", out.getvalue())
-    again = text_of("t.csv", content)
+    content = parse_content("t.csv", out.getvalue())
+    again = render_content("t.csv", content)
     assert list(csv.reader(io.StringIO(again, newline=""))) == [["a", "b"], *rows]
-    assert content_of("t.csv", again) == content
+    assert parse_content("t.csv", again) == content
 
 
 @pytest.mark.parametrize(
@@ -138,5 +138,5 @@ def test_tables_come_back(rows):
     ],
 )
 def test_contents(name, text, content):
-    assert content_of(name, text) == content
-    assert content_of(name, text_of(name, content)) == content
+    assert parse_content(name, text) == content
+    assert parse_content(name, render_content(name, content)) == content

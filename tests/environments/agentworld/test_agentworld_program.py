@@ -4,8 +4,8 @@ import orjson
 import pytest
 from agentworld_files import FILES, HOTELS, STATE, loaded, started
 
-from environments.hosting import changed_state
-from trajectory import EnvironmentFault, InputError, canonical_json
+from trajsmith.environments.programs import apply_changes
+from trajsmith.records import EnvironmentFault, InputError, canonical_json
 
 
 def test_spec_and_state():
@@ -83,7 +83,7 @@ def test_changes_are_told_by_file_and_play_goes_on_from_them():
         ("rates.csv", None, b'[{"hotel_id":"H1","price":"80"},{"hotel_id":"H2","price":"9.5"}]'),
     ]
     assert play.changes() == []
-    for again in (program.start(text, changes), program.start(canonical_json(changed_state(text, changes)))):
+    for again in (program.start(text, changes), program.start(canonical_json(apply_changes(text, changes)))):
         assert again.changes() == []
         assert len(again.call("rates", {}).content["result"]) == 2
         assert again.call("book", {"hotel_id": "H1", "user_id": "u"}).content["booking_id"] == "B2"

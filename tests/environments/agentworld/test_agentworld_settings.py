@@ -6,9 +6,9 @@ import pytest
 from agentworld_files import FILES, HOTELS, STATE
 from pydantic import ValidationError
 
-from environments.agentworld.program import load
-from environments.agentworld.settings import AgentWorldSettings, payload
-from trajectory import InputError
+from trajsmith.environments.adapters.agentworld.program import load
+from trajsmith.environments.adapters.agentworld.settings import AgentWorldSettings, build_payload
+from trajsmith.records import InputError
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def directory(tmp_path):
 
 def test_a_directory(directory):
     settings = AgentWorldSettings(directory=directory)
-    program = load(payload(settings))
+    program = load(build_payload(settings))
     assert program.spec.name == settings.environment == "hotels"
     assert program.states(0) == [STATE]
 
@@ -33,14 +33,14 @@ def test_tools_elsewhere_and_a_list_beside(directory, tmp_path):
     (tmp_path / "code").mkdir()
     (directory / "tools.py").rename(tmp_path / "code" / "hotel_tools.py")
     (directory / "tools.json").write_text(json.dumps({"tools": [{"name": "find", "description": "Find one."}]}))
-    program = load(payload(AgentWorldSettings(directory=directory, tools=tmp_path / "code", name="inn")))
+    program = load(build_payload(AgentWorldSettings(directory=directory, tools=tmp_path / "code", name="inn")))
     assert [(tool.server, tool.name, tool.description) for tool in program.spec.tools] == [("inn", "find", "Find one.")]
     assert "tools.json" not in program.states(0)[0]
 
 
 def test_fixed_and_ignored_files(directory):
     settings = AgentWorldSettings(directory=directory, fixed=("*.csv",), ignore=("cards/*",))
-    given = payload(settings)
+    given = build_payload(settings)
     assert given["fixed"] == {"rates.csv": FILES["rates.csv"]}
     assert set(given["states"][0]) == {"hotels.json", "bookings.json"}
 
@@ -49,23 +49,23 @@ def test_more_states(directory, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "hotels.json").write_text("[]")
-    given = payload(AgentWorldSettings(directory=directory, states=(other,)))
+    given = build_payload(AgentWorldSettings(directory=directory, states=(other,)))
     assert [len(state) for state in given["states"]] == [4, 1]
 
 
 def test_what_is_wrong_is_named(directory, tmp_path):
     (directory / "bad.json").write_text("{")
     with pytest.raises(InputError, match=r"bad\.json:1: no JSON"):
-        payload(AgentWorldSettings(directory=directory))
+        build_payload(AgentWorldSettings(directory=directory))
     (directory / "bad.json").unlink()
     (directory / "photo.png").write_bytes(b"\x89PNG\xff")
     with pytest.raises(InputError, match=r"photo\.png is no UTF-8 text.*leave it out with `ignore`"):
-        payload(AgentWorldSettings(directory=directory))
+        build_payload(AgentWorldSettings(directory=directory))
     (directory / "tools.py").unlink()
     with pytest.raises(InputError, match=r"there is no tools\.py and no tools/"):
-        payload(AgentWorldSettings(directory=directory))
+        build_payload(AgentWorldSettings(directory=directory))
     with pytest.raises(InputError, match="is no directory of data files"):
-        payload(AgentWorldSettings(directory=tmp_path / "nowhere", tools=tmp_path))
+        build_payload(AgentWorldSettings(directory=tmp_path / "nowhere", tools=tmp_path))
 
 
 @pytest.mark.parametrize("root", ["data", "/", "/app/", "/app/../x"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from environments.awm import AwmSettings, discover, payload
-from environments.awm.program import AwmProgram, load
-from environments.awm.settings import environment_name
-from trajectory import EnvironmentFault, InputError, canonical_json
+from trajsmith.environments.adapters.awm import AwmSettings, build_payload, discover
+from trajsmith.environments.adapters.awm.program import AwmProgram, load
+from trajsmith.environments.adapters.awm.settings import get_environment_name
+from trajsmith.records import EnvironmentFault, InputError, canonical_json
 
 HEAD = """
 from fastapi import FastAPI
@@ -72,8 +72,8 @@ def notes_of(made: AwmProgram) -> Any:
 
 def test_many_scenarios_in_one_file(published: Path) -> None:
     found = discover(published)
-    assert [environment_name(settings) for settings in found] == ["music_app_1", "notes"]
-    made = [load(payload(settings)) for settings in found]
+    assert [get_environment_name(settings) for settings in found] == ["music_app_1", "notes"]
+    made = [load(build_payload(settings)) for settings in found]
     assert [notes_of(one) for one in made] == [{"result": []}, {"result": ["a"]}]
     assert made[0].notes == []
     assert made[1].notes == [
@@ -86,13 +86,13 @@ def test_many_scenarios_in_one_file(published: Path) -> None:
 def test_which_scenario_must_be_said(published: Path) -> None:
     server = published / "gen_envs.jsonl"
     with pytest.raises(InputError, match="has 2 scenarios: set `scenario` to one of music_app_1, notes"):
-        payload(AwmSettings(server=server))
+        build_payload(AwmSettings(server=server))
     with pytest.raises(InputError, match="there is no scenario 'Chess'; there are music_app_1, notes"):
-        payload(AwmSettings(server=server, scenario="Chess"))
-    assert payload(AwmSettings(server=server, scenario="MUSIC app 1", name="Songs"))["name"] == "songs"
+        build_payload(AwmSettings(server=server, scenario="Chess"))
+    assert build_payload(AwmSettings(server=server, scenario="MUSIC app 1", name="Songs"))["name"] == "songs"
     write_lines(published / "gen_db.jsonl", {"scenario": "other", "db_schema": {"tables": []}})
     with pytest.raises(InputError, match=r"gen_db.jsonl: there is no scenario 'notes'"):
-        payload(AwmSettings(server=server, scenario="notes"))
+        build_payload(AwmSettings(server=server, scenario="notes"))
 
 
 def test_a_served_directory(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ def test_a_served_directory(tmp_path: Path) -> None:
     database.executescript("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); INSERT INTO notes VALUES (4, 'x')")
     database.close()
     settings = AwmSettings(server=place / "server_code.py")
-    assert environment_name(settings) == "20260316_notes"
-    made = load(payload(settings))
+    assert get_environment_name(settings) == "20260316_notes"
+    made = load(build_payload(settings))
     assert made.states(0) == [{"notes": {"4": {"id": 4, "text": "x"}}}] and notes_of(made) == {"result": ["x"]}
     (place / "initial.db").write_bytes(b"no database at all, but long enough to be looked at as one" * 20)
     with pytest.raises(InputError, match=r"initial.db: no SQLite file"):
-        load(payload(settings))
+        load(build_payload(settings))
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,15 @@ def test_a_served_directory(tmp_path: Path) -> None:
 def test_files_that_are_wrong_are_named(published: Path, name: str, text: str, words: str) -> None:
     (published / name).write_text(text)
     with pytest.raises(InputError, match=words):
-        payload(AwmSettings(server=published / "gen_envs.jsonl", scenario="notes"))
+        build_payload(AwmSettings(server=published / "gen_envs.jsonl", scenario="notes"))
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="AWM file not found"):
-        payload(AwmSettings(server=tmp_path / "none.py"))
+        build_payload(AwmSettings(server=tmp_path / "none.py"))
     (tmp_path / "x.py").write_text(HEAD)
     with pytest.raises(InputError, match=r"AWM file not found: .*none.sql"):
-        payload(AwmSettings(server=tmp_path / "x.py", ddl=tmp_path / "none.sql"))
+        build_payload(AwmSettings(server=tmp_path / "x.py", ddl=tmp_path / "none.sql"))
 
 
 def made_of(code: str, ddl: str | None = None) -> AwmProgram:

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
-from environments.awm import AwmSettings, payload
-from environments.awm.program import AwmProgram, load
-from environments.hosting import Play, load_program
-from environments.sandbox.source import SandboxSource
-from environments.sources import EnvironmentSettings, open_source
-from trajectory import EnvironmentFault, InputError, canonical_json, state_digest
+from trajsmith.environments.adapters.awm import AwmSettings, build_payload
+from trajsmith.environments.adapters.awm.program import AwmProgram, load
+from trajsmith.environments.programs import EnvironmentEpisode, load_program
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.records import EnvironmentFault, InputError, canonical_json, compute_state_digest
 
 FILES = Path(__file__).parent / "files"
 SETTINGS = AwmSettings(server=FILES / "music.py", data=FILES / "music.sql", domain="media/music", policy="Be kind.")
@@ -23,15 +23,15 @@ SETTINGS = AwmSettings(server=FILES / "music.py", data=FILES / "music.sql", doma
 
 @pytest.fixture(scope="module")
 def music() -> AwmProgram:
-    return load(payload(SETTINGS))
+    return load(build_payload(SETTINGS))
 
 
-def begin(made: AwmProgram) -> tuple[Play, bytes]:
+def begin(made: AwmProgram) -> tuple[EnvironmentEpisode, bytes]:
     start = canonical_json(made.states(0)[0])
     return made.start(start), start
 
 
-def done(play: Play, tool: str, **arguments: Any) -> Any:
+def done(play: EnvironmentEpisode, tool: str, **arguments: Any) -> Any:
     result = play.call(tool, arguments)
     assert result.ok, result.content
     return result.content
@@ -127,7 +127,7 @@ def random_calls(seed: int, count: int) -> list[tuple[str, dict[str, Any]]]:
     return [chance.choice(makers)() for _ in range(count)]
 
 
-def outcome(play: Play, call: tuple[str, dict[str, Any]]) -> tuple[Any, ...]:
+def outcome(play: EnvironmentEpisode, call: tuple[str, dict[str, Any]]) -> tuple[Any, ...]:
     try:
         result = play.call(*call)
     except EnvironmentFault as fault:
@@ -182,7 +182,7 @@ def test_a_state_that_does_not_fit_is_named(music: AwmProgram, change: Any, word
 
 
 def test_the_version_follows_code_and_data(music: AwmProgram) -> None:
-    given = payload(SETTINGS)
+    given = build_payload(SETTINGS)
     assert load_program("awm", given).spec == music.spec
     for key in ("code", "data"):
         changed = {**given, key: f"{given[key]}\n# more"} if key == "code" else {**given, key: None}
@@ -193,7 +193,7 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sqlalchemy" else object())
     hint = r"^environments of AWM need sqlalchemy: pip install 'fastapi>=.+' 'sqlalchemy>=.+'$"
     with pytest.raises(InputError, match=hint):
-        payload(SETTINGS)
+        build_payload(SETTINGS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
@@ -210,7 +210,7 @@ async def test_it_runs_where_nothing_can_be_opened(music: AwmProgram) -> None:
         results = [[(await session.call(*call)).text for call in random_calls(3, 4)] for session in sessions]
         made = [(await session.call("create_tag", {"slug": "now"})).content for session in sessions]
         assert results[0] == results[1] and made[0] == made[1], "the clock is virtual, SQL's, too"
-        assert await sessions[0].state_hash() == state_digest(await sessions[1].snapshot())
+        assert await sessions[0].state_hash() == compute_state_digest(await sessions[1].snapshot())
         await sessions[0].reset((await source.states(0))[0])
         assert (await sessions[0].call("get_tags", {})).content == {"result": []}
         assert (await sessions[1].call("get_tags", {})).content != {"result": []}

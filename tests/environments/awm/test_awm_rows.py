@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from environments.awm.database import connect, copy_of, execute_all, statements
-from environments.awm.loop import QuietLoop, Stuck
-from environments.awm.rows import Schema
+from trajsmith.environments.adapters.awm.database import connect, copy_database, execute_all, split_statements
+from trajsmith.environments.adapters.awm.event_loop import EventLoopDeadlock, IsolatedEventLoop
+from trajsmith.environments.adapters.awm.rows import DatabaseSchema
 
 TABLES = """
 CREATE TABLE plain (id INTEGER PRIMARY KEY, value);
@@ -37,13 +37,13 @@ INSERT INTO made (a) VALUES (4);
 """
 
 
-def filled() -> tuple[Any, Schema]:
+def filled() -> tuple[Any, DatabaseSchema]:
     database = connect()
-    assert execute_all(database, statements(TABLES, "x.sql")) == []
-    return database, Schema(database)
+    assert execute_all(database, split_statements(TABLES, "x.sql")) == []
+    return database, DatabaseSchema(database)
 
 
-def told(database: Any, schema: Schema) -> dict[str, dict[str, Any]]:
+def told(database: Any, schema: DatabaseSchema) -> dict[str, dict[str, Any]]:
     return {
         name: {key: orjson.loads(text) for key, (_, text) in shape.rows(database).items()}
         for name, shape in schema.tables.items()
@@ -66,7 +66,7 @@ def test_rows_of_every_kind_of_table() -> None:
 def test_a_database_is_made_again_from_its_rows() -> None:
     database, schema = filled()
     state = orjson.loads(orjson.dumps(told(database, schema), option=orjson.OPT_SORT_KEYS))
-    again = schema.filled(state)
+    again = schema.create_filled(state)
     assert told(again, schema) == told(database, schema)
     for one in (database, again):
         assert [row[0] for row in one.execute("SELECT name, ratio FROM named")] == ["z", "a", None], (
@@ -81,7 +81,7 @@ def test_a_database_is_made_again_from_its_rows() -> None:
 
 def test_writes_are_noticed_by_table() -> None:
     database, _ = filled()
-    copied = copy_of(database)
+    copied = copy_database(database)
     copied.execute("SELECT * FROM plain").fetchall()
     assert copied.touched == set()
     copied.execute("UPDATE pairs SET b = 'x'")
@@ -129,13 +129,13 @@ def test_sql_has_our_clock_and_our_chance(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_statements_of_a_text() -> None:
     text = "-- hello\nCREATE TABLE a (x TEXT DEFAULT ';');\n\nINSERT INTO a\nVALUES ('--;');\n-- bye\n"
-    assert [where for where, _ in statements(text, "f.sql")] == ["f.sql:2", "f.sql:4"]
-    found = [sql.strip() for _, sql in statements(text, "f.sql")]
+    assert [where for where, _ in split_statements(text, "f.sql")] == ["f.sql:2", "f.sql:4"]
+    found = [sql.strip() for _, sql in split_statements(text, "f.sql")]
     assert found[0].endswith("DEFAULT ';');") and found[1].startswith("INSERT") and len(found) == 2
 
 
 async def test_the_loop_waits_for_nothing() -> None:
-    loop = QuietLoop()  # type: ignore[abstract]
+    loop = IsolatedEventLoop()  # type: ignore[abstract]
     order: list[str] = []
 
     async def worker(name: str, delay: float) -> str:
@@ -154,7 +154,7 @@ async def test_the_loop_waits_for_nothing() -> None:
 
     assert loop.run(main()) == ["late", "early", "task"]
     assert order == ["early", "task", "late"]
-    with pytest.raises(Stuck, match="cannot come"):
+    with pytest.raises(EventLoopDeadlock, match="cannot come"):
         loop.run(asyncio.Event().wait())
     with pytest.raises(ZeroDivisionError):
         loop.run(asyncio.wait_for(_fails(), 1))

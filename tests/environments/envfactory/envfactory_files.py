@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from environments.envfactory.program import EnvFactoryProgram, load
-from environments.hosting import Play
+from trajsmith.environments.adapters.envfactory.program import EnvFactoryProgram, load
+from trajsmith.environments.programs import EnvironmentEpisode
 
 LIBRARY = '''
 """Desk of a small library."""
@@ -118,5 +118,5 @@ def loaded(source: str, **more: Any) -> EnvFactoryProgram:
     return load(payload | more)
 
 
-def started(program: EnvFactoryProgram, state: Any = None) -> Play:
+def started(program: EnvFactoryProgram, state: Any = None) -> EnvironmentEpisode:
     return program.start(orjson.dumps(program.states(0)[0] if state is None else state))

@@ -3,7 +3,7 @@
 import pytest
 from envfactory_files import LIBRARY, STATE, loaded, scenario, started
 
-from trajectory import EnvironmentFault
+from trajsmith.records import EnvironmentFault
 
 GET_BOOK = {
     "name": "get_book",

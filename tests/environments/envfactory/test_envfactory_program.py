@@ -6,9 +6,9 @@ import orjson
 import pytest
 from envfactory_files import LIBRARY, STATE, loaded, scenario, started
 
-from environments.envfactory.program import EnvFactoryProgram
-from environments.hosting import changed_state
-from trajectory import EnvironmentFault, InputError, canonical_json
+from trajsmith.environments.adapters.envfactory.program import EnvFactoryProgram
+from trajsmith.environments.programs import apply_changes
+from trajsmith.records import EnvironmentFault, InputError, canonical_json
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def test_a_play_goes_on_from_changes(library):
     changes = play.changes()
     assert library.start(text, changes).call("get_book", {"number": 2}).content["title"] == "Ivanhoe"
     assert library.start(text, changes).changes() == []
-    again = library.start(canonical_json(changed_state(text, changes)))
-    assert changed_state(text, changes) == changed_state(canonical_json(changed_state(text, changes)), again.changes())
+    again = library.start(canonical_json(apply_changes(text, changes)))
+    assert apply_changes(text, changes) == apply_changes(canonical_json(apply_changes(text, changes)), again.changes())
 
 
 @pytest.mark.parametrize(

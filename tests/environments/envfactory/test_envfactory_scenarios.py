@@ -3,8 +3,8 @@
 import pytest
 from envfactory_files import LIBRARY, STATE, loaded, scenario, started
 
-from environments.hosting import changed_state
-from trajectory import InputError, canonical_json
+from trajsmith.environments.programs import apply_changes
+from trajsmith.records import InputError, canonical_json
 
 OLD = {key: value for key, value in STATE.items() if key != "current_time"}
 
@@ -33,7 +33,7 @@ def test_defaults_of_the_model_are_left_to_the_model():
     program = loaded(LIBRARY, scenarios=[scenario({"books": {}})])
     assert "opening" not in program.states(0)[0]
     state = canonical_json(program.states(0)[0])
-    assert changed_state(state, program.start(state).changes())["opening"] == {"monday": "9-17"}
+    assert apply_changes(state, program.start(state).changes())["opening"] == {"monday": "9-17"}
 
 
 def test_scenarios_that_do_not_load_are_left_out():

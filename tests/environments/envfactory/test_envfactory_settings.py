@@ -5,9 +5,9 @@ import json
 import pytest
 from envfactory_files import LIBRARY, STATE
 
-from environments.envfactory.program import load
-from environments.envfactory.settings import EnvFactorySettings, discover, payload
-from trajectory import InputError
+from trajsmith.environments.adapters.envfactory.program import load
+from trajsmith.environments.adapters.envfactory.settings import EnvFactorySettings, build_payload, discover
+from trajsmith.records import InputError
 
 CHECKPOINT = {
     "schema": {},
@@ -36,7 +36,7 @@ def checkout(tmp_path):
 def test_a_checkout_has_what_its_configuration_registers(checkout):
     (settings,) = discover(checkout)
     assert settings.environment == "Desk"
-    program = load(payload(settings))
+    program = load(build_payload(settings))
     assert program.spec.name == "Desk"
     assert program.spec.description == "The desk."
     assert len(program.states(0)) == 2
@@ -49,12 +49,12 @@ def test_without_configuration_all_tool_files(checkout):
 
 
 def test_files_are_only_read(checkout):
-    assert payload(EnvFactorySettings(tools=checkout / "envs/tools/Spare.py"))["source"] == "raise SystemExit"
+    assert build_payload(EnvFactorySettings(tools=checkout / "envs/tools/Spare.py"))["source"] == "raise SystemExit"
 
 
 def test_the_number_of_states_is_limited(checkout):
     settings = EnvFactorySettings(tools=checkout / "envs/tools/Library.py", max_states=1)
-    assert [entry["name"] for entry in payload(settings)["scenarios"]] == ["good"]
+    assert [entry["name"] for entry in build_payload(settings)["scenarios"]] == ["good"]
 
 
 @pytest.mark.parametrize("content", [[STATE], STATE, [{"scenario_data": STATE}]], ids=["list", "state", "wrapped"])
@@ -62,7 +62,7 @@ def test_forms_of_scenario_files(checkout, content):
     file = checkout / "states.json"
     file.write_text(json.dumps(content))
     settings = EnvFactorySettings(tools=checkout / "envs/tools/Library.py", scenarios=file)
-    assert json.loads(payload(settings)["scenarios"][0]["state"]) == STATE
+    assert json.loads(build_payload(settings)["scenarios"][0]["state"]) == STATE
 
 
 @pytest.mark.parametrize(
@@ -79,15 +79,15 @@ def test_broken_files_are_named(checkout, file, text, reason):
     (checkout / file).write_text(text)
     with pytest.raises(InputError) as caught:
         for settings in discover(checkout):
-            payload(settings)
+            build_payload(settings)
     assert reason in str(caught.value)
 
 
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(InputError, match=r"Nowhere\.py cannot be read: No such file"):
-        payload(EnvFactorySettings(tools=tmp_path / "Nowhere.py"))
+        build_payload(EnvFactorySettings(tools=tmp_path / "Nowhere.py"))
     with pytest.raises(InputError, match="no environments of EnvFactory"):
         discover(tmp_path)
     (tmp_path / "Latin.py").write_bytes(b"x = '\xff'")
     with pytest.raises(InputError, match=r"Latin\.py is no UTF-8 text"):
-        payload(EnvFactorySettings(tools=tmp_path / "Latin.py"))
+        build_payload(EnvFactorySettings(tools=tmp_path / "Latin.py"))

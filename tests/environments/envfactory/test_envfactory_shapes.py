@@ -3,8 +3,8 @@
 import pytest
 from envfactory_files import loaded, started
 
-from environments.envfactory.standin import Recorder, server_library
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.adapters.envfactory.fastmcp_stub import ToolRecorder, install_stub_library
+from trajsmith.records import EnvironmentFault, InputError
 
 HEAD = """
 from mcp.server.fastmcp import FastMCP, Context
@@ -209,8 +209,8 @@ def test_states_that_are_none(saved, reason):
 
 
 def test_the_stand_in_leaves_when_loading_is_over():
-    recorder = Recorder()
-    with server_library(recorder) as server:
+    recorder = ToolRecorder()
+    with install_stub_library(recorder) as server:
         import mcp.server.fastmcp
 
         assert mcp.server.fastmcp.FastMCP is server

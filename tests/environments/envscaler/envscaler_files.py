@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from environments.envscaler.program import EnvScalerProgram, load
-from environments.hosting import Play
+from trajsmith.environments.adapters.envscaler.program import EnvScalerProgram, load
+from trajsmith.environments.programs import EnvironmentEpisode
 
 MESSAGES = '''
 from collections import defaultdict, deque
@@ -73,5 +73,5 @@ def loaded(source: str = MESSAGES, states: Any = (CONFIG,), **more: Any) -> EnvS
     return load(payload | more)
 
 
-def started(program: EnvScalerProgram, state: Any = None) -> Play:
+def started(program: EnvScalerProgram, state: Any = None) -> EnvironmentEpisode:
     return program.start(orjson.dumps(program.states(0)[0] if state is None else state))

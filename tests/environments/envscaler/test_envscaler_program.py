@@ -4,8 +4,8 @@ import orjson
 import pytest
 from envscaler_files import CONFIG, MESSAGES, loaded, started
 
-from environments.hosting import changed_state
-from trajectory import EnvironmentFault, InputError, canonical_json
+from trajsmith.environments.programs import apply_changes
+from trajsmith.records import EnvironmentFault, InputError, canonical_json
 
 
 def test_spec():
@@ -50,7 +50,7 @@ def test_containers_stay_what_the_class_made_them():
         assert play.call("send", {"user_id": "U1", "text": f"t{number}"}).ok
     play.call("block", {"user_id": "U2"})
     changes = play.changes()
-    state = changed_state(text, changes)
+    state = apply_changes(text, changes)
     assert state["unread"] == {"U1": 3}
     assert state["recent"] == ["M2", "M3"]
     assert state["blocked"] == ["U2"]
@@ -58,7 +58,7 @@ def test_containers_stay_what_the_class_made_them():
         assert again.changes() == []
         assert again.call("send", {"user_id": "U2", "text": "x"}).content["error"] == "User is blocked"
         assert again.call("send", {"user_id": "U1", "text": "x"}).content["message"] == "sent M4"
-        assert changed_state(text, changes + again.changes())["recent"] == ["M3", "M4"]
+        assert apply_changes(text, changes + again.changes())["recent"] == ["M3", "M4"]
 
 
 def test_plays_share_nothing():
@@ -76,7 +76,7 @@ def test_plays_share_nothing():
 def test_the_configuration_is_not_the_attributes():
     play = started(loaded(), CONFIG)
     play.call("send", {"user_id": "U1", "text": "x"})
-    state = changed_state(orjson.dumps(CONFIG), play.changes())
+    state = apply_changes(orjson.dumps(CONFIG), play.changes())
     assert state["messages"]["M1"]["to"] == "U1"
     assert state["config"] == CONFIG
 

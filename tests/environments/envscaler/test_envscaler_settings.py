@@ -5,10 +5,15 @@ import json
 import pytest
 from envscaler_files import CONFIG, MESSAGES
 
-from environments.envscaler.program import load
-from environments.envscaler.settings import EnvScalerSettings, discover, environment_name, payload
-from environments.sources import EnvironmentSettings, expand
-from trajectory import InputError
+from trajsmith.environments.adapters.envscaler.program import load
+from trajsmith.environments.adapters.envscaler.settings import (
+    EnvScalerSettings,
+    build_payload,
+    discover,
+    get_environment_name,
+)
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings
+from trajsmith.records import InputError
 
 ENTRY = {
     "env_id": "env_1",
@@ -43,8 +48,8 @@ def test_an_entry_of_the_metadata(tmp_path):
     file = written(tmp_path / "metadata.json", TWO)
     scenarios = written(tmp_path / "scenarios.json", SCENARIOS)
     settings = EnvScalerSettings(file=file, id="env_1", scenarios=scenarios)
-    assert environment_name(settings) == "MessageCenter"
-    program = load(payload(settings))
+    assert get_environment_name(settings) == "MessageCenter"
+    program = load(build_payload(settings))
     assert program.spec.description == "People write messages."
     assert program.spec.policy == "- Blocked users get nothing.\n- Nobody is deleted."
     assert [tool.annotations.read_only_hint for tool in program.spec.tools] == [True, False, None]
@@ -63,8 +68,8 @@ def test_an_entry_of_the_metadata(tmp_path):
 )
 def test_forms_of_files(tmp_path, name, content):
     settings = EnvScalerSettings(file=written(tmp_path / name, content))
-    assert load(payload(settings)).spec.tool("send")
-    assert environment_name(settings) == ("class" if name == "class.py" else "MessageCenter")
+    assert load(build_payload(settings)).spec.tool("send")
+    assert get_environment_name(settings) == ("class" if name == "class.py" else "MessageCenter")
 
 
 @pytest.mark.parametrize(
@@ -79,20 +84,20 @@ def test_forms_of_files(tmp_path, name, content):
 def test_forms_of_scenarios(tmp_path, name, content, count):
     file = written(tmp_path / "metadata.json", ENTRY)
     settings = EnvScalerSettings(file=file, scenarios=written(tmp_path / name, content))
-    assert len(payload(settings)["states"]) == count
+    assert len(build_payload(settings)["states"]) == count
 
 
 def test_the_entrys_own_configurations_and_the_limit(tmp_path):
     file = written(tmp_path / "metadata.json", ENTRY | {"init_config_list": [CONFIG] * 3})
-    assert len(payload(EnvScalerSettings(file=file))["states"]) == 3
-    assert len(payload(EnvScalerSettings(file=file, max_states=2))["states"]) == 2
+    assert len(build_payload(EnvScalerSettings(file=file))["states"]) == 3
+    assert len(build_payload(EnvScalerSettings(file=file, max_states=2))["states"]) == 2
 
 
 def test_all_of_a_file(tmp_path):
     file = written(tmp_path / "metadata.json", TWO)
     assert [settings.id for settings in discover(file)] == ["env_1", "env_2"]
     chosen = EnvironmentSettings(envscaler=EnvScalerSettings(file=file, max_states=2))
-    entries = [entry.envscaler for entry in expand(chosen)]
+    entries = [entry.envscaler for entry in expand_settings(chosen)]
     assert [(entry.id, entry.max_states) for entry in entries] == [("env_1", 2), ("env_2", 2)]
 
 
@@ -110,7 +115,7 @@ def test_all_of_a_file(tmp_path):
 def test_broken_metadata_is_named(tmp_path, content, chosen, reason):
     settings = EnvScalerSettings(file=written(tmp_path / "metadata.json", content), id=chosen)
     with pytest.raises(InputError) as caught:
-        payload(settings)
+        build_payload(settings)
     assert reason in str(caught.value)
 
 
@@ -118,4 +123,4 @@ def test_scenarios_of_other_environments_only(tmp_path):
     file = written(tmp_path / "metadata.json", ENTRY)
     scenarios = written(tmp_path / "scenarios.json", [SCENARIOS[1]])
     with pytest.raises(InputError, match=r"scenarios\.json: no scenario for env_1"):
-        payload(EnvScalerSettings(file=file, scenarios=scenarios))
+        build_payload(EnvScalerSettings(file=file, scenarios=scenarios))

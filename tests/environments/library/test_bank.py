@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from environments.library.bank import Bank
-from environments.library.bank.rules import available, left_today
-from environments.library.bank.state import (
+from trajsmith.environments.library.bank import Bank
+from trajsmith.environments.library.bank.rules import compute_available, compute_left_today
+from trajsmith.environments.library.bank.state import (
     Account,
     BankState,
     Card,
@@ -24,15 +24,29 @@ TOMORROW, IN_THREE_DAYS = "2026-05-13", "2026-05-15"
 
 def account(account_id: str, kind: Any, balance: float, overdraft: float = 0.0, minimum: float = 0.0) -> Account:
     return Account(
-        account_id=account_id, customer_id="C1", name=f"Account {account_id}", kind=kind, account_number="10000000",
-        balance=balance, overdraft_limit=overdraft, minimum_balance=minimum,
+        account_id=account_id,
+        customer_id="C1",
+        name=f"Account {account_id}",
+        kind=kind,
+        account_number="10000000",
+        balance=balance,
+        overdraft_limit=overdraft,
+        minimum_balance=minimum,
     )
 
 
 def payment(transaction_id: str, days_ago: int, **changes: Any) -> Transaction:
     made = Transaction(
-        transaction_id=transaction_id, account_id="A1", card_id="K1", payee_id=None, kind="card", direction="out",
-        booked_at=NOW - timedelta(days=days_ago), description="Luna Bakery", amount=10.0, status="booked",
+        transaction_id=transaction_id,
+        account_id="A1",
+        card_id="K1",
+        payee_id=None,
+        kind="card",
+        direction="out",
+        booked_at=NOW - timedelta(days=days_ago),
+        description="Luna Bakery",
+        amount=10.0,
+        status="booked",
     )
     return made.model_copy(update=changes)
 
@@ -42,7 +56,11 @@ def bank() -> Bank:
     state = BankState(now=NOW, counters={"payee": 10, "transaction": 10})
     state.customers = {
         key: Customer(
-            customer_id=key, name="Ida Holm", phone=phone, email="i@example.com", city="Larkhill",
+            customer_id=key,
+            name="Ida Holm",
+            phone=phone,
+            email="i@example.com",
+            city="Larkhill",
             daily_transfer_limit=500.0,
         )
         for key, phone in (("C1", "+44 7111 222333"), ("C2", "+44 7111 222334"))
@@ -53,14 +71,22 @@ def bank() -> Bank:
     }
     state.cards = {
         "K1": Card(
-            card_id="K1", account_id="A1", kind="debit", last_digits="4821", expires_on=NOW.date(), status="active",
+            card_id="K1",
+            account_id="A1",
+            kind="debit",
+            last_digits="4821",
+            expires_on=NOW.date(),
+            status="active",
             freeze_reason=None,
         )
     }
     ages = {"P1": ("C1", 400), "P2": ("C1", 5 / 24), "P3": ("C2", 400)}
     state.payees = {
         key: Payee(
-            payee_id=key, customer_id=owner, name=f"Payee {key}", account_number=f"2000000{key[1]}",
+            payee_id=key,
+            customer_id=owner,
+            name=f"Payee {key}",
+            account_number=f"2000000{key[1]}",
             added_at=NOW - timedelta(days=days),
         )
         for key, (owner, days) in ages.items()
@@ -120,7 +146,11 @@ def test_a_new_payee_gets_little_during_the_cooling_off(bank: Bank) -> None:
 
 def test_three_new_payees_a_day_and_no_number_twice(bank: Bank) -> None:
     refused(
-        bank, "add_payee", "already saved as Payee P1", customer_id="C1", recipient_name="Again",
+        bank,
+        "add_payee",
+        "already saved as Payee P1",
+        customer_id="C1",
+        recipient_name="Again",
         recipient_account="20000001",
     )
     for number in ("90000001", "90000002"):
@@ -150,7 +180,12 @@ def test_standing_orders_have_limits(bank: Bank, changes: dict[str, Any], reason
 
 def test_a_standing_order_is_not_cancelled_on_its_day(bank: Bank) -> None:
     bank.state.standing_orders["S1"] = StandingOrder(
-        standing_order_id="S1", account_id="A1", payee_id="P1", amount=20.0, frequency="weekly", next_on=NOW.date(),
+        standing_order_id="S1",
+        account_id="A1",
+        payee_id="P1",
+        amount=20.0,
+        frequency="weekly",
+        next_on=NOW.date(),
         status="active",
     )
     refused(bank, "cancel_standing_order", "goes out today", standing_order_id="S1")
@@ -209,9 +244,9 @@ def test_the_rules_hold_in_the_seed_states(size: str) -> None:
     assert Bank.seed_state(size, 3) == state != Bank.seed_state(size, 4)
     assert len({customer.phone for customer in state.customers.values()}) == len(state.customers)
     for owned in state.accounts.values() if size != "large" else ():
-        assert available(state, owned) > 0, f"{owned.account_id} is below its floor"
+        assert compute_available(state, owned) > 0, f"{owned.account_id} is below its floor"
     for customer in state.customers.values() if size != "large" else ():
-        assert left_today(state, customer) >= 0, f"{customer.customer_id} is over the transfer limit"
+        assert compute_left_today(state, customer) >= 0, f"{customer.customer_id} is over the transfer limit"
     for made in state.transactions.values():
         assert made.booked_at <= state.now, f"{made.transaction_id} lies ahead"
         if made.payee_id is not None:

@@ -4,8 +4,8 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from environments.library.calendar import Calendar
-from environments.library.calendar.state import Event
+from trajsmith.environments.library.calendar import Calendar
+from trajsmith.environments.library.calendar.state import Event
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -192,6 +192,6 @@ def test_seed_states_keep_the_rules(size: str) -> None:
                 assert event.ends_at.time() <= state.owner.works_until
             if event.room_id:
                 room = state.rooms[event.room_id]
-                assert state.room_is_free(room, event) and len(state.guests_of(event.event_id)) < room.seats
+                assert state.is_room_free(room, event) and len(state.guests_of(event.event_id)) < room.seats
         assert sum(not task.done for task in state.tasks.values()) <= 15
         assert all(invitation.received_at < state.now for invitation in state.invitations.values())

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from environments.library.file_store import FileStore
-from environments.library.file_store.state import (
+from trajsmith.environments.library.file_store import FileStore
+from trajsmith.environments.library.file_store.state import (
     Account,
     Collaborator,
     File,
@@ -24,9 +24,17 @@ ANA, BEN = "ana@example.com", "ben@example.com"
 
 def file(file_id: str, name: str, folder_id: str = "D1", **changes: Any) -> File:
     made = File(
-        file_id=file_id, file_name=name, folder_id=folder_id, file_type="document", size_mb=10,
-        created_at=NOW - timedelta(days=200), modified_at=NOW - timedelta(days=2), version_number=3,
-        confidentiality="public", locked_by=None, tag_ids=["G1"],
+        file_id=file_id,
+        file_name=name,
+        folder_id=folder_id,
+        file_type="document",
+        size_mb=10,
+        created_at=NOW - timedelta(days=200),
+        modified_at=NOW - timedelta(days=2),
+        version_number=3,
+        confidentiality="public",
+        locked_by=None,
+        tag_ids=["G1"],
     )
     return made.model_copy(update=changes)
 
@@ -34,16 +42,29 @@ def file(file_id: str, name: str, folder_id: str = "D1", **changes: Any) -> File
 def trashed(trash_id: str, name: str, days_ago: int, size_mb: float = 10) -> TrashItem:
     deleted = NOW - timedelta(days=days_ago)
     return TrashItem(
-        trash_id=trash_id, item_name=name, file_id=f"F{trash_id}", folder_id="D1", file_type="document",
-        size_mb=size_mb, created_at=deleted, modified_at=deleted, version_number=1, confidentiality="internal",
-        tag_ids=[], deleted_at=deleted,
+        trash_id=trash_id,
+        item_name=name,
+        file_id=f"F{trash_id}",
+        folder_id="D1",
+        file_type="document",
+        size_mb=size_mb,
+        created_at=deleted,
+        modified_at=deleted,
+        version_number=1,
+        confidentiality="internal",
+        tag_ids=[],
+        deleted_at=deleted,
     )
 
 
 def version(version_id: str, number: int, days_ago: int, file_id: str = "F1") -> Version:
     return Version(
-        version_id=version_id, file_id=file_id, version_number=number, saved_at=NOW - timedelta(days=days_ago),
-        saved_by="Ana", size_mb=8,
+        version_id=version_id,
+        file_id=file_id,
+        version_number=number,
+        saved_at=NOW - timedelta(days=days_ago),
+        saved_by="Ana",
+        size_mb=8,
     )
 
 
@@ -51,23 +72,30 @@ def version(version_id: str, number: int, days_ago: int, file_id: str = "F1") ->
 def store() -> FileStore:
     folders = [("D1", "Home", False), ("D2", "Work", False), ("D3", "Archive", True)]
     files = [
-        file("F1", "Plan.docx"), file("F2", "Plan.docx", "D2"), file("F3", "Old.docx", "D3"),
-        file("F4", "Secret.docx", confidentiality="confidential"), file("F5", "Open.docx", locked_by="Ana"),
+        file("F1", "Plan.docx"),
+        file("F2", "Plan.docx", "D2"),
+        file("F3", "Old.docx", "D3"),
+        file("F4", "Secret.docx", confidentiality="confidential"),
+        file("F5", "Open.docx", locked_by="Ana"),
         file("F6", "Memo.docx", confidentiality="internal"),
     ]
     trash = [trashed("T1", "Note.docx", 30), trashed("T2", "Gone.docx", 31), trashed("T3", "Film.mp4", 1, 50)]
-    return FileStore(FileStoreState(
-        now=NOW, account=Account(owner_name="Olga Owner", plan="Basic", quota_mb=100),
-        folders={i: Folder(folder_id=i, folder_name=n, parent_id=None, read_only=r) for i, n, r in folders},
-        files={item.file_id: item for item in files}, trash={item.trash_id: item for item in trash},
-        versions={item.version_id: item for item in (version("V1", 1, 91), version("V2", 2, 90))},
-        tags={"G1": Tag(tag_id="G1", tag_name="final", colour="red")},
-        collaborators={
-            "C1": Collaborator(collaborator_id="C1", person_name="Ana", email=ANA, external=False),
-            "C2": Collaborator(collaborator_id="C2", person_name="Ben", email=BEN, external=True),
-        },
-        counters={"file": 6, "version": 2, "trash": 3},
-    ))
+    return FileStore(
+        FileStoreState(
+            now=NOW,
+            account=Account(owner_name="Olga Owner", plan="Basic", quota_mb=100),
+            folders={i: Folder(folder_id=i, folder_name=n, parent_id=None, read_only=r) for i, n, r in folders},
+            files={item.file_id: item for item in files},
+            trash={item.trash_id: item for item in trash},
+            versions={item.version_id: item for item in (version("V1", 1, 91), version("V2", 2, 90))},
+            tags={"G1": Tag(tag_id="G1", tag_name="final", colour="red")},
+            collaborators={
+                "C1": Collaborator(collaborator_id="C1", person_name="Ana", email=ANA, external=False),
+                "C2": Collaborator(collaborator_id="C2", person_name="Ben", email=BEN, external=True),
+            },
+            counters={"file": 6, "version": 2, "trash": 3},
+        )
+    )
 
 
 def refused(home: FileStore, tool: str, reason: str, **arguments: Any) -> None:

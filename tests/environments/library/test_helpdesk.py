@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from environments.library.helpdesk import Helpdesk
-from environments.session import ToolResult
+from trajsmith.environments.library.helpdesk import Helpdesk
+from trajsmith.environments.session import ToolResult
 
 
 @pytest.fixture

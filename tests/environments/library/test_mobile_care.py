@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from environments.library.mobile_care import MobileCare
-from environments.library.mobile_care.state import Line, Plan
-from trajectory import JsonObject
+from trajsmith.environments.library.mobile_care import MobileCare
+from trajsmith.environments.library.mobile_care.state import Line, Plan
+from trajsmith.records import JsonObject
 
 
 @pytest.fixture

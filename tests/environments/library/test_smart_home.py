@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from environments.library.smart_home import SmartHome
-from environments.library.smart_home.state import (
+from trajsmith.environments.library.smart_home import SmartHome
+from trajsmith.environments.library.smart_home.state import (
     AccessCode,
     Device,
     Home,
@@ -26,16 +26,28 @@ DAY, NIGHT = datetime(2026, 5, 12, 14, 0), datetime(2026, 5, 12, 23, 30)
 
 def device(device_id: str, kind: Any, **changes: Any) -> Device:
     made = Device(
-        device_id=device_id, room_id="R1", device_name=device_id.lower(), kind=kind, power="off", level=None,
-        online=True, noisy=False, always_on=False,
+        device_id=device_id,
+        room_id="R1",
+        device_name=device_id.lower(),
+        kind=kind,
+        power="off",
+        level=None,
+        online=True,
+        noisy=False,
+        always_on=False,
     )
     return made.model_copy(update=changes)
 
 
 def code(access_code_id: str, member_id: str, lock_id: str = "L1") -> AccessCode:
     return AccessCode(
-        access_code_id=access_code_id, lock_id=lock_id, member_id=member_id, pin="123456", created_at=DAY,
-        valid_until=None if member_id == "M1" else DAY.date(), revoked=False,
+        access_code_id=access_code_id,
+        lock_id=lock_id,
+        member_id=member_id,
+        pin="123456",
+        created_at=DAY,
+        valid_until=None if member_id == "M1" else DAY.date(),
+        revoked=False,
     )
 
 
@@ -49,14 +61,20 @@ def house() -> SmartHome:
         "R2": Room(room_id="R2", room_name="nursery", floor="first_floor", for_children=True),
     }
     devices = [
-        device("LAMP", "light", level=40), device("BLIND", "blind", power=None, level=0), device("KETTLE", "appliance"),
-        device("VACUUM", "appliance", noisy=True), device("FRIDGE", "appliance", power="on", always_on=True),
+        device("LAMP", "light", level=40),
+        device("BLIND", "blind", power=None, level=0),
+        device("KETTLE", "appliance"),
+        device("VACUUM", "appliance", noisy=True),
+        device("FRIDGE", "appliance", power="on", always_on=True),
         device("RADIO", "appliance", online=False),
     ]
     locks = [("L1", "front door", "locked", 80, False), ("L2", "cellar door", "unlocked", 5, True)]
     state = SmartHomeState(
-        now=DAY, home=Home(owner_name="Ada Owner", street="1 Elm Court", city="Carrick", price_per_kwh=0.3),
-        members=members, rooms=rooms, devices={item.device_id: item for item in devices},
+        now=DAY,
+        home=Home(owner_name="Ada Owner", street="1 Elm Court", city="Carrick", price_per_kwh=0.3),
+        members=members,
+        rooms=rooms,
+        devices={item.device_id: item for item in devices},
         thermostats={
             f"T{n}": Thermostat(
                 thermostat_id=f"T{n}", room_id=f"R{n}", mode="heating", current_temperature=19, target_temperature=19
@@ -66,20 +84,38 @@ def house() -> SmartHome:
         sensors={"S1": Sensor(sensor_id="S1", room_id="R1", kind="window", value=0)},
         locks={
             lock_id: Lock.model_validate(
-                {"lock_id": lock_id, "lock_name": name, "status": status, "battery_percent": battery,
-                 "door_open": False, "adults_only": adults}
+                {
+                    "lock_id": lock_id,
+                    "lock_name": name,
+                    "status": status,
+                    "battery_percent": battery,
+                    "door_open": False,
+                    "adults_only": adults,
+                }
             )
             for lock_id, name, status, battery, adults in locks
         },
-        access_codes={"A1": code("A1", "M1")}, counters={"access_code": 1},
+        access_codes={"A1": code("A1", "M1")},
+        counters={"access_code": 1},
         scenes={
-            "SC1": Scene(scene_id="SC1", scene_name="big clean", description="loud", steps=[
-                SceneStep(device_id="VACUUM", power="on", level=None),
-                SceneStep(device_id="RADIO", power="on", level=None),
-            ]),
-            "SC2": Scene(scene_id="SC2", scene_name="dinner", description="calm", steps=[
-                SceneStep(device_id="LAMP", power="on", level=55), SceneStep(device_id="BLIND", power=None, level=50),
-            ]),
+            "SC1": Scene(
+                scene_id="SC1",
+                scene_name="big clean",
+                description="loud",
+                steps=[
+                    SceneStep(device_id="VACUUM", power="on", level=None),
+                    SceneStep(device_id="RADIO", power="on", level=None),
+                ],
+            ),
+            "SC2": Scene(
+                scene_id="SC2",
+                scene_name="dinner",
+                description="calm",
+                steps=[
+                    SceneStep(device_id="LAMP", power="on", level=55),
+                    SceneStep(device_id="BLIND", power=None, level=50),
+                ],
+            ),
         },
         schedules={
             "P1": Schedule(schedule_id="P1", scene_id="SC1", days="weekdays", starts_at="10:00"),

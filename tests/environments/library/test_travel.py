@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from environments.library.travel import Travel
-from environments.library.travel.state import Booking, Connection, Room, Traveller
+from trajsmith.environments.library.travel import Travel
+from trajsmith.environments.library.travel.state import Booking, Connection, Room, Traveller
 
 DAY = timedelta(days=1)
 
@@ -194,4 +194,6 @@ def test_seed_states_keep_the_rules(size: str) -> None:
         assert all(state.connections[b.connection_id].runs_on(b.travels_on) for b in state.bookings.values())
         assert all(b.booked_at.date() <= b.travels_on for b in state.bookings.values())
         assert all(s.guests <= state.rooms[s.room_id].sleeps for s in state.stays.values())
-        assert all(state.rooms_left(state.rooms[s.room_id], s.check_in, s.nights) >= 0 for s in state.stays.values())
+        assert all(
+            state.count_rooms_left(state.rooms[s.room_id], s.check_in, s.nights) >= 0 for s in state.stays.values()
+        )

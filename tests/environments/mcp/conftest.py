@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from live import left_in, processes_in, settings
 
-from environments.mcp import McpSession, McpSource
+from trajsmith.environments.adapters.mcp import McpSession, McpSource
 
 EMPTY: dict[str, Any] = {}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from environments.mcp import McpSettings
+from trajsmith.environments.adapters.mcp import McpSettings
 
 SERVERS = Path(__file__).parent / "servers"
 

@@ -5,8 +5,8 @@ import sys
 import pytest
 from live import processes_in, settings
 
-from environments.mcp import McpSettings, McpSource
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.records import EnvironmentFault, InputError
 
 IN_A_CALL = [
     ("dies", "server_exited", "the server exited with code 7; its last line on stderr: out of memory in /very/deep"),

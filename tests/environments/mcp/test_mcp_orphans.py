@@ -9,7 +9,7 @@ import psutil
 import pytest
 from live import SERVERS, left_in, processes_in, settings
 
-from environments.mcp import McpSource
+from trajsmith.environments.adapters.mcp import McpSource
 
 
 async def _until_gone(directory: str) -> list[int]:
@@ -59,7 +59,7 @@ async def test_closing_in_another_task_than_the_opening_one_works(start, scratch
 
 FORGETFUL = """
 import asyncio, sys
-from environments.mcp import McpSettings, McpSource
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 
 async def main():
     session = await McpSource(McpSettings(name="t", command=[sys.executable, sys.argv[1], "stubborn"])).open()

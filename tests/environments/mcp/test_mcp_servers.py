@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from chatmodel import Wording
-from chatmodel.templates import slots
-from environments.mcp import McpSettings, McpSource
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.templates import list_slots
 
 ROOT = Path(__file__).parents[3]
 INSTALLED = (ROOT / ".servers/.installed").exists()
@@ -121,6 +121,6 @@ async def test_the_phrasebook_speaks_of_what_the_server_has(name):
     for tool in spec.tools:
         phrases = book.tools[tool.name]
         for template in (*phrases.ask, *phrases.say, *phrases.narrate, *phrases.confirm):
-            assert slots(template) <= tool.parameters.keys(), (tool.name, template)
+            assert list_slots(template) <= tool.parameters.keys(), (tool.name, template)
         assert bool(phrases.confirm) == tool.declares_write
     assert len(await source.states(1)) >= 3

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from live import SERVERS, settings
 
-from environments.mcp import McpSettings, McpSource
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.records import EnvironmentFault, InputError
 
 OBSERVE = [{"tool": "list_notes", "label": "notes", "drop": ["at [0-9:]+"]}]
 STATE = {

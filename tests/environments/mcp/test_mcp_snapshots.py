@@ -9,8 +9,8 @@ import pytest
 from live import SERVERS, left_in, processes_in, settings
 from pydantic import ValidationError
 
-from environments.mcp import McpSettings, McpSource
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.adapters.mcp import McpSettings, McpSource
+from trajsmith.records import EnvironmentFault, InputError
 
 SAVING: dict[str, Any] = {"snapshot": {"save": "dump", "load": "restore", "argument": "shelf"}}
 REUSED: dict[str, Any] = {"snapshot": {**SAVING["snapshot"], "reuse": True}}
@@ -263,7 +263,7 @@ async def test_going_back_works_after_a_fault(keeper):
 
 @asynccontextmanager
 async def served(name: str) -> AsyncIterator[McpSource]:
-    command = [sys.executable, "-m", "trajsmith.cli", "env", "serve", name, "--admin"]
+    command = [sys.executable, "-m", "trajsmith", "env", "serve", name, "--admin"]
     tools = {"save": "save_state", "load": "load_state", "argument": "state", "reuse": True}
     found = McpSettings(
         name=name,
@@ -276,9 +276,9 @@ async def served(name: str) -> AsyncIterator[McpSource]:
 
 
 async def test_an_environment_served_over_mcp_plays_as_it_does_in_this_process(scratch):
-    from environments.native_source import library_source
+    from trajsmith.environments.native_source import build_library_source
 
-    native = library_source("retail", {"small": 1})
+    native = build_library_source("retail", {"small": 1})
     (state,) = await native.states(0)
     order = next(iter(state["orders"]))
     calls = [("get_order", {"order_id": order}), ("get_order", {"order_id": "W0"}), ("nothing", {}), ("get_order", {})]

@@ -12,17 +12,17 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from environments.openapi import OpenApiSettings, payload
-from environments.openapi.program import OpenApiPlay, OpenApiProgram, load
-from environments.openapi.references import LeftOut
-from environments.openapi.sampling import sample
-from environments.openapi.store import Store, dangling
+from trajsmith.environments.adapters.openapi import OpenApiSettings, build_payload
+from trajsmith.environments.adapters.openapi.argument_sampling import sample_arguments
+from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
+from trajsmith.environments.adapters.openapi.program import OpenApiProgram, OpenApiSession, load
+from trajsmith.environments.adapters.openapi.store import ResourceStore, find_dangling
 
 SPECS = Path(__file__).parent / "specs"
 
 
 def program(name: str, **settings: Any) -> OpenApiProgram:
-    return load(payload(OpenApiSettings(spec=SPECS / name, **settings)))
+    return load(build_payload(OpenApiSettings(spec=SPECS / name, **settings)))
 
 
 def program_of(document: dict[str, Any]) -> OpenApiProgram:
@@ -40,7 +40,7 @@ def program_of(document: dict[str, Any]) -> OpenApiProgram:
     )
 
 
-def state_of(play: OpenApiPlay, start: bytes) -> dict[str, Any]:
+def state_of(play: OpenApiSession, start: bytes) -> dict[str, Any]:
     """The state as its owner knows it: the start, and every change told."""
     parts: dict[str, Any] = orjson.loads(start)
     for part, key, text in play.changes():
@@ -52,16 +52,18 @@ def state_of(play: OpenApiPlay, start: bytes) -> dict[str, Any]:
 
 
 def lost_references(made: OpenApiProgram, state: dict[str, Any]) -> list[str]:
-    return list(dangling(made.built.model.tables.values(), state))
+    return list(find_dangling(made.built.model.tables.values(), state))
 
 
 def random_call(made: OpenApiProgram, state: dict[str, Any], number: int) -> tuple[str, dict[str, Any]] | None:
     """A valid call for a state, by a number; None where the state has nothing to call it with."""
     rng = random.Random(number)
-    tool = rng.choice(sorted(made.built.kept))
+    tool = rng.choice(sorted(made.built.derived))
     try:
-        return tool, sample(made.built.kept[tool], made.built.model, Store(made.built.model.tables, state), rng)
-    except (LeftOut, IndexError):
+        return tool, sample_arguments(
+            made.built.derived[tool], made.built.model, ResourceStore(made.built.model.tables, state), rng
+        )
+    except (UnsupportedFeature, IndexError):
         return None
 
 
@@ -73,7 +75,7 @@ class Judge:
         resource: Resource[Any] = Resource.from_contents(self._document, default_specification=DRAFT202012)
         self._registry: Registry[Any] = Registry().with_resource("urn:doc", resource)
 
-    def fault(self, label: str, content: Any) -> str | None:
+    def find_fault(self, label: str, content: Any) -> str | None:
         method, path = label.lower().split(" ")[0], label.split(" ")[1]
         responses = self._document["paths"][path][method]["responses"]
         for status, response in responses.items():

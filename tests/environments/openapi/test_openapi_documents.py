@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from plays import SPECS, program, program_of
 
-from environments.hosting import load_program
-from environments.openapi import OpenApiSettings, payload
-from environments.openapi.reading import read_document
-from trajectory import InputError, canonical_json
+from trajsmith.environments.adapters.openapi import OpenApiSettings, build_payload
+from trajsmith.environments.adapters.openapi.document_reading import read_document
+from trajsmith.environments.programs import load_program
+from trajsmith.records import InputError, canonical_json
 
 OK = {"description": "ok"}
 THING = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "size": {"type": "integer"}}}
@@ -88,11 +88,11 @@ def test_deep_documents_are_refused() -> None:
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="OpenAPI document not found"):
-        payload(OpenApiSettings(spec=tmp_path / "none.yaml"))
+        build_payload(OpenApiSettings(spec=tmp_path / "none.yaml"))
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read"):
-        payload(OpenApiSettings(spec=tmp_path / "bytes.json"))
-    assert payload(OpenApiSettings(spec=SPECS / "shop.yaml", name="My Shop"))["name"] == "my_shop"
+        build_payload(OpenApiSettings(spec=tmp_path / "bytes.json"))
+    assert build_payload(OpenApiSettings(spec=SPECS / "shop.yaml", name="My Shop"))["name"] == "my_shop"
 
 
 def test_nothing_is_fetched() -> None:
@@ -115,7 +115,7 @@ def test_what_is_awkward_is_read_or_left_out_with_the_reason() -> None:
     assert reasons["GET /undeclared/{thing}"] == "path parameter 'thing' is not declared"
     assert "contains itself without end" in reasons["GET /endless"]
     assert reasons["GET /impossible"] == "no impossible can be made: a: no number between 5 and 3"
-    assert set(made.built.kept) == {
+    assert set(made.built.derived) == {
         *("get_nodes", "post_nodes", "get_nodes_by_node_id", "patch_nodes_by_node_id", "shapes", "shapes_2"),
         *("op_2_get_a_shape", "put_shape", "label_with_clash", "get_label"),
     }
@@ -155,7 +155,7 @@ def test_nullable_of_3_0() -> None:
 
 def test_include_and_exclude_by_any_name() -> None:
     made = program("shop.yaml", include=["listCustomers", "get_customer", "POST /customers"], exclude=["get_customer"])
-    assert set(made.built.kept) == {"list_customers", "create_customer"}
+    assert set(made.built.derived) == {"list_customers", "create_customer"}
     with pytest.raises(InputError, match="there is no operation 'buy'; there are list_customers"):
         program("shop.yaml", include=["buy"])
 
@@ -164,7 +164,7 @@ def test_the_version_follows_document_and_choice() -> None:
     one, two = program("shop.yaml"), program("shop.yaml", exclude=["get_order"])
     assert one.spec.version == program("shop.yaml").spec.version != two.spec.version
     assert one.spec.source == "openapi:shop.yaml" and one.spec.name == "shop"
-    assert load_program("openapi", payload(OpenApiSettings(spec=SPECS / "shop.yaml"))).spec == one.spec
+    assert load_program("openapi", build_payload(OpenApiSettings(spec=SPECS / "shop.yaml"))).spec == one.spec
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_version_follows_document_and_choice() -> None:
 )
 def test_an_unusable_schema_leaves_out_only_what_needs_it(schema: Any, words: str) -> None:
     made = program_of({"paths": {"/things": {"get": listing()}, "/others": {"get": listing(schema)}}})
-    assert set(made.built.kept) == {"get_things"}
+    assert set(made.built.derived) == {"get_things"}
     assert re.search(words, made.built.left_out["GET /others"])
 
 

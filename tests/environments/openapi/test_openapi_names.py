@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from environments.openapi import vocabulary
-from environments.openapi.vocabulary import person, text_for
+from trajsmith.environments.adapters.openapi import vocabulary
+from trajsmith.environments.adapters.openapi.vocabulary import invent_person, invent_text
 
 
 def made(name, noun):
@@ -13,7 +13,7 @@ def made(name, noun):
     found = set()
     for seed in range(60):
         rng = random.Random(seed)
-        found.add(text_for(name, noun, rng, person(rng, 1)))
+        found.add(invent_text(name, noun, rng, invent_person(rng, 1)))
     return found
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from environments.openapi.dialect import Dialect
-from environments.openapi.patterns import matching
-from environments.openapi.references import Document, LeftOut
-from environments.openapi.values import Maker, Occasion
-from environments.openapi.words import a, outcomes, singular, snake
+from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
+from trajsmith.environments.adapters.openapi.naming import find_outcomes, to_singular, to_snake_case, with_article
+from trajsmith.environments.adapters.openapi.pattern_text import generate_matching_text
+from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
+from trajsmith.environments.adapters.openapi.value_generation import ValueContext, ValueGenerator
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from environments.openapi.words import a, outcomes, singular, snake
     ],
 )
 def test_snake(name: str, made: str) -> None:
-    assert snake(name) == made
+    assert to_snake_case(name) == made
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_snake(name: str, made: str) -> None:
      ("order_items", "order_item"), ("people", "person"), ("movies", "movie"), ("analysis", "analysis")],
 )  # fmt: skip
 def test_singular(many: str, one: str) -> None:
-    assert singular(many) == one
+    assert to_singular(many) == one
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_singular(many: str, one: str) -> None:
      ("reopen", "open"), ("activate", "active"), ("mark_x", "marked")],
 )  # fmt: skip
 def test_outcomes(verb: str, made: str) -> None:
-    assert made in outcomes(verb)
+    assert made in find_outcomes(verb)
 
 
 def test_article() -> None:
-    assert (a("order"), a("line_item")) == ("an order", "a line item")
+    assert (with_article("order"), with_article("line_item")) == ("an order", "a line item")
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_article() -> None:
 )
 def test_texts_of_patterns(pattern: str) -> None:
     for seed in range(20):
-        assert re.search(pattern, matching(pattern, random.Random(seed)))
+        assert re.search(pattern, generate_matching_text(pattern, random.Random(seed)))
 
 
 def test_a_pattern_without_text_is_named() -> None:
-    with pytest.raises(LeftOut, match="no text found for the pattern"):
-        matching("^(?=x)y$", random.Random(0))
+    with pytest.raises(UnsupportedFeature, match="no text found for the pattern"):
+        generate_matching_text("^(?=x)y$", random.Random(0))
 
 
 def dialect(schemas: dict[str, Any], version: str = "3.1.0", **root: Any) -> Dialect:
     document = {"openapi": version, "paths": {}, "components": {"schemas": schemas}, **root}
-    return Dialect(Document(document, "x"), "response")
+    return Dialect(OpenApiDocument(document, "x"), "response")
 
 
 def test_all_of_becomes_one_object_and_circles_stay() -> None:
@@ -98,7 +98,7 @@ def test_hidden_properties_are_not_required() -> None:
         "required": ["id", "secret"],
         "properties": {"id": {"type": "integer", "readOnly": True}, "secret": {"type": "string", "writeOnly": True}},
     }
-    document = Document({"openapi": "3.1.0", "paths": {}}, "x")
+    document = OpenApiDocument({"openapi": "3.1.0", "paths": {}}, "x")
     assert Dialect(document, "request").convert(schema)["required"] == ["secret"]
     assert Dialect(document, "response").convert(schema)["required"] == ["id"]
 
@@ -129,7 +129,7 @@ NAMES = st.sampled_from(
 @given(children=st.dictionaries(NAMES, SCHEMAS, max_size=5), number=st.integers(0, 1000))
 def test_made_values_are_valid(children: dict[str, Any], number: int) -> None:
     schema = {"type": "object", "required": sorted(children), "properties": children}
-    occasion = Occasion("thing", number, random.Random(number), datetime(2026, 1, 1))
-    value = Maker(dialect({})).make(schema, (), occasion)
+    occasion = ValueContext("thing", number, random.Random(number), datetime(2026, 1, 1))
+    value = ValueGenerator(dialect({})).make(schema, (), occasion)
     checker = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     assert [error.message for error in checker.iter_errors(value)] == []

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plays import Judge, lost_references, program, random_call, state_of
 
-from environments.hosted import LocalLink, RestorableSession
-from environments.openapi.program import OpenApiProgram
-from trajectory import canonical_json, state_digest
+from trajsmith.environments.adapters.openapi.program import OpenApiProgram
+from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession
+from trajsmith.records import canonical_json, compute_state_digest
 
 NAMES = ("shop.yaml", "desk.json", "awkward.yaml", "nullable.yaml")
 PROGRAMS: dict[str, tuple[OpenApiProgram, list[bytes], Judge | None]] = {}
@@ -59,7 +59,11 @@ def test_random_calls(name: str, numbers: list[int], split: int) -> None:
         assert error is None or canonical_json(state) == before, f"{tool} was refused and changed the state"
         assert lost_references(made, state) == []
         if error is None and judge is not None:
-            assert judge.fault(made.built.kept[tool].operation.label, content) is None, (tool, arguments, content)
+            assert judge.find_fault(made.built.derived[tool].operation.label, content) is None, (
+                tool,
+                arguments,
+                content,
+            )
         if saved is not None:
             assert outcome(saved, tool, arguments) == (content, error), "a loaded state plays differently"
     assert other.changes() == [], "a play saw what another did"
@@ -70,7 +74,7 @@ def test_random_calls(name: str, numbers: list[int], split: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_hosted_session_follows_the_play_and_rolls_back(name: str) -> None:
     made, starts, _ = loaded(name)
-    session = RestorableSession(made.spec, LocalLink(made))
+    session = RestorableSession(made.spec, LocalEpisodeLink(made))
     await session.reset(orjson.loads(starts[0]))
     first = await session.checkpoint()
     begun = await session.state_hash()
@@ -79,7 +83,7 @@ async def test_a_hosted_session_follows_the_play_and_rolls_back(name: str) -> No
         call = random_call(made, await session.snapshot(), seed)
         if call is not None:
             results.append((call, await session.call(*call)))
-    assert await session.state_hash() == state_digest(await session.snapshot()) != begun
+    assert await session.state_hash() == compute_state_digest(await session.snapshot()) != begun
     await session.rollback(first)
     assert await session.state_hash() == begun
     for call, result in results:

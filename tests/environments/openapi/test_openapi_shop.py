@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from plays import program, state_of
 
-from environments.openapi.program import OpenApiPlay, OpenApiProgram
-from trajectory import EnvironmentFault, canonical_json
+from trajsmith.environments.adapters.openapi.program import OpenApiProgram, OpenApiSession
+from trajsmith.records import EnvironmentFault, canonical_json
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +19,19 @@ def desk() -> OpenApiProgram:
     return program("desk.json")
 
 
-def begin(made: OpenApiProgram) -> tuple[OpenApiPlay, dict[str, Any], bytes]:
+def begin(made: OpenApiProgram) -> tuple[OpenApiSession, dict[str, Any], bytes]:
     state = made.states(1)[0]
     start = canonical_json(state)
     return made.start(start), state, start
 
 
-def done(play: OpenApiPlay, tool: str, **arguments: Any) -> Any:
+def done(play: OpenApiSession, tool: str, **arguments: Any) -> Any:
     result = play.call(tool, arguments)
     assert result.ok, result.content
     return result.content
 
 
-def refused(play: OpenApiPlay, tool: str, **arguments: Any) -> Any:
+def refused(play: OpenApiSession, tool: str, **arguments: Any) -> Any:
     result = play.call(tool, arguments)
     assert result.error == "refused", result
     return result.content

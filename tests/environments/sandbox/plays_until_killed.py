@@ -6,7 +6,7 @@ import sys
 
 from shop import shop
 
-from environments.sandbox.host import _zygotes
+from trajsmith.environments.sandbox.host import _zygotes
 
 
 async def main(mode: str, how: str) -> None:

@@ -1,8 +1,8 @@
 """A small native environment as source text, with tools that misbehave in every way a worker must survive."""
 
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from trajectory import JsonObject
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.records import JsonObject
 
 SHOP = '''
 import itertools
@@ -11,7 +11,7 @@ import time
 import uuid
 from datetime import datetime
 
-from environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith import Environment, EnvironmentState, StateModel, ToolError, tool
 
 COUNT = itertools.count()
 

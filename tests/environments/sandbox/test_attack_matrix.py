@@ -12,7 +12,7 @@ import pytest
 from attacks.catalog import Attack, host_attacks
 from attacks.clients import ALL, Bare
 
-from environments.sandbox.landlock import landlock_abi
+from trajsmith.environments.sandbox.landlock import get_landlock_abi
 
 ROOT = os.geteuid() == 0
 WITH_CUTS = [attack for attack in host_attacks() if attack.cuts]
@@ -20,7 +20,7 @@ WITH_CUTS = [attack for attack in host_attacks() if attack.cuts]
 
 def _abi() -> int:
     try:
-        return landlock_abi()
+        return get_landlock_abi()
     except OSError:
         return 0
 

@@ -17,7 +17,7 @@ import pytest
 from attacks.catalog import HOST_CATEGORIES, Attack, all_attacks, host_attacks
 from attacks.clients import OTHER_USER, as_user, environment, python_of, run_script
 
-from environments.sandbox.probe import probe
+from trajsmith.environments.sandbox.probe import probe
 
 ATTACKS = all_attacks()
 HOST = sorted(HOST_CATEGORIES)

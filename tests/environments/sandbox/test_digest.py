@@ -10,9 +10,9 @@ from contamination import CALLS, CASES, LEAKS, Case, leak_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.foreign import run_source
-from environments.sandbox import digest
-from environments.sandbox.digest import differences, module_entries
+from trajsmith.environments.foreign import run_source
+from trajsmith.environments.sandbox import digest
+from trajsmith.environments.sandbox.digest import collect_module_entries, find_differences
 
 NAME = "environment_code"
 NAMES = (NAME,)
@@ -26,11 +26,11 @@ def forget() -> Iterator[None]:
 
 def seen(module: ModuleType, *calls: str) -> list[str]:
     """What statements in a module change, as told."""
-    entries = module_entries(NAMES)
-    assert module_entries(NAMES) == entries, "looking changed it"
+    entries = collect_module_entries(NAMES)
+    assert collect_module_entries(NAMES) == entries, "looking changed it"
     for call in calls:
         exec(call, dict(vars(module)), {"m": module})
-    return differences(entries, module_entries(NAMES))
+    return find_differences(entries, collect_module_entries(NAMES))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -231,7 +231,7 @@ def test_no_foreign_code_runs() -> None:
     module = run_source(HOSTILE, "desk.py")
     module.ARMED[0] = True
     try:
-        differences(module_entries(NAMES), module_entries(NAMES))
+        find_differences(collect_module_entries(NAMES), collect_module_entries(NAMES))
     finally:
         module.ARMED[0] = False
     assert module.TRIPPED == []
@@ -250,14 +250,16 @@ LARGE, LONG = 10 ** 10_000, "x" * 10 ** 6
 """
     module = run_source(source, "desk.py")
     assert seen(module) == []
-    assert len(module_entries(NAMES)) < 5_000
+    assert len(collect_module_entries(NAMES)) < 5_000
     assert seen(module, "m.LARGE += 1") == [f"{NAME}.LARGE"]
     assert seen(module, "m.LONG = m.LONG[:-1] + 'y'") == [f"{NAME}.LONG"]
 
 
 def test_a_module_that_is_not_there_is_no_error() -> None:
-    assert module_entries(["no_such_module"]) != module_entries([])
-    assert differences(module_entries(["no_such_module"]), module_entries(["no_such_module"])) == []
+    assert collect_module_entries(["no_such_module"]) != collect_module_entries([])
+    assert (
+        find_differences(collect_module_entries(["no_such_module"]), collect_module_entries(["no_such_module"])) == []
+    )
 
 
 VALUES = st.recursive(
@@ -272,7 +274,7 @@ VALUES = st.recursive(
 def test_values_differ_exactly_if_they_are_not_the_same(one: object, other: object) -> None:
     module = sys.modules[NAME] = ModuleType(NAME)
     module.VALUE = one
-    entries = module_entries(NAMES)
+    entries = collect_module_entries(NAMES)
     module.VALUE = other
     same = json.dumps(one) == json.dumps(other)
-    assert (differences(entries, module_entries(NAMES)) == []) == same
+    assert (find_differences(entries, collect_module_entries(NAMES)) == []) == same

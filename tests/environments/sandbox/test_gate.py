@@ -8,8 +8,8 @@ from contamination import CASES, FINE, LEAKS, Case, fine_source, leak_source
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import environments.library
-from environments.sandbox.gate import EVERYTHING, LARGEST, gate, may_share
+from trajsmith.environments import library
+from trajsmith.environments.sandbox.gate import EVERYTHING, LARGEST, can_share_worker, examine_source
 
 REACHES = {
     "a module's module": "import dataclasses\ndef f():\n    return dataclasses.sys.modules",
@@ -70,12 +70,12 @@ REACHES = {
 
 
 def rules(source: str, severity: str = "process") -> set[str]:
-    return {finding.rule for finding in gate(source, "desk.py") if finding.severity == severity}
+    return {finding.rule for finding in examine_source(source, "desk.py") if finding.severity == severity}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_leak_is_refused_by_its_rule_and_nothing_else_is(case: Case) -> None:
-    assert may_share(gate(case.source, "desk.py")) == (case.rule is None)
+    assert can_share_worker(examine_source(case.source, "desk.py")) == (case.rule is None)
     assert case.rule is None or case.rule in rules(case.source)
 
 
@@ -86,7 +86,9 @@ def test_what_exists_once_is_followed_to_where_it_changes(name: str) -> None:
 
 @pytest.mark.parametrize("name", FINE)
 def test_code_that_keeps_to_itself_may_share(name: str) -> None:
-    assert [str(finding) for finding in gate(fine_source(name), "desk.py") if finding.severity == "process"] == []
+    assert [
+        str(finding) for finding in examine_source(fine_source(name), "desk.py") if finding.severity == "process"
+    ] == []
 
 
 @pytest.mark.parametrize("name", REACHES)
@@ -112,7 +114,7 @@ def test_clock_and_chance_are_noted_and_may_share(expression: str, rule: str) ->
 
 
 def test_a_finding_says_where_and_what() -> None:
-    (finding,) = gate("SEEN = {}\ndef f(x):\n    SEEN[x] = 1\n", "desk.py")
+    (finding,) = examine_source("SEEN = {}\ndef f(x):\n    SEEN[x] = 1\n", "desk.py")
     assert str(finding) == "desk.py:3: changes SEEN, of which there is one for all sessions"
     assert (finding.line, finding.rule, finding.severity) == (3, "shared-write", "process")
 
@@ -121,8 +123,8 @@ def test_what_an_adapter_sets_for_every_play_is_not_shared() -> None:
     source = (
         "class Api:\n    def add(self, row):\n        self.row = row\napi = Api()\ndef add(row):\n    api.add(row)\n"
     )
-    assert not may_share(gate(source, "desk.py"))
-    assert may_share(gate(source, "desk.py", {"api"}))
+    assert not can_share_worker(examine_source(source, "desk.py"))
+    assert can_share_worker(examine_source(source, "desk.py", {"api"}))
 
 
 NOT_COPIED = {
@@ -149,19 +151,19 @@ COPIED = {
 @pytest.mark.parametrize("name", [*NOT_COPIED, *COPIED])
 def test_where_plays_have_their_own_variables_the_rest_is_still_shared(name: str) -> None:
     source = {**NOT_COPIED, **COPIED}[name]
-    assert not may_share(gate(source, "desk.py"))
-    assert may_share(gate(source, "desk.py", EVERYTHING)) == (name in COPIED)
+    assert not can_share_worker(examine_source(source, "desk.py"))
+    assert can_share_worker(examine_source(source, "desk.py", EVERYTHING)) == (name in COPIED)
 
 
 def test_what_a_file_does_as_a_script_is_not_looked_at() -> None:
     body = "    import requests\n    exec('1')\n"
-    assert may_share(gate("if __name__ == '__main__':\n" + body, "desk.py"))
-    assert not may_share(gate("if __name__ != '__main__':\n" + body, "desk.py"))
+    assert can_share_worker(examine_source("if __name__ == '__main__':\n" + body, "desk.py"))
+    assert not can_share_worker(examine_source("if __name__ != '__main__':\n" + body, "desk.py"))
 
 
-@pytest.mark.parametrize("path", sorted(Path(environments.library.__file__).parent.glob("*/__init__.py")), ids=str)
+@pytest.mark.parametrize("path", sorted(Path(library.__file__).parent.glob("*/__init__.py")), ids=str)
 def test_the_bundled_environments_may_share(path: Path) -> None:
-    assert [str(f) for f in gate(path.read_text("utf-8"), path.parent.name) if f.severity == "process"] == []
+    assert [str(f) for f in examine_source(path.read_text("utf-8"), path.parent.name) if f.severity == "process"] == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_the_bundled_environments_may_share(path: Path) -> None:
     ids=lambda value: str(len(value)) if len(value) > 40 else repr(value),
 )
 def test_what_cannot_be_examined_is_one_finding(source: str, message: str) -> None:
-    (finding,) = gate(source, "desk.py")
+    (finding,) = examine_source(source, "desk.py")
     assert (finding.rule, finding.severity) == ("unreadable", "process")
     assert message in finding.message
 
@@ -203,7 +205,7 @@ SOURCES = [case.source for case in CASES] + [leak_source(name) for name in LEAKS
 @example("@x\nclass x(x): x = x = x")
 @settings(max_examples=150, deadline=None)
 def test_no_text_makes_it_fail(source: str) -> None:
-    assert all(finding.line >= 1 for finding in gate(source, "desk.py"))
+    assert all(finding.line >= 1 for finding in examine_source(source, "desk.py"))
 
 
 @given(st.sampled_from(SOURCES), st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 60), WORDS), max_size=3))
@@ -211,7 +213,7 @@ def test_no_text_makes_it_fail(source: str) -> None:
 def test_no_damaged_environment_makes_it_fail(source: str, damages: list[tuple[int, int, str]]) -> None:
     for start, length, word in damages:
         source = source[:start] + word + source[start + length :]
-    gate(source, "desk.py")
+    examine_source(source, "desk.py")
 
 
 NODES = [node for source in SOURCES for node in ast.walk(ast.parse(source))]
@@ -221,4 +223,4 @@ STATEMENTS = st.sampled_from([node for node in NODES if isinstance(node, ast.stm
 @given(st.lists(STATEMENTS, min_size=1, max_size=8))
 @settings(max_examples=100, deadline=None)
 def test_no_shuffled_program_makes_it_fail(statements: list[ast.stmt]) -> None:
-    gate(ast.unparse(ast.Module(statements, [])), "desk.py")
+    examine_source(ast.unparse(ast.Module(statements, [])), "desk.py")

@@ -7,8 +7,8 @@ import pytest
 from attacks.catalog import Attack, host_attacks
 from attacks.clients import Bare, achieved, ordinary_user, run_script
 
-from environments.sandbox.landlock import landlock_abi, ruleset
-from environments.sandbox.lockdown import LAYERS
+from trajsmith.environments.sandbox.landlock import build_ruleset, get_landlock_abi
+from trajsmith.environments.sandbox.lockdown import LAYERS
 
 ROOT = os.geteuid() == 0
 NEEDS_ROOT = pytest.mark.skipif(not ROOT, reason="needs root")
@@ -45,8 +45,8 @@ def _stops(bare: Bare, layers: tuple[str, ...], name: str) -> None:
      "connect_to_an_abstract_socket", "signal_the_parent", "end_a_sibling", "parent_memory"],
 )  # fmt: skip
 def test_landlock(bare: Bare, name: str) -> None:
-    if landlock_abi() < 6:
-        pytest.skip(f"Landlock ABI {landlock_abi()} covers files only")
+    if get_landlock_abi() < 6:
+        pytest.skip(f"Landlock ABI {get_landlock_abi()} covers files only")
     _stops(bare, ("landlock",), name)
 
 
@@ -115,7 +115,7 @@ def test_pdeathsig_when_the_parent_was_faster() -> None:
     "abi,words", [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3), (99, 3)], ids=lambda value: str(value)
 )
 def test_every_abi_of_landlock_gets_the_ruleset_that_it_knows(abi: int, words: int) -> None:
-    made = ruleset(abi)
+    made = build_ruleset(abi)
     files = int.from_bytes(made[:8], "little")
     assert len(made) == 8 * words
     assert files.bit_count() == {1: 13, 2: 14, 3: 15, 4: 15}.get(abi, 16)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from attacks.clients import ALL, Bare
 
-from environments.sandbox import limits, syscalls
-from environments.sandbox.lockdown import LayerMissing, Limits, lock_worker, shared_memory
+from trajsmith.environments.sandbox import limits, syscalls
+from trajsmith.environments.sandbox.lockdown import LayerMissing, WorkerLimits, lock_worker, map_shared_memory
 
 ROOT = os.geteuid() == 0
 
@@ -127,10 +127,10 @@ def test_root_that_may_not_change_its_user_is_told(monkeypatch: pytest.MonkeyPat
     def forbidden(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(limits, "capabilities", lambda: 1 << limits.CAP_SETUID)
+    monkeypatch.setattr(limits, "get_capabilities", lambda: 1 << limits.CAP_SETUID)
     monkeypatch.setattr("os.setgroups", forbidden)
     with pytest.raises(LayerMissing, match=r"cannot become user 61000.*start as an ordinary user"):
-        limits.own_user(61000)
+        limits.become_user(61000)
 
 
 def test_namespaces_that_are_forbidden_are_named(bare: Bare) -> None:
@@ -141,7 +141,7 @@ def test_namespaces_that_are_forbidden_are_named(bare: Bare) -> None:
 def test_shared_memory_is_seen_by_both_sides() -> None:
     descriptor = os.memfd_create("shared")
     os.ftruncate(descriptor, 64)
-    one, other = shared_memory(descriptor, 64), shared_memory(descriptor, 64)
+    one, other = map_shared_memory(descriptor, 64), map_shared_memory(descriptor, 64)
     os.close(descriptor)
     one[5] = 77
     assert other[5] == 77 and len(other) == 64
@@ -149,11 +149,11 @@ def test_shared_memory_is_seen_by_both_sides() -> None:
 
 def test_shared_memory_that_cannot_be_is_an_error() -> None:
     with pytest.raises(OSError, match="mmap"):
-        shared_memory(0, 0)
+        map_shared_memory(0, 0)
 
 
 def test_locking_nothing_is_possible() -> None:
-    lock_worker(frozenset({"audit", "hide"}), Limits(), forks=False)  # names of others' layers
+    lock_worker(frozenset({"audit", "hide"}), WorkerLimits(), forks=False)  # names of others' layers
 
 
 def test_an_unknown_machine_is_an_error_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

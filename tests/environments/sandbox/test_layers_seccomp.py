@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from environments.sandbox import seccomp
-from environments.sandbox.syscalls import NUMBERS
+from trajsmith.environments.sandbox import seccomp
+from trajsmith.environments.sandbox.syscalls import NUMBERS
 
 MACHINES = sorted(NUMBERS)
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -44,12 +44,12 @@ def machine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def worker(machine: str) -> bytes:
-    return seccomp.program("worker", name=machine)
+    return seccomp.compile_filter("worker", name=machine)
 
 
 @pytest.fixture
 def forker(machine: str) -> bytes:
-    return seccomp.program("forker", name=machine)
+    return seccomp.compile_filter("forker", name=machine)
 
 
 def test_a_call_of_another_machine_kills(worker: bytes, machine: str) -> None:
@@ -59,7 +59,7 @@ def test_a_call_of_another_machine_kills(worker: bytes, machine: str) -> None:
 
 
 def test_the_third_calling_convention_of_x86_kills() -> None:
-    code = seccomp.program("worker", name="x86_64")
+    code = seccomp.compile_filter("worker", name="x86_64")
     assert verdict(code, "x86_64", 0x40000000 | 39) == seccomp.KILL
     assert verdict(code, "x86_64", 0xFFFFFFFF) == seccomp.KILL
 
@@ -95,7 +95,7 @@ def test_reading_and_writing_is_for_the_channel(worker: bytes, machine: str) -> 
 
 
 def test_another_channel_can_be_chosen(machine: str) -> None:
-    code = seccomp.program("worker", channel=7, name=machine)
+    code = seccomp.compile_filter("worker", channel=7, name=machine)
     assert verdict(code, machine, "write", 7) == ALLOWED
     assert verdict(code, machine, "write", 3) == refused(errno.EPERM)
 
@@ -157,7 +157,7 @@ def test_a_forker_changes_of_itself_only_what_sessions_need(forker: bytes, machi
 def test_without_the_secret_a_forker_neither_forks_nor_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = 0x1234567890ABCDEF
     name = seccomp.machine()
-    code = seccomp.forker(secret)
+    code = seccomp.compile_forker_filter(secret)
     for wrong in (0, 1, secret & 0xFFFFFFFF, secret ^ (1 << 62)):
         assert verdict(code, name, "clone", 0x11, 0, wrong) == refused(errno.EPERM)
         assert verdict(code, name, "seccomp", 1, 1, 0, wrong) == refused(errno.EPERM)

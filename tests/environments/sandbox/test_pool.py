@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from shop import SHOP, shop
 
-from environments.sandbox.connection import Connection
-from environments.sandbox.host import _zygotes
-from environments.sandbox.source import SandboxSource
-from environments.sandbox.wire import PROGRESS
-from environments.session import InitialAction, Preparable, Session, ToolResult
-from trajectory import EnvironmentFault, InputError, JsonObject, RunError, state_digest
+from trajsmith.environments.sandbox.connection import WorkerConnection
+from trajsmith.environments.sandbox.host import _zygotes
+from trajsmith.environments.sandbox.serialization import PROGRESS
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.session import InitialAction, Preparable, Session, ToolResult
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, RunError, compute_state_digest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux")
 
@@ -40,11 +40,11 @@ async def test_calls_give_results_refusals_and_changes(source: SandboxSource) ->
     assert (await session.call("get_order", {"order_id": "W9"})).error == "refused"
     assert (await session.call("get_order", {"id": "W9"})).error == "invalid_arguments"
     assert (await session.call("no_such", {})).error == "unknown_tool"
-    assert await session.state_hash() == state_digest(state)
+    assert await session.state_hash() == compute_state_digest(state)
     assert (await session.call("add_order", {"item": "tea"})).content == {"result": "N1"}
     snapshot = await session.snapshot()
     assert snapshot["orders"]["N1"] == {"item": "tea", "price": 1.0}
-    assert await session.state_hash() == state_digest(snapshot)
+    assert await session.state_hash() == compute_state_digest(snapshot)
     refused = await session.call("set_price", {"order_id": "N1", "price": -1.0})
     assert (refused.error, refused.content) == ("refused", {"error": "a price must not be negative"})
     assert await session.snapshot() == snapshot
@@ -297,7 +297,7 @@ async def test_a_worker_that_is_closed_over_and_over_is_a_fault_with_a_name_of_i
     session, state = await opened(source)
     connect = source.host.connect
 
-    async def closed() -> Connection:
+    async def closed() -> WorkerConnection:
         connection = await connect()
         connection.close()
         return connection
@@ -383,7 +383,7 @@ async def test_our_errors_raised_by_a_tool_are_faults_of_its_environment(
     session, state = await opened(source)
     with pytest.raises(EnvironmentFault, match=rf"shop\.misbehave: crash: {name}: not mine"):
         await session.call("misbehave", {"how": how})
-    assert await session.state_hash() == state_digest(state)
+    assert await session.state_hash() == compute_state_digest(state)
     await session.close()
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from shop import shop
 
-from environments.blocking import Background
-from environments.sandbox import host
-from environments.sandbox.source import SandboxSource
-from environments.sandbox.zygote_process import ZygoteProcess
-from trajectory import InputError, RunError
+from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.environments.sandbox import host
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.sandbox.zygote_process import ZygoteProcess
+from trajsmith.records import InputError, RunError
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux")
 
@@ -83,7 +83,7 @@ def test_a_loop_that_is_open_but_idle_hands_the_source_over() -> None:
 
 
 def test_a_source_that_a_running_loop_uses_is_refused_to_another_one() -> None:
-    source, background = shop(), Background()
+    source, background = shop(), BackgroundLoop()
     try:
         assert background.run(order(source)) == {"item": "item 1", "price": 1.0}
         with pytest.raises(RunError, match="shop: another running event loop uses it; open a source of its own"):
@@ -95,7 +95,7 @@ def test_a_source_that_a_running_loop_uses_is_refused_to_another_one() -> None:
 
 
 def test_a_source_that_was_closed_is_free_for_another_loop() -> None:
-    source, background = shop(), Background()
+    source, background = shop(), BackgroundLoop()
     background.run(order(source))
     source.close()
     assert asyncio.run(order(source)) == {"item": "item 1", "price": 1.0}

@@ -13,8 +13,8 @@ import pytest
 from attacks.clients import ordinary_user, run_script
 from rich.console import Console
 
-from environments.sandbox import probe as probing
-from environments.sandbox.probe import ModeVerdict, ProbeReport, probe, render
+from trajsmith.environments.sandbox import probe as probing
+from trajsmith.environments.sandbox.probe import ModeVerdict, ProbeReport, probe, render
 
 MODES = ("default", "strict")
 CASES = {

@@ -3,13 +3,13 @@
 import pytest
 from shop import shop
 
-from environments.blocking import Background, BlockingSession, call_all
-from environments.library import library_environment
-from environments.native_program import NativeSession
-from environments.sandbox.checks import SandboxedCheck
-from environments.sandbox.together import call_together
-from environments.session import ToolResult
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.blocking import BackgroundLoop, BlockingSession, call_all
+from trajsmith.environments.library import library_environment
+from trajsmith.environments.native_program import NativeSession
+from trajsmith.environments.sandbox.batching import call_batch
+from trajsmith.environments.sandbox.checks import SandboxedCheck
+from trajsmith.environments.session import ToolResult
+from trajsmith.records import EnvironmentFault, InputError
 
 
 async def test_calls_together_are_what_they_are_alone() -> None:
@@ -19,7 +19,7 @@ async def test_calls_together_are_what_they_are_alone() -> None:
     for session in sessions[:-1]:
         await session.reset(state)
     bank = NativeSession(library_environment("bank"), library_environment("bank").describe())
-    outcomes = await call_together(
+    outcomes = await call_batch(
         [(session, "set_price", {"order_id": "W1", "price": float(n)}) for n, session in enumerate(sessions[:37])]
         + [(sessions[37], "misbehave", {"how": "spin"}), (sessions[38], "get_order", {"order_id": 2**70})]
         + [(sessions[39], "get_order", {"order_id": "W1"}), (bank, "no_such", {})]
@@ -44,14 +44,14 @@ async def test_a_worker_lost_over_one_call_costs_the_others_nothing() -> None:
         await session.reset(state)
         await session.call("set_price", {"order_id": "W1", "price": float(number)})
     how = ["spin in C" if number == 4 else "null" for number in range(10)]
-    outcomes = await call_together([(s, "misbehave", {"how": h}) for s, h in zip(sessions, how, strict=True)])
+    outcomes = await call_batch([(s, "misbehave", {"how": h}) for s, h in zip(sessions, how, strict=True)])
     assert [isinstance(outcome, EnvironmentFault) for outcome in outcomes] == [h == "spin in C" for h in how]
     assert (await sessions[9].snapshot())["orders"]["W1"]["price"] == 9.0
     source.close()
 
 
 def test_synchronous_code_has_sessions_too() -> None:
-    background, source = Background(), shop()
+    background, source = BackgroundLoop(), shop()
     try:
         sessions = [BlockingSession.open(background, source) for _ in range(20)]
         state = background.run(source.states(1))[0]

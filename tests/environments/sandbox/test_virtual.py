@@ -19,13 +19,13 @@ import numpy.random
 import pytest
 from contamination import CALLS, CASES, Case
 
-from environments.foreign import run_source
-from environments.sandbox.virtual import CALL_NS, EPOCH_NS, VirtualWorld
+from trajsmith.environments.foreign import run_source
+from trajsmith.environments.sandbox.virtual import CALL_NS, EPOCH_NS, VirtualSources
 
 
 @pytest.fixture
-def world() -> Iterator[VirtualWorld]:
-    made = VirtualWorld()
+def world() -> Iterator[VirtualSources]:
+    made = VirtualSources()
     made.install()
     yield made
     made.remove()
@@ -69,7 +69,7 @@ def readings() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_source_depends_on_the_call_alone(world: VirtualWorld, name: str) -> None:
+def test_every_source_depends_on_the_call_alone(world: VirtualSources, name: str) -> None:
     read = SOURCES[name]
     world.set(b"play", 3)
     first = [read(), read()]
@@ -103,7 +103,7 @@ except OSError:
 """
 
 
-def test_it_is_the_same_in_another_process_that_can_open_no_file(world: VirtualWorld) -> None:
+def test_it_is_the_same_in_another_process_that_can_open_no_file(world: VirtualSources) -> None:
     told = []
     for seed, before in (("1", "0"), ("2", "3")):
         command = [sys.executable, "-c", OTHER_PROCESS, json.dumps([p for p in sys.path if p]), before]
@@ -114,7 +114,7 @@ def test_it_is_the_same_in_another_process_that_can_open_no_file(world: VirtualW
     assert told == [here, here]
 
 
-def test_a_fork_goes_on_in_the_same_world(world: VirtualWorld) -> None:
+def test_a_fork_goes_on_in_the_same_world(world: VirtualSources) -> None:
     world.set(b"play", 1)
     out, into = os.pipe()
     if os.fork() == 0:
@@ -126,7 +126,7 @@ def test_a_fork_goes_on_in_the_same_world(world: VirtualWorld) -> None:
     os.close(into)
 
 
-def test_call_times_are_minutes_from_a_monday_and_readings_microseconds_apart(world: VirtualWorld) -> None:
+def test_call_times_are_minutes_from_a_monday_and_readings_microseconds_apart(world: VirtualSources) -> None:
     world.set(b"", 0)
     assert datetime.datetime.now() == datetime.datetime(2025, 6, 2, 9, 0, 0, 1)
     assert datetime.datetime.now() == datetime.datetime(2025, 6, 2, 9, 0, 0, 2)
@@ -163,15 +163,15 @@ def test_call_times_are_minutes_from_a_monday_and_readings_microseconds_apart(wo
         ("os.urandom(1)", {"entropy"}),
     ],
 )
-def test_it_knows_what_a_call_used(world: VirtualWorld, code: str, used: set[str]) -> None:
+def test_it_knows_what_a_call_used(world: VirtualSources, code: str, used: set[str]) -> None:
     world.set(b"play", 1)
     eval(code)
-    assert world.used() == used
+    assert world.used_sources() == used
     world.set(b"play", 2)
-    assert world.used() == set()
+    assert world.used_sources() == set()
 
 
-def test_the_second_half_of_a_pair_of_numbers_stays_with_its_call(world: VirtualWorld) -> None:
+def test_the_second_half_of_a_pair_of_numbers_stays_with_its_call(world: VirtualSources) -> None:
     world.set(b"play", 1)
     first = random.gauss(0, 1)
     world.set(b"play", 2)
@@ -180,7 +180,7 @@ def test_the_second_half_of_a_pair_of_numbers_stays_with_its_call(world: Virtual
     assert random.gauss(0, 1) == first
 
 
-def test_a_state_or_seed_that_a_call_sets_counts_until_the_next_call(world: VirtualWorld) -> None:
+def test_a_state_or_seed_that_a_call_sets_counts_until_the_next_call(world: VirtualSources) -> None:
     world.set(b"play", 1)
     random.seed(5)
     drawn = random.random()
@@ -194,7 +194,7 @@ def test_a_state_or_seed_that_a_call_sets_counts_until_the_next_call(world: Virt
     assert random.random() != drawn
 
 
-def test_a_seed_that_a_play_gives_while_it_is_loaded_is_kept(world: VirtualWorld) -> None:
+def test_a_seed_that_a_play_gives_while_it_is_loaded_is_kept(world: VirtualSources) -> None:
     def draws(seed: int | None, key: bytes, shift: int) -> list[float]:
         world.set(key, 0, shift)
         random.seed(seed)
@@ -204,7 +204,7 @@ def test_a_seed_that_a_play_gives_while_it_is_loaded_is_kept(world: VirtualWorld
         for number in (1, 2):
             world.set(key, number, shift, own)
             drawn += [random.random(), random.gauss(0, 1)]
-            assert ("random" in world.used()) == (seed is None)
+            assert ("random" in world.used_sources()) == (seed is None)
         return drawn
 
     assert draws(7, b"play", 0) == draws(7, b"other", 3), "it goes by the seed and the number of the call alone"
@@ -215,7 +215,7 @@ def test_a_seed_that_a_play_gives_while_it_is_loaded_is_kept(world: VirtualWorld
     assert world.own_seed() is None
 
 
-def test_copies_of_the_shared_generator_are_plain_ones(world: VirtualWorld) -> None:
+def test_copies_of_the_shared_generator_are_plain_ones(world: VirtualSources) -> None:
     world.set(b"play", 1)
     own = copy.deepcopy(random._inst), pickle.loads(pickle.dumps(random._inst))
     drawn = random.random()
@@ -223,7 +223,7 @@ def test_copies_of_the_shared_generator_are_plain_ones(world: VirtualWorld) -> N
     assert [one.random() for one in own] == [drawn] * 2
 
 
-def test_sleep_takes_no_time_and_moves_the_clock(world: VirtualWorld) -> None:
+def test_sleep_takes_no_time_and_moves_the_clock(world: VirtualSources) -> None:
     world.set(b"play", 1)
     start, real = time.time_ns(), time.monotonic()
     time.sleep(3600)
@@ -234,14 +234,14 @@ def test_sleep_takes_no_time_and_moves_the_clock(world: VirtualWorld) -> None:
             time.sleep(wrong)  # type: ignore[arg-type]
 
 
-def test_wrong_sizes_are_refused_as_by_the_system(world: VirtualWorld) -> None:
+def test_wrong_sizes_are_refused_as_by_the_system(world: VirtualSources) -> None:
     with pytest.raises(ValueError, match="negative"):
         os.urandom(-1)
     with pytest.raises(TypeError):
         os.urandom("1")  # type: ignore[arg-type]
 
 
-def test_timers_go_on(world: VirtualWorld) -> None:
+def test_timers_go_on(world: VirtualSources) -> None:
     fired: list[int] = []
     before = signal.signal(signal.SIGPROF, lambda number, frame: fired.append(number))
     try:
@@ -266,11 +266,11 @@ def test_there_is_one_world_and_it_can_be_taken_away(monkeypatch: pytest.MonkeyP
         (uuid, "uuid4"),
     ]
     real = [vars(owner)[name] for owner, name in names]
-    world = VirtualWorld()
+    world = VirtualSources()
     world.install()
     try:
         with pytest.raises(RuntimeError, match="already"):
-            VirtualWorld().install()
+            VirtualSources().install()
         assert all(vars(owner)[name] is not one for (owner, name), one in zip(names, real, strict=True))
     finally:
         world.remove()
@@ -279,12 +279,12 @@ def test_there_is_one_world_and_it_can_be_taken_away(monkeypatch: pytest.MonkeyP
     assert os.environ["TZ"] == "Asia/Tokyo"
 
 
-def alone(source: str, world: VirtualWorld) -> list[Any]:
+def alone(source: str, world: VirtualSources) -> list[Any]:
     desk = run_source(source, "desk.py").Desk()
     return [played(desk, world, b"a", number, argument) for number, argument in enumerate(CALLS)]
 
 
-def among_others(source: str, world: VirtualWorld) -> list[Any]:
+def among_others(source: str, world: VirtualSources) -> list[Any]:
     module = run_source(source, "desk.py")
     desk, others, results = module.Desk(), [module.Desk() for _ in range(3)], []
     for number, argument in enumerate(CALLS):
@@ -294,13 +294,13 @@ def among_others(source: str, world: VirtualWorld) -> list[Any]:
     return results
 
 
-def played(desk: Any, world: VirtualWorld, key: bytes, number: int, argument: int) -> Any:
+def played(desk: Any, world: VirtualSources, key: bytes, number: int, argument: int) -> Any:
     world.set(key, number)
     return desk.act(argument)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.rule != "object-id"], ids=lambda case: case.name)
-def test_other_sessions_change_results_only_of_code_that_the_gate_refuses(world: VirtualWorld, case: Case) -> None:
+def test_other_sessions_change_results_only_of_code_that_the_gate_refuses(world: VirtualSources, case: Case) -> None:
     results = alone(case.source, world)
     assert (among_others(case.source, world) != results) == case.differs
     assert alone(case.source, world) == results, "the same calls gave something else the second time"

@@ -10,12 +10,12 @@ from typing import Any
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
-from environments import Environment, EnvironmentState, ToolError, tool
-from environments.native_source import NativeSource
-from environments.serving import Offer, prepare
-from environments.serving.http import listen, serve_http
-from environments.serving.words import REFUSAL
-from trajectory import derive_seed
+from trajsmith.environments import Environment, EnvironmentState, ToolError, tool
+from trajsmith.environments.native_source import NativeSource
+from trajsmith.environments.serving import ServingSpec, prepare_serving
+from trajsmith.environments.serving.http import listen, serve_http
+from trajsmith.environments.serving.protocol_keys import REFUSAL
+from trajsmith.records import derive_seed
 
 
 class ShelfState(EnvironmentState):
@@ -94,7 +94,7 @@ class Counted(NativeSource):
 
 
 @asynccontextmanager
-async def over_http(offer: Offer, **settings: Any) -> AsyncIterator[str]:
+async def over_http(offer: ServingSpec, **settings: Any) -> AsyncIterator[str]:
     """Serve on a free port; gives the address."""
     with listen("127.0.0.1", 0) as where:
         serving = asyncio.create_task(serve_http(offer, where, **settings))
@@ -107,7 +107,7 @@ async def over_http(offer: Offer, **settings: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def client_of(source: NativeSource, **wanted: Any) -> AsyncIterator[Client]:
-    async with over_http(await prepare(source, **wanted)) as url, Client(url) as client:
+    async with over_http(await prepare_serving(source, **wanted)) as url, Client(url) as client:
         yield client
 
 

@@ -6,11 +6,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from served import Counted, client_of, drawn_calls, seen
 
-from environments.library import library_names
-from environments.native_source import library_source
-from environments.serving import prepare
-from environments.serving.face import as_mcp_tool
-from trajectory import ToolSpec
+from trajsmith.environments.library import library_names
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.mcp_server import to_mcp_tool
+from trajsmith.records import ToolSpec
 
 CALLS = 40
 
@@ -24,7 +24,7 @@ async def in_process(source, calls, actor):
 
 @pytest.mark.parametrize("name", library_names())
 async def test_a_transcript_over_http_is_that_of_the_session(name):
-    source = library_source(name, {"small": 1})
+    source = build_library_source(name, {"small": 1})
     spec = await source.spec()
     state = (await source.states(3))[0]
     calls = drawn_calls(spec, state, CALLS)
@@ -38,9 +38,9 @@ async def test_a_transcript_over_http_is_that_of_the_session(name):
 
 STDIO = """
 import asyncio, sys
-from environments.native_source import library_source
-from environments.serving import prepare
-from environments.serving.stdio import claimed_stdio, serve_stdio
+from trajsmith.environments.native_source import library_source
+from trajsmith.environments.serving import prepare
+from trajsmith.environments.serving.stdio import claimed_stdio, serve_stdio
 
 async def main(stdin, stdout):
     source = library_source(sys.argv[1], {"small": 1})
@@ -58,7 +58,7 @@ with claimed_stdio() as streams:
     ids=["sessionless era", "handshake, tools of the user"],
 )
 async def test_a_transcript_over_stdio_is_that_of_the_session(name, actor, mode):
-    source = library_source(name, {"small": 1})
+    source = build_library_source(name, {"small": 1})
     spec = await source.spec()
     calls = drawn_calls(spec, (await source.states(3))[0], CALLS)
     expected, _ = await in_process(source, calls, actor)
@@ -84,7 +84,7 @@ def test_schemas_that_mcp_has_no_room_for_are_made_to_fit_or_left_out():
     spec = ToolSpec(
         server="x", name="t", input_schema={"properties": {"a": {"default": None}}}, output_schema={"type": "array"}
     )
-    found = as_mcp_tool(spec)
+    found = to_mcp_tool(spec)
     assert found.input_schema == {"type": "object", "properties": {"a": {"default": None}}}
     assert found.output_schema is None
     assert spec.input_schema == {"properties": {"a": {"default": None}}}
@@ -106,4 +106,4 @@ async def test_states_are_chosen_by_number_seed_or_given(tmp_path):
     first, second = await source.states(5)
     assert first != second
     for wanted, expected in [({"seed": 5, "state": 1}, second), ({"seed": 5, "state": first}, first)]:
-        assert (await prepare(source, **wanted)).state == expected
+        assert (await prepare_serving(source, **wanted)).state == expected

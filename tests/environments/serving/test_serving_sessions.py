@@ -8,8 +8,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from served import Counted, client_of, fault_of, over_http, seen
 
-from environments.serving import prepare
-from trajectory import EnvironmentFault, InputError
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.records import EnvironmentFault, InputError
 
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 HELLO = {
@@ -26,7 +26,7 @@ def request(method, params, number=2):
 
 async def test_two_connections_do_not_see_one_another():
     source = Counted()
-    async with over_http(await prepare(source)) as url, Client(url) as ana, Client(url) as bob:
+    async with over_http(await prepare_serving(source)) as url, Client(url) as ana, Client(url) as bob:
         await ana.call_tool("put", {"book": "x", "count": 5})
         assert seen(await ana.call_tool("count", {"book": "x"})) == ('{"result":5}', {"result": 5}, None)
         assert seen(await bob.call_tool("count", {"book": "x"}))[2] == "refused"
@@ -46,7 +46,7 @@ async def test_fifty_connections_at_once():
             return seen(await client.call_tool("count", {"book": "n"}))[1]
 
     limits = httpx2.Limits(max_connections=120)
-    async with over_http(await prepare(source)) as url, httpx2.AsyncClient(limits=limits, timeout=30) as http:
+    async with over_http(await prepare_serving(source)) as url, httpx2.AsyncClient(limits=limits, timeout=30) as http:
         found = await asyncio.gather(*(play(http, url, number) for number in range(50)))
         assert found == [{"result": 4 * number} for number in range(50)]
         assert source.opened == 50
@@ -55,7 +55,7 @@ async def test_fifty_connections_at_once():
 
 async def test_a_disconnect_frees_the_session_while_the_server_goes_on():
     source = Counted()
-    async with over_http(await prepare(source)) as url:
+    async with over_http(await prepare_serving(source)) as url:
         async with Client(url) as client:
             assert source.open_sessions == 1, "it is opened at the handshake"
             await client.call_tool("put", {"book": "x"})
@@ -71,7 +71,7 @@ async def test_a_disconnect_frees_the_session_while_the_server_goes_on():
 
 async def test_a_client_that_vanishes_costs_its_session_only_so_long():
     source = Counted()
-    async with over_http(await prepare(source), idle=0.2) as url:
+    async with over_http(await prepare_serving(source), idle=0.2) as url:
         async with httpx2.AsyncClient(headers=HEADERS) as raw:
             assert (await raw.post(url, json=HELLO)).status_code == 200
             assert source.open_sessions == 1
@@ -80,7 +80,7 @@ async def test_a_client_that_vanishes_costs_its_session_only_so_long():
 
 async def test_the_end_of_the_server_closes_all_sessions():
     source = Counted()
-    async with over_http(await prepare(source)) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
+    async with over_http(await prepare_serving(source)) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
         for _ in range(3):
             await raw.post(url, json=HELLO)
         assert source.open_sessions == 3
@@ -89,7 +89,7 @@ async def test_the_end_of_the_server_closes_all_sessions():
 
 async def test_there_is_a_most_of_sessions():
     source = Counted()
-    async with over_http(await prepare(source), most=1) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
+    async with over_http(await prepare_serving(source), most=1) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
         first = await raw.post(url, json=HELLO)
         second = await raw.post(url, json=HELLO)
         assert (second.status_code, second.json()["error"]["message"]) == (
@@ -118,7 +118,7 @@ async def test_a_call_that_nobody_waits_for_any_more_still_ends_before_the_next(
 
 async def test_a_fault_is_a_protocol_error_that_names_it_and_breaks_only_this_connection():
     source = Counted()
-    async with over_http(await prepare(source)) as url, Client(url) as ana, Client(url) as bob:
+    async with over_http(await prepare_serving(source)) as url, Client(url) as ana, Client(url) as bob:
         fault = await fault_of(ana, "topple", {})
         assert fault.message == "shelf.topple: crash: ZeroDivisionError: integer division or modulo by zero"
         assert fault.data == {"trajsmith/fault": {"kind": "crash", "environment": "shelf", "tool": "topple"}}
@@ -154,7 +154,7 @@ async def test_without_admin_there_are_no_such_tools():
 
 async def test_an_environment_that_does_not_start_refuses_the_handshake():
     source = Counted()
-    offer = await prepare(source, state={"now": "yesterday"})
+    offer = await prepare_serving(source, state={"now": "yesterday"})
     async with over_http(offer, most=1) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
         for _ in range(2):
             answer = (await raw.post(url, json=HELLO)).json()
@@ -172,7 +172,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("params", "message"), MALFORMED, ids=["list", "no name", "giant number"])
 async def test_malformed_calls_are_told_what_is_wrong(params, message):
-    async with over_http(await prepare(Counted())) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
+    async with over_http(await prepare_serving(Counted())) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
         name = (await raw.post(url, json=HELLO)).headers["mcp-session-id"]
         answer = (await raw.post(url, json=request("tools/call", params), headers={"mcp-session-id": name})).json()
     if message is None:
@@ -182,7 +182,7 @@ async def test_malformed_calls_are_told_what_is_wrong(params, message):
 
 
 async def test_other_http_requests_are_refused_in_words():
-    async with over_http(await prepare(Counted())) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
+    async with over_http(await prepare_serving(Counted())) as url, httpx2.AsyncClient(headers=HEADERS) as raw:
         call = request("tools/call", {"name": "put", "arguments": {"book": "x"}})
         assert (await raw.post(url, json=call)).status_code == 400
         modern = await raw.post(url, json=call, headers={"mcp-protocol-version": "2026-07-28"})
@@ -196,7 +196,7 @@ async def test_other_http_requests_are_refused_in_words():
 
 async def test_wrong_wishes_are_wrong_input():
     with pytest.raises(InputError, match="environment shelf has no initial state 2; it has 0 to 1"):
-        await prepare(Counted(), state=2)
+        await prepare_serving(Counted(), state=2)
 
     class Clerk(Counted):
         async def spec(self):
@@ -205,16 +205,16 @@ async def test_wrong_wishes_are_wrong_input():
             return spec.model_copy(update={"tools": tools})
 
     with pytest.raises(InputError, match="has a tool reset of its own: serve it without admin tools"):
-        await prepare(Clerk(), admin=True)
+        await prepare_serving(Clerk(), admin=True)
     with pytest.raises(InputError, match="environment shelf has no tools for the user"):
-        await prepare(Clerk(), actor="user")
+        await prepare_serving(Clerk(), actor="user")
 
 
 async def test_a_desk_that_is_closed_takes_no_calls():
-    from environments.serving import Desk
+    from trajsmith.environments.serving import SessionManager
 
     source = Counted(slow=5)
-    desk = Desk(await prepare(source))
+    desk = SessionManager(await prepare_serving(source))
     running = asyncio.create_task(desk.call("put", {"book": "x"}))
     await source.began.wait()
     await desk.close()

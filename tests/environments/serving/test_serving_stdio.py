@@ -12,8 +12,8 @@ import pytest
 PROGRAM = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {folder!r})
-from environments.serving import prepare
-from environments.serving.stdio import claimed_stdio, serve_stdio
+from trajsmith.environments.serving import prepare
+from trajsmith.environments.serving.stdio import claimed_stdio, serve_stdio
 
 async def main(stdin, stdout):
     from served import Counted

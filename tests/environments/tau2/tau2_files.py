@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from environments.hosted import LocalLink, RestorableSession
-from environments.tau2.program import Tau2Program, load
-from environments.tau2.settings import Tau2Settings, payload
-from trajectory import canonical_json
+from trajsmith.environments.adapters.tau2.program import Tau2Program, load
+from trajsmith.environments.adapters.tau2.settings import Tau2Settings, build_payload
+from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession
+from trajsmith.records import canonical_json
 
 CHECKOUT = Path(__file__).parent / "checkout"
 
@@ -17,7 +17,7 @@ def settings(path: Path = CHECKOUT, **more: Any) -> Tau2Settings:
 
 
 def lending(**more: Any) -> Tau2Program:
-    return load(payload(settings(**more)))
+    return load(build_payload(settings(**more)))
 
 
 def play_of(program: Tau2Program, number: int = 0):
@@ -25,7 +25,7 @@ def play_of(program: Tau2Program, number: int = 0):
 
 
 async def session_of(program: Tau2Program, number: int = 0) -> RestorableSession:
-    session = RestorableSession(program.spec, LocalLink(program))
+    session = RestorableSession(program.spec, LocalEpisodeLink(program))
     await session.reset(program.states(0)[number])
     return session
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tau2_files import lending, play_of, session_of, settings
 
-from environments.sandbox.settings import SandboxSettings
-from environments.sandbox.source import SandboxSource
-from environments.tau2.arithmetic import evaluate
-from environments.tau2.program import load
-from environments.tau2.settings import PRELOAD, Tau2Settings, payload, read_tasks
-from trajectory import EnvironmentFault, RunError, canonical_json
+from trajsmith.environments.adapters.tau2.arithmetic import evaluate
+from trajsmith.environments.adapters.tau2.program import load
+from trajsmith.environments.adapters.tau2.settings import PRELOAD, Tau2Settings, build_payload, read_tasks
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.records import EnvironmentFault, RunError, canonical_json
 
 LEND = {"member_id": "M1", "book_ids": ["B1"]}
 
@@ -259,7 +259,7 @@ def test_what_is_no_sum_is_refused(text):
 
 
 async def test_it_runs_in_the_sandbox():
-    source = SandboxSource("lending", "tau2", payload(settings()), SandboxSettings(imports=PRELOAD))
+    source = SandboxSource("lending", "tau2", build_payload(settings()), SandboxSettings(imports=PRELOAD))
     try:
         spec = await source.spec()
     except RunError as error:
@@ -289,9 +289,11 @@ async def test_it_runs_in_the_sandbox():
 INSTALLED = PathFinder.find_spec("tau2")  # a folder of that name on the path is a spec without origin
 
 
-@pytest.mark.skipif(INSTALLED is None or INSTALLED.origin is None, reason="the package tau2 is not installed from its source")
+@pytest.mark.skipif(
+    INSTALLED is None or INSTALLED.origin is None, reason="the package tau2 is not installed from its source"
+)
 def test_a_published_domain_loads_and_its_gold_actions_run():
-    program = load(payload(Tau2Settings(domain="mock")))
+    program = load(build_payload(Tau2Settings(domain="mock")))
     for task in program.tasks():
         play = program.start(canonical_json(task["state"]))
         assert all(play.call(call["tool"], call["arguments"], call["actor"]).ok for call in task["calls"])
@@ -299,7 +301,7 @@ def test_a_published_domain_loads_and_its_gold_actions_run():
 
 async def test_plays_in_the_sandbox_leave_nothing_for_each_other():
     """Copying an object makes Python note the slots of its class there; that is no leak."""
-    source = SandboxSource("lending", "tau2", payload(settings()), SandboxSettings(imports=PRELOAD))
+    source = SandboxSource("lending", "tau2", build_payload(settings()), SandboxSettings(imports=PRELOAD))
     try:
         state = (await source.states(0))[0]
     except RunError as error:

@@ -3,23 +3,23 @@
 import pytest
 from tau2_files import CHECKOUT, copied, lending, settings
 
-from environments.tau2 import settings as module
-from environments.tau2.program import load
-from environments.tau2.settings import Tau2Settings, environment_name, payload
-from trajectory import InputError
+from trajsmith.environments.adapters.tau2 import settings as module
+from trajsmith.environments.adapters.tau2.program import load
+from trajsmith.environments.adapters.tau2.settings import Tau2Settings, build_payload, get_environment_name
+from trajsmith.records import InputError
 
 DOMAIN = "src__tau2__domains__lending__"
 DATA = "data__tau2__domains__lending__"
 
 
 def test_names_are_known_without_running_anything():
-    assert environment_name(settings()) == "tau2_lending"
-    assert environment_name(settings(name="desk")) == "desk"
-    assert environment_name(Tau2Settings(domain="telecom-workflow")) == "tau2_telecom_workflow"
+    assert get_environment_name(settings()) == "tau2_lending"
+    assert get_environment_name(settings(name="desk")) == "desk"
+    assert get_environment_name(Tau2Settings(domain="telecom-workflow")) == "tau2_telecom_workflow"
 
 
 def test_the_payload_has_what_is_needed_and_no_more():
-    given = payload(settings())
+    given = build_payload(settings())
     names = [name for name, _, _ in given["modules"]]
     assert names.index("tau2.domains.lending.data_model") < names.index("tau2.domains.lending.tools")
     assert names[-1] == "tau2.data_model.tasks" or names[-1] == "tau2.domains.lending.environment"
@@ -32,33 +32,33 @@ def test_the_payload_has_what_is_needed_and_no_more():
     "path", [CHECKOUT, CHECKOUT / "src", CHECKOUT / "src" / "tau2"], ids=["checkout", "src", "package"]
 )
 def test_a_checkout_may_be_named_at_any_height(path):
-    assert payload(settings(path)) == payload(settings())
+    assert build_payload(settings(path)) == build_payload(settings())
 
 
 def test_the_data_may_lie_elsewhere(tmp_path, monkeypatch):
     found = copied(tmp_path / "other")
-    assert payload(settings(data=found / "data")) == payload(settings())
+    assert build_payload(settings(data=found / "data")) == build_payload(settings())
     monkeypatch.setenv("TAU2_DATA_DIR", str(tmp_path))
     with pytest.raises(InputError, match=r"no data of the domain; set `data`, or TAU2_DATA_DIR"):
-        payload(settings())
+        build_payload(settings())
 
 
 def test_the_other_package_of_this_name_is_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     with pytest.raises(InputError, match=r"^the package tau2 is not installed \(PyPI's is not the benchmark\): clone"):
-        payload(Tau2Settings(domain="retail"))
+        build_payload(Tau2Settings(domain="retail"))
     (tmp_path / "tau2").mkdir()
     (tmp_path / "tau2" / "__init__.py").write_text("raise RuntimeError('imported')")
     with pytest.raises(InputError, match=r"^the package tau2 that is installed is another one"):
-        payload(Tau2Settings(domain="retail"))
+        build_payload(Tau2Settings(domain="retail"))
     monkeypatch.setattr("sys.path", [str(CHECKOUT / "src")])
     assert module.find_package(None) == CHECKOUT / "src" / "tau2"
 
 
 def test_tasks_can_be_left_out_and_states_limited():
-    assert [task["id"] for task in payload(settings(without=("2",)))["tasks"]] == ["1", "3"]
-    assert len(payload(settings(without=("2",)))["initial"]) == 1
-    assert len(payload(settings(max_states=0))["initial"]) == 2
+    assert [task["id"] for task in build_payload(settings(without=("2",)))["tasks"]] == ["1", "3"]
+    assert len(build_payload(settings(without=("2",)))["initial"]) == 1
+    assert len(build_payload(settings(max_states=0))["initial"]) == 2
 
 
 MISSING = [
@@ -74,7 +74,7 @@ MISSING = [
 def test_what_is_missing_is_named(more, message):
     wanted = Tau2Settings.model_validate({"domain": "lending", "path": CHECKOUT, **more})
     with pytest.raises(InputError) as caught:
-        payload(wanted)
+        build_payload(wanted)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -97,7 +97,7 @@ BROKEN = [
 def test_what_is_broken_is_named_with_file_and_line(tmp_path, changes, message):
     path = copied(tmp_path / "copy", **changes)
     with pytest.raises(InputError) as caught:
-        load(payload(settings(path)))
+        load(build_payload(settings(path)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -114,12 +114,12 @@ def test_an_initial_state_that_cannot_be_had_is_named(tmp_path):
     tasks = f'[{{"id": "9", "initial_state": {{"initialization_actions": [{action}]}}}}]'
     path = copied(tmp_path / "copy", **{f"{DATA}tasks_DOT_json": tasks})
     with pytest.raises(InputError, match=r"an initial state cannot be had: .*no attribute 'fly'"):
-        load(payload(settings(path)))
-    assert len(load(payload(settings(path, without=("9",)))).states(0)) == 1
+        load(build_payload(settings(path)))
+    assert len(load(build_payload(settings(path, without=("9",)))).states(0)) == 1
 
 
 def test_tools_of_both_sides_with_one_name_are_refused(tmp_path):
     tools = (CHECKOUT / "src/tau2/domains/lending/user_tools.py").read_text().replace("def look", "def journal")
     path = copied(tmp_path / "copy", **{f"{DOMAIN}user_tools_DOT_py": tools})
     with pytest.raises(InputError, match=r"agent and user both have a tool named journal"):
-        load(payload(settings(path)))
+        load(build_payload(settings(path)))

@@ -153,7 +153,13 @@ def load_that_answers_itself(info):
 def load_that_poisons_the_modules(info):
     import sys
 
-    for name in ("environments.session", "trajectory", "orjson", "msgspec", "environments.hosting"):
+    for name in (
+        "trajsmith.environments.session",
+        "trajsmith.records",
+        "orjson",
+        "msgspec",
+        "trajsmith.environments.programs",
+    ):
         sys.modules[name] = None
 
 

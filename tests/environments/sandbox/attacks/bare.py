@@ -28,7 +28,7 @@ from typing import Any
 
 from attacks.world import World, look, offspring
 
-from environments.sandbox import limits, lockdown, seccomp
+from trajsmith.environments.sandbox import limits, lockdown, seccomp
 
 _SECONDS = 4.0
 _GO = b"go"
@@ -59,7 +59,7 @@ def _trial(world: World, order: dict[str, Any]) -> dict[str, Any]:
     ready = _hear(ours)
     before = offspring(os.getpid())
     worker = max(offspring(child), default=child)
-    memory = lockdown.Limits().memory_bytes
+    memory = lockdown.WorkerLimits().memory_bytes
     seen = look(worker, memory)
     said = None
     if ready == READY:
@@ -88,7 +88,7 @@ def _start_sibling(world: World, order: dict[str, Any]) -> tuple[int, int]:
         keep = ctypes.create_string_buffer(f"{world.secret}-sibling".encode(), 100)
         try:
             layers = frozenset(order["layers"]) - {"seccomp"}
-            lockdown.lock_worker(layers, lockdown.Limits(uid=61001), forks=False)
+            lockdown.lock_worker(layers, lockdown.WorkerLimits(uid=61001), forks=False)
             os.write(writes, str(ctypes.addressof(keep)).encode())
             signal.pause()
         finally:
@@ -122,13 +122,13 @@ def _child(channel: socket.socket, order: dict[str, Any], info: dict[str, Any]) 
 def _deny(errors: dict[str, int]) -> None:
     """Simulate a machine that lacks something."""
     if errors:
-        limits.no_new_privileges()
+        limits.set_no_new_privileges()
         answers = {name: seccomp.refuse(number) for name, number in errors.items()}
         seccomp.install(seccomp.assemble(os.uname().machine, (), {}, answers, seccomp.ALLOW))
 
 
 def _locked(order: dict[str, Any], info: dict[str, Any]) -> Any:
-    layers, chosen = frozenset(order["layers"]), lockdown.Limits(**order.get("limits", {}))
+    layers, chosen = frozenset(order["layers"]), lockdown.WorkerLimits(**order.get("limits", {}))
     if "namespaces" in layers:
         lockdown.enter_namespaces()
     forks = bool(order.get("session"))

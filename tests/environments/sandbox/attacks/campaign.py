@@ -20,13 +20,13 @@ from attacks import templates
 from attacks.catalog import HOST_CATEGORIES, Attack, all_attacks
 from attacks.world import World, look, offspring
 
-from environments.hosted import HostedSession
-from environments.sandbox import host as pool
-from environments.sandbox.gate import gate
-from environments.sandbox.host import Host
-from environments.sandbox.link import SandboxLink
-from environments.sandbox.settings import SandboxSettings
-from trajectory import EnvironmentFault, InputError, RunError
+from trajsmith.environments.program_sessions import ProgramSession
+from trajsmith.environments.sandbox import host as pool
+from trajsmith.environments.sandbox.gate import examine_source
+from trajsmith.environments.sandbox.host import WorkerHost
+from trajsmith.environments.sandbox.link import SandboxLink
+from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.records import EnvironmentFault, InputError, RunError
 
 SETTINGS = {
     "call_seconds": 0.1, "load_seconds": 0.6, "wall_seconds": 3.0, "memory_mb": 320, "kills": 100_000,
@@ -43,17 +43,17 @@ class Campaign:
         self.settings = SandboxSettings(mode=mode, **SETTINGS)
         self.layers = pool.LAYERS[mode] - set(without)
         self.world = world
-        self._hosts: list[Host] = []
+        self._hosts: list[WorkerHost] = []
         self.bystander = self.host("native", templates.native([Attack("none", "", "def attack(info): pass\n")]))
         self._seen: dict[int, set[str]] = {}
         self._touched = False
 
-    def host(self, kind: str, source: str, own_process: bool = False) -> Host:
+    def host(self, kind: str, source: str, own_process: bool = False) -> WorkerHost:
         payload: dict[str, Any] = {"name": "lab", "file": "lab.py", "source": source}
         payload |= {"cls": "", "sizes": {"A": 1, "B": 1}}
         payload |= {"metadata": None, "scenarios": [], "moment": "2025-01-01T00:00:00", "hide": []}
         payload |= {"function": "check"}
-        made = Host("lab", kind, payload, self.settings, own_process, layers=self.layers)
+        made = WorkerHost("lab", kind, payload, self.settings, own_process, layers=self.layers)
         self._hosts.append(made)
         return made
 
@@ -120,7 +120,7 @@ class Campaign:
         """An attack with an environment of its own; in mode default, also where each play has a process."""
         ways = (False, True) if self.settings.mode == "default" and found.category in ("plays", "channel") else (False,)
         source = templates.native([found])
-        apart = any(finding.severity == "process" for finding in gate(source, "lab.py"))
+        apart = any(finding.severity == "process" for finding in examine_source(source, "lab.py"))
         for own_process in ways:
             host = self.host("native", source, own_process)
             attacker, victim = await self._session(host, "A"), await self._session(host, "B")
@@ -136,7 +136,7 @@ class Campaign:
                 harm = []  # plays of such code never share a worker
             self._tell(found.id, "process" if own_process else "tool", said, harm)
 
-    async def _together(self, found: Attack, attacker: HostedSession, victim: HostedSession) -> tuple[str, Any]:
+    async def _together(self, found: Attack, attacker: ProgramSession, victim: ProgramSession) -> tuple[str, Any]:
         """The attack while the victim asks for something: in the same frame, or in the frame after it."""
         if found.category != "channel":
             return await asyncio.gather(self._act(attacker, found.id), self._get(victim))
@@ -208,13 +208,13 @@ class Campaign:
 
     # Steps
 
-    async def _session(self, host: Host, token: str) -> HostedSession:
-        session = HostedSession(await host.spec(), SandboxLink(host))
+    async def _session(self, host: WorkerHost, token: str) -> ProgramSession:
+        session = ProgramSession(await host.spec(), SandboxLink(host))
         state = {"now": "2025-01-01T00:00:00", "counters": {}, "seed": 0, "notes": {}} if host._kind == "native" else {}
         await session.reset(state | {"token": token, "counter": 0})
         return session
 
-    async def _act(self, session: HostedSession, name: str | None) -> str:
+    async def _act(self, session: ProgramSession, name: str | None) -> str:
         try:
             arguments = {} if name is None else {"name": name, "info": self.info()}
             result = await session.call("act", arguments)
@@ -226,19 +226,19 @@ class Campaign:
     def _is_gone(said: str) -> bool:
         return "its worker was lost" in said or "the play ended" in said or "broke the protocol" in said
 
-    async def _get(self, session: HostedSession) -> Any:
+    async def _get(self, session: ProgramSession) -> Any:
         try:
             return (await session.call("get", {})).content
         except _BROKEN as error:
             return str(error)
 
-    async def _snapshot(self, session: HostedSession) -> str:
+    async def _snapshot(self, session: ProgramSession) -> str:
         try:
             return str(await session.snapshot())[:200]
         except _BROKEN as error:
             return str(error)
 
-    async def _harm(self, victim: HostedSession, count: int) -> list[str]:
+    async def _harm(self, victim: ProgramSession, count: int) -> list[str]:
         """What became of the victim; `count` is how often it has counted after this."""
         try:
             before = (await victim.call("get", {})).content
@@ -261,7 +261,7 @@ class Campaign:
         await session.close()
         return [] if said == {"token": "A", "counter": 0} else [f"another environment broke: {said}"]
 
-    async def _verdict(self, host: Host, name: str) -> str:
+    async def _verdict(self, host: WorkerHost, name: str) -> str:
         link = SandboxLink(host)
         try:
             await link.start(b"{}", ())

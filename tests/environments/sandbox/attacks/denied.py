@@ -11,14 +11,14 @@ import sys
 from attacks import templates
 from attacks.catalog import Attack
 
-from environments.sandbox import limits, seccomp
-from environments.sandbox.probe import probe
+from trajsmith.environments.sandbox import limits, seccomp
+from trajsmith.environments.sandbox.probe import probe
 
 
 def deny(errors: dict[str, int]) -> None:
     """From now on these calls fail with these errors."""
     answers = {name: seccomp.refuse(number) for name, number in errors.items()}
-    limits.no_new_privileges()
+    limits.set_no_new_privileges()
     seccomp.install(seccomp.assemble(os.uname().machine, (), {}, answers, seccomp.ALLOW))
 
 
@@ -39,9 +39,9 @@ def main() -> None:
 
 async def _pool(mode: str, settings: dict[str, object]) -> str:
     """ "ok" if an environment can be used, else the error."""
-    from environments.sandbox.settings import SandboxSettings
-    from environments.sandbox.source import SandboxSource
-    from trajectory import RunError
+    from trajsmith.environments.sandbox.settings import SandboxSettings
+    from trajsmith.environments.sandbox.source import SandboxSource
+    from trajsmith.records import RunError
 
     text = templates.native([Attack("none", "", "def attack(info): pass\n")])
     payload = {"file": "lab.py", "cls": "", "sizes": {"A": 1}, "source": text}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from environments.sandbox import limits, lockdown
+from trajsmith.environments.sandbox import limits, lockdown
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def _zygote(writes: int) -> None:
     found: dict[str, Any] = {
         "pid": os.getpid(),
         "uid": os.getuid(),
-        "capabilities": limits.capabilities(),
+        "capabilities": limits.get_capabilities(),
         "files": [str(path) for path in Path("/").iterdir()],
         "interfaces": [name for _, name in socket.if_nameindex()],
     }
@@ -57,8 +57,8 @@ def _zygote(writes: int) -> None:
     reads, worker = os.pipe()
     child = os.fork()
     if child == 0:
-        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.Limits(uid=61007), forks=False)
-        said = {"worker_uid": os.getuid(), "worker_capabilities": limits.capabilities(), "worker_pid": os.getpid()}
+        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.WorkerLimits(uid=61007), forks=False)
+        said = {"worker_uid": os.getuid(), "worker_capabilities": limits.get_capabilities(), "worker_pid": os.getpid()}
         os.write(worker, json.dumps(said).encode())
         os._exit(0)
     found |= json.loads(os.read(reads, 4096))

@@ -47,7 +47,7 @@ def replace_the_base_of_all_models(info):
 
 @attack("plays")
 def replace_the_base_of_environments(info):
-    from environments import Environment
+    from trajsmith.environments import Environment
 
     Environment.call = lambda *_, **__: None
     return "replaced"
@@ -109,7 +109,7 @@ def empty_the_modules(info):
     import sys
 
     for name in list(sys.modules):
-        if name.startswith(("environments", "trajectory", "pydantic", "msgspec", "orjson")):
+        if name.startswith(("trajsmith", "pydantic", "msgspec", "orjson")):
             sys.modules[name] = None
     return "emptied"
 
@@ -122,7 +122,7 @@ def poison_the_modules(info):
         def __getattr__(self, name):
             raise KeyboardInterrupt
 
-    for name in ("json", "orjson", "re", "datetime", "trajectory", "environments.session"):
+    for name in ("json", "orjson", "re", "datetime", "trajsmith.records", "trajsmith.environments.session"):
         sys.modules[name] = Poison()
     return "poisoned"
 
@@ -133,7 +133,7 @@ def find_the_sandbox_in_the_modules(info):
 
     for name, module in list(sys.modules.items()):
         for secret in ("worker_main", "lock_worker", "Server", "lockdown", "serve", "worker"):
-            if name.startswith("environments.sandbox") and hasattr(module, secret):
+            if name.startswith("trajsmith.environments.sandbox") and hasattr(module, secret):
                 return f"did: found {name}.{secret}"
     return "blocked: hidden"
 

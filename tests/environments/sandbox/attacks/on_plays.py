@@ -127,7 +127,7 @@ def walk_the_frames_in_the_text_of_a_base_exception(info):
 
 @attack("plays")
 def walk_the_frames_in_the_text_of_our_own_errors(info):
-    from trajectory import InputError
+    from trajsmith.records import InputError
 
     class Curious(InputError):
         def __str__(self):
@@ -143,7 +143,7 @@ def walk_the_frames_in_the_text_of_our_own_errors(info):
 
 @attack("plays")
 def watch_in_a_message_of_our_own_errors(info):
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     class Curious(str):
         def __getitem__(self, key):

@@ -155,7 +155,7 @@ def result_of_a_model_that_hangs(info):
 
 @attack("results")
 def result_that_is_ours(info):
-    from environments.session import ToolResult
+    from trajsmith.environments.session import ToolResult
 
     return ToolResult(object(), "an error that there is not")
 
@@ -219,21 +219,21 @@ def error_in_a_group(info):
 
 @attack("results")
 def error_of_ours_with_a_kind_of_its_own(info):
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     raise EnvironmentFault(object(), object(), "x")
 
 
 @attack("results")
 def error_of_ours_with_a_tool_of_its_own(info):
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     raise EnvironmentFault("crash", "lab", "x", {1, 2})
 
 
 @attack("results")
 def error_of_ours_that_lost_its_message(info):
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     fault = EnvironmentFault("crash", "lab", "x")
     fault.message = None
@@ -242,7 +242,7 @@ def error_of_ours_that_lost_its_message(info):
 
 @attack("results")
 def error_of_ours_whose_message_hangs(info):
-    from trajectory import EnvironmentFault
+    from trajsmith.records import EnvironmentFault
 
     class Evil(str):
         def __getitem__(self, key):
@@ -256,7 +256,7 @@ def error_of_ours_whose_message_hangs(info):
 
 @attack("results")
 def error_of_ours_whose_text_hangs(info):
-    from trajectory import InputError
+    from trajsmith.records import InputError
 
     class Evil(InputError):
         def __str__(self):
@@ -268,7 +268,7 @@ def error_of_ours_whose_text_hangs(info):
 
 @attack("results")
 def refusal_whose_text_hangs(info):
-    from environments import ToolError
+    from trajsmith.environments import ToolError
 
     class Evil(ToolError):
         def __str__(self):
@@ -280,14 +280,14 @@ def refusal_whose_text_hangs(info):
 
 @attack("results")
 def refusal_whose_text_is_no_unicode(info):
-    from environments import ToolError
+    from trajsmith.environments import ToolError
 
     raise ToolError("\ud800")
 
 
 @attack("results")
 def refusal_of_200_megabytes(info):
-    from environments import ToolError
+    from trajsmith.environments import ToolError
 
     raise ToolError("x" * 200_000_000)
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from environments.sandbox import lockdown
+from trajsmith.environments.sandbox import lockdown
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def _parent(kind: str, layers: frozenset[str]) -> None:
 def _worker(kind: str, layers: frozenset[str], tells: int) -> None:
     if kind == "late":
         time.sleep(0.3)  # the parent is gone by now
-    lockdown.lock_worker(layers, lockdown.Limits(), forks=kind == "session")
+    lockdown.lock_worker(layers, lockdown.WorkerLimits(), forks=kind == "session")
     if kind == "session":
         session = lockdown.fork(0)
         if session:
@@ -51,7 +51,7 @@ def _worker(kind: str, layers: frozenset[str], tells: int) -> None:
             os.write(tells, b"x")
             select.select([], [], [], 0.05)
             os._exit(0)  # the zygote of the environment ends: its session must end too
-        lockdown.lock_session(layers, lockdown.Limits())
+        lockdown.lock_session(layers, lockdown.WorkerLimits())
     else:
         os.write(tells, b"x")
     select.select([], [], [], 60)

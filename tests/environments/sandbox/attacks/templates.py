@@ -6,7 +6,7 @@ NATIVE = '''
 from datetime import datetime
 from typing import Any
 
-from environments import Environment, EnvironmentState, tool
+from trajsmith import Environment, EnvironmentState, tool
 
 {attacks}
 

@@ -1,0 +1,137 @@
+"""Native environments reopened in another process with another hash seed or clock."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trajsmith.environments import EnvironmentSource, Session, ToolResult
+from trajsmith.environments.native import Environment
+from trajsmith.environments.native_source import NativeSource
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
+
+ROOT = Path(__file__).parents[2]
+
+
+class ReopenableNativeSource(NativeSource):
+    """A native environment that can be started again in another process."""
+
+    def __init__(
+        self, cls: type[Environment[Any]], sizes: dict[str, int], texts: Mapping[str, str] | None = None
+    ) -> None:
+        """`texts` are sources that stand in for those of some modules (see `trajsmith.envgen.mutate`)."""
+        super().__init__(cls, sizes)
+        self.texts = dict(texts or {})
+
+    def reopen(self, hash_seed: int, shift: int) -> EnvironmentSource:
+        """The same environment in a fresh process."""
+        return SubprocessSource(self, hash_seed, shift)
+
+
+def make_reopenable_source(source: NativeSource) -> ReopenableNativeSource:
+    """A native source that can be started again in another process."""
+    return source if isinstance(source, ReopenableNativeSource) else ReopenableNativeSource(source.cls, source.sizes)
+
+
+class SubprocessSource:
+    """An environment in a process of its own, driven by lines of JSON. It starts when it is first used."""
+
+    def __init__(self, origin: ReopenableNativeSource, hash_seed: int, shift: int) -> None:
+        self.name = origin.name
+        self._origin = origin
+        self._hash_seed = hash_seed
+        self._shift = shift
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sessions = 0
+
+    @property
+    def isolation(self) -> str:
+        return "bundled or installed code, in another process"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._origin.notes
+
+    @property
+    def phrasebook(self) -> Phrasebook:
+        return self._origin.phrasebook
+
+    async def spec(self) -> EnvironmentSpec:
+        return await self._origin.spec()
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        return await self._origin.states(seed)
+
+    async def open(self) -> Session:
+        self._sessions += 1
+        return _ProcessSession(self, await self.spec(), self._sessions)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def ask(self, request: JsonObject) -> Any:
+        """One request and its answer.
+
+        Raises:
+            EnvironmentFault: The environment broke, or its process ended.
+        """
+        if self._process is None:
+            self._start()
+        return self._exchange(request)
+
+    def _start(self) -> None:
+        environment = {**os.environ, "PYTHONHASHSEED": str(self._hash_seed)}
+        command = [sys.executable, "-m", "trajsmith.envgen.subprocess_worker"]
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=environment, cwd=ROOT)
+        cls = self._origin.cls
+        named = {"module": cls.__module__, "name": cls.__qualname__}
+        self._exchange({**named, "shift": self._shift, "texts": self._origin.texts})
+
+    def _exchange(self, request: JsonObject) -> Any:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        process.stdin.write(orjson.dumps(request) + b"\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        if not line:
+            raise EnvironmentFault("server_exited", self.name, "its process has ended")
+        answer = orjson.loads(line)
+        if "fault" in answer:
+            kind, message, tool = answer["fault"]
+            raise EnvironmentFault(kind, self.name, message, tool)
+        return answer["value"]
+
+
+class _ProcessSession:
+    def __init__(self, source: SubprocessSource, spec: EnvironmentSpec, number: int) -> None:
+        self.spec = spec
+        self._source = source
+        self._number = number
+
+    async def reset(self, state: JsonObject) -> None:
+        self._source.ask({"do": "reset", "session": self._number, "state": state})
+
+    async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        step = {"tool": tool, "arguments": arguments, "actor": actor}
+        answer = self._source.ask({"do": "call", "session": self._number, **step})
+        return ToolResult(answer["content"], answer["error"])
+
+    async def snapshot(self) -> JsonObject:
+        state: JsonObject = self._source.ask({"do": "snapshot", "session": self._number})
+        return state
+
+    async def state_hash(self) -> str:
+        return str(self._source.ask({"do": "hash", "session": self._number}))
+
+    async def close(self) -> None:
+        self._source.ask({"do": "close", "session": self._number})

@@ -1,0 +1,193 @@
+"""Generate an environment from a source, stage by stage; a restarted run skips the stages that are done."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from trajsmith.envcheck import CheckPlan, EnvironmentReport, check_environment
+from trajsmith.envgen.generate.blueprint import Blueprint
+from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
+from trajsmith.envgen.generate.code_tests import render_test_code
+from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing, run_tests
+from trajsmith.envgen.generate.phrasebooks import render_phrasebook
+from trajsmith.envgen.generate.refinement import refine_blueprint
+from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.records import FrozenModel, InputError, RunError, canonical_json, hash_bytes
+
+ACCEPTANCE_SCORE = 0.9
+"""Doctor's score from which an environment is accepted."""
+STAGES = ("blueprint", "code", "tests", "doctor")
+
+
+class StageRecord(FrozenModel):
+    """Entry of the stage journal: one finished stage."""
+
+    stage: str
+    inputs: str
+    """Hash of what it worked on; another one makes it run again."""
+    seconds: float
+    outcome: str
+
+
+class GenerationResult(FrozenModel):
+    """Result of generating an environment from one source."""
+
+    name: str
+    accepted: bool
+    directory: Path
+    """Where its files are: below `rejected` if it is not accepted."""
+    score: float | None
+    tests: str
+    """What pytest said: its last line, or the first failure."""
+    entities: int
+    tools: int
+    left_out: int
+    reasons: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def generate_environment(
+    read: Callable[[], Blueprint], out: Path, name: str | None = None, seed: int = 0
+) -> GenerationResult:
+    """Generate an environment and accept or reject it.
+
+    Args:
+        read: Reads the source.
+        out: Accepted environments get a folder in it; rejected ones one in `rejected` in it.
+        name: The environment's name, in place of the source's.
+
+    Raises:
+        InputError: The source has nothing usable.
+        RunError: The doctor had no time; what is done stays done.
+    """
+    started = time.perf_counter()
+    blueprint = refine_blueprint(read())
+    if name is not None:
+        blueprint = _rename_blueprint(blueprint, name)
+    blueprint = rename_colliding_classes(blueprint)
+    work = out / "work" / blueprint.name
+    _refuse_foreign_directory(out / blueprint.name)
+    texts = [
+        render_environment_code(blueprint),
+        render_test_code(blueprint, f"{blueprint.name}.py"),
+        render_phrasebook(blueprint),
+    ]
+    ledger = StageJournal(work, hash_bytes(canonical_json([blueprint.model_dump(mode="json"), texts, seed])))
+    ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
+    ledger.run("code", lambda: _write_code(work, blueprint))
+    tests = ledger.run("tests", lambda: run_tests(work, f"test_{blueprint.name}.py", log=work / "tests.txt"))
+    ledger.run("doctor", lambda: _examine(work, blueprint, seed))
+    report = EnvironmentReport.model_validate_json((work / "doctor.json").read_bytes())
+    return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
+
+
+def _refuse_foreign_directory(directory: Path) -> None:
+    """Refuse to replace a directory that no run of this made."""
+    if directory.exists() and not (directory / "made.json").is_file():
+        raise InputError(f"{directory} exists and is no generated environment: choose another --out or --name")
+
+
+class StageJournal:
+    """Journal of finished stages, one line each; a stage with the same inputs does not run twice."""
+
+    def __init__(self, work: Path, inputs: str) -> None:
+        self._path = work / "ledger.jsonl"
+        self._inputs = inputs
+        work.mkdir(parents=True, exist_ok=True)
+        self._done = {stage.stage: stage for stage in self._read() if stage.inputs == inputs}
+
+    def run(self, stage: str, work: Callable[[], str]) -> str:
+        """Run a stage unless it is done; return its outcome in a few words."""
+        if stage not in self._done:
+            started = time.perf_counter()
+            outcome = work()
+            done = StageRecord(
+                stage=stage, inputs=self._inputs, seconds=round(time.perf_counter() - started, 3), outcome=outcome
+            )
+            with self._path.open("ab") as file:
+                file.write(b"\n" + done.model_dump_json().encode() + b"\n")  # what was half written stays apart
+            self._done[stage] = done
+        return self._done[stage].outcome
+
+    def _read(self) -> list[StageRecord]:
+        entries = []
+        for line in self._path.read_bytes().splitlines() if self._path.is_file() else ():
+            try:
+                entries.append(StageRecord.model_validate_json(line))
+            except ValidationError:
+                continue  # a line that a killed run has left half written; its stage is done again
+        return entries
+
+
+def _rename_blueprint(blueprint: Blueprint, name: str) -> Blueprint:
+    from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
+
+    environment_name = to_identifier(name, "environment")
+    if environment_name != name:
+        raise InputError(f"--name {name!r}: give a name in snake case, for example {environment_name}")
+    return blueprint.model_copy(update={"name": name, "cls": to_class_name(name)})
+
+
+def _write_blueprint(work: Path, blueprint: Blueprint) -> str:
+    (work / "blueprint.json").write_bytes(blueprint.model_dump_json(indent=1).encode())
+    return f"{len(blueprint.entities)} entities, {len(blueprint.operations)} tools, {len(blueprint.left_out)} left out"
+
+
+def _write_code(work: Path, blueprint: Blueprint) -> str:
+    file, tests = work / f"{blueprint.name}.py", work / f"test_{blueprint.name}.py"
+    code = fix_and_format_code(render_environment_code(blueprint))
+    file.write_text(code, encoding="utf-8")
+    tests.write_text(fix_and_format_code(render_test_code(blueprint, file.name)), encoding="utf-8")
+    (work / "phrases.yaml").write_text(render_phrasebook(blueprint), encoding="utf-8")
+    return f"{len(code.splitlines())} lines"
+
+
+def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
+    source = open_source(EnvironmentSettings(python=str(work / f"{blueprint.name}.py")))
+    try:
+        report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
+    finally:
+        source.close()  # type: ignore[attr-defined]
+    if report.score is None:
+        raise RunError(
+            f"{blueprint.name}: the doctor's time was over before any check, so nothing is known of it: give the same "
+            "command again when the machine has less to do"
+        )
+    (work / "doctor.json").write_bytes(report.model_dump_json(indent=1).encode())
+    return f"{report.score:.2f}"
+
+
+def _settle_result(
+    out: Path, work: Path, blueprint: Blueprint, report: EnvironmentReport, tests: str, seconds: float
+) -> GenerationResult:
+    reasons = _find_rejection_reasons(report, tests)
+    accepted_directory, rejected = out / blueprint.name, out / "rejected" / blueprint.name
+    directory = rejected if reasons else accepted_directory
+    for old in (accepted_directory, rejected):
+        if old.exists():
+            shutil.rmtree(old)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(work, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    result = GenerationResult(
+        name=blueprint.name, accepted=not reasons, directory=directory, score=report.score, tests=tests,
+        entities=len(blueprint.entities), tools=len(blueprint.operations), left_out=len(blueprint.left_out),
+        reasons=reasons, seconds=round(seconds, 1),
+    )  # fmt: skip
+    (directory / "made.json").write_bytes(result.model_dump_json(indent=1).encode())
+    return result
+
+
+def _find_rejection_reasons(report: EnvironmentReport, tests: str) -> tuple[str, ...]:
+    """Why an environment is not accepted; empty if it is."""
+    reasons = []
+    score = report.score or 0.0
+    if score < ACCEPTANCE_SCORE:
+        worst = [f"{f.check}: {f.tool or 'environment'}: {f.message}" for f in report.findings if f.severity != "note"]
+        reasons += [f"the doctor gives {score:.2f}, less than {ACCEPTANCE_SCORE}", *worst[:10]]
+    if not is_passing(tests):
+        reasons.append(f"its own tests: {tests}")
+    return tuple(reasons)

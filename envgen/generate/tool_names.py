@@ -1,0 +1,100 @@
+"""Interpret the name of a tool: its action and the noun that it acts on."""
+
+from dataclasses import dataclass
+
+from trajsmith.envgen.generate.blueprint import ToolAction
+from trajsmith.environments.adapters.openapi.naming import (
+    find_outcomes,
+    is_verb,
+    leaves_unchanged,
+    normalize_words,
+    to_singular,
+    to_snake_case,
+)
+
+_VERBS: dict[ToolAction, frozenset[str]] = {
+    "create": normalize_words(
+        "create add new insert make register post book "
+        "schedule open start draft submit place write save log record store"
+    ),
+    "get": normalize_words("get read show fetch describe view retrieve load inspect lookup"),
+    "list": normalize_words("list search find query browse all filter"),
+    "update": normalize_words("update edit modify patch change rename set adjust"),
+    "delete": normalize_words("delete remove destroy drop erase forget"),
+}
+_CUTS = normalize_words("by for in to from with of on at as using via and or")
+_EMPTY = normalize_words(
+    "all my the a an details detail info information data by list available existing recent single one"
+)
+_MANY = normalize_words("batch bulk multiple many")
+
+
+@dataclass(frozen=True)
+class ToolMeaning:
+    """Action and noun of a tool, read from its name."""
+
+    action: ToolAction
+    noun: str
+    outcome: tuple[str, ...] = ()
+    """What a move makes of a record, most literal first."""
+
+
+def interpret_tool_name(name: str, shared: tuple[str, ...]) -> ToolMeaning | str:
+    """Return the action and noun in a tool's name, or the reason why it has none.
+
+    Args:
+        shared: Words that all tools of the server begin with.
+    """
+    parts = to_snake_case(name).split("_")
+    parts = parts[len(shared) :] if tuple(parts[: len(shared)]) == shared and len(parts) > len(shared) else parts
+    if set(parts) & _MANY:
+        return "it takes several records at once"
+    if parts[-1] in ("list", "search", "get", "create", "update", "delete", "show") and len(parts) > 1:
+        parts = [parts[-1], *parts[:-1]]
+    verb, rest = parts[0], parts[1:]
+    if not rest:
+        return "its name has no verb and noun"
+    if verb == "mark":
+        return ToolMeaning("move", _find_noun(rest[:-1]), (rest[-1],)) if len(rest) > 1 else "it does not say as what"
+    action = next((action for action, verbs in _VERBS.items() if verb in verbs), None)
+    if action is None:
+        if not is_verb(verb) or leaves_unchanged(verb):
+            return f"{verb!r} is no verb whose effect on records is known"
+        return (
+            ToolMeaning("move", _find_noun(rest), find_outcomes(verb)) if _find_noun(rest) else "its name has no noun"
+        )
+    noun = _find_noun(rest)
+    if not noun:
+        return "its name has no noun"
+    plural = _is_plural(rest)
+    if action == "get" and plural:
+        action = "list"
+    if action in ("create", "delete", "update") and plural:
+        return "it takes several records at once"
+    return ToolMeaning(action, noun)
+
+
+def find_shared_words(names: list[str]) -> tuple[str, ...]:
+    """Return the words that all names begin with, if they are no verbs."""
+    split = [to_snake_case(name).split("_") for name in names]
+    shared: list[str] = []
+    for words in zip(*split, strict=False):
+        known = is_verb(words[0]) or any(words[0] in verbs for verbs in _VERBS.values())
+        if len(set(words)) > 1 or known or len(names) < 2:
+            break
+        shared.append(words[0])
+    return tuple(shared)
+
+
+def _strip_modifiers(rest: list[str]) -> list[str]:
+    cut = next((place for place, word in enumerate(rest) if word in _CUTS and place), len(rest))
+    return [word for word in rest[:cut] if word not in _EMPTY]
+
+
+def _find_noun(rest: list[str]) -> str:
+    return to_singular("_".join(_strip_modifiers(rest)))
+
+
+def _is_plural(rest: list[str]) -> bool:
+    core = "_".join(_strip_modifiers(rest))
+    return "all" in rest or "list" in rest or to_singular(core) != core

@@ -1,0 +1,1 @@
+"""Adapters: environments in the forms of other projects, a folder for each form."""

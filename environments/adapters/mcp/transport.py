@@ -1,0 +1,87 @@
+"""The two ways to reach a server, as streams of the MCP client. Imports `mcp`, so import it only where it is used.
+
+stdio is our own rather than the SDK's, which passes on parts of our environment, ignores what is no message on
+stdout, keeps the exit code to itself and waits seconds for a server whose workspace is thrown away anyhow.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client import Transport
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from trajsmith.environments.adapters.mcp.process import ServerProcess
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
+
+@asynccontextmanager
+async def _stdio(
+    process: ServerProcess,
+) -> AsyncIterator[
+    tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+]:
+    incoming, to_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_client, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(process.listen_to_stderr)
+            group.start_soon(_read, process, incoming)
+            group.start_soon(_write, process, outgoing)
+            try:
+                yield to_client, from_client
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await process.stop()
+                group.cancel_scope.cancel()
+    finally:
+        process.kill()
+        for stream in (incoming, to_client, from_client, outgoing):
+            stream.close()
+
+
+async def _read(process: ServerProcess, incoming: Incoming) -> None:
+    async with incoming:
+        async for line in process.lines():
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                process.garbage.append(line.decode("utf-8", errors="replace").strip())
+                continue
+            try:
+                await incoming.send(SessionMessage(message))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return
+
+
+async def _write(process: ServerProcess, outgoing: Outgoing) -> None:
+    async with outgoing:
+        async for message in outgoing:
+            data = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await process.send(data.encode() + b"\n")
+            except OSError:
+                return
+
+
+def stdio(process: ServerProcess) -> Transport:
+    """Streams to a process; leaving them ends it."""
+    return _stdio(process)
+
+
+@asynccontextmanager
+async def _http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[object]:
+    client = httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(seconds, read=None))
+    async with client, streamable_http_client(url, http_client=client) as streams:
+        yield streams
+
+
+def http(url: str, headers: Mapping[str, str], seconds: float) -> Transport:
+    """Streams to an address; `seconds` is for connecting and sending, answers have their own limit."""
+    return _http(url, headers, seconds)  # type: ignore[return-value]

@@ -1,0 +1,148 @@
+"""Serialization between parent and worker: frames of MessagePack, each a list of requests or of replies.
+
+A request is [id, operation, play, arguments...]; a reply is [id, status, content]. A worker answers every frame with
+one frame that has the same ids in the same order. Results travel as JSON bytes, so that nothing but JSON crosses.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Any
+
+HEADER = struct.Struct("<I")
+"""Length of a frame in bytes."""
+LARGEST_FRAME = 256 << 20
+CHANNEL = 3
+"""File descriptor of a worker's channel."""
+SECRET = struct.Struct("<Q")
+"""What comes before all frames to a worker that forks: see `lockdown.fork`."""
+PROGRESS = struct.Struct("<QQ")
+"""Memory shared by a worker and its parent: requests begun so far, id of the request in work."""
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Split a text into a tuple of names, so that long lists stay readable."""
+    return tuple(text.split())
+
+
+class WorkerOp(IntEnum):
+    """Operation that a worker can be asked for."""
+
+    CALL = 0
+    """tool, arguments, actor, moment."""
+    START = 1
+    """base, changes."""
+    CHANGES = 2
+    END = 3
+    BASE = 4
+    """JSON of an initial state; the play is the name of the base."""
+    DROP = 5
+    """The play is the name of a base."""
+    LOAD = 6
+    """kind, payload, settings of the worker."""
+    STATES = 7
+    """seed."""
+    FORK = 8
+    """A process for one play; its channel and its progress come with the message as file descriptors."""
+    LOOK = 9
+    """What changed at module level since the last look, and which virtual sources were used."""
+    PREPARE = 10
+    """Initial actions of a task."""
+
+
+class ReplyStatus(IntEnum):
+    """Outcome of a request."""
+
+    OK = 0
+    REFUSED = 1
+    INVALID_ARGUMENTS = 2
+    UNKNOWN_TOOL = 3
+    FAULT = 4
+    """Content is [kind, message, tool]."""
+    INPUT = 5
+    """The environment's files are wrong; content is the message."""
+    WROTE = 7
+    """OK, and the call changed the state."""
+    LAYER = 6
+    """A layer of the sandbox is missing on this machine; content is the message."""
+
+
+class FrameReader:
+    """Splits a stream of bytes into frames."""
+
+    def __init__(self, largest: int = LARGEST_FRAME) -> None:
+        self._bytes = bytearray()
+        self._largest = largest
+
+    def feed(self, data: bytes) -> None:
+        self._bytes += data
+
+    def frame(self) -> bytes | None:
+        """The next whole frame, or None.
+
+        Raises:
+            ValueError: The frame is larger than allowed.
+        """
+        have = self._bytes
+        if len(have) < HEADER.size:
+            return None
+        end = HEADER.size + HEADER.unpack_from(have)[0]
+        if end > self._largest:
+            raise ValueError(f"a frame of {end} bytes")
+        if len(have) < end:
+            return None
+        body = bytes(have[HEADER.size : end])
+        del have[:end]
+        return body
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+
+def make_sender(descriptor: int) -> Callable[[bytes], None]:
+    """A function that writes one frame; blocking."""
+    write, pack = os.write, HEADER.pack
+
+    def send(body: bytes) -> None:
+        view = memoryview(pack(len(body)) + body)
+        while view:
+            view = view[write(descriptor, view) :]
+
+    return send
+
+
+def read_frames(descriptor: int) -> Iterator[bytes]:
+    """Frames from a file descriptor until its end; blocking."""
+    reader, read = FrameReader(), os.read
+    while True:
+        body = reader.frame()
+        if body is not None:
+            yield body
+            continue
+        data = read(descriptor, 1 << 18)
+        if not data:
+            return
+        reader.feed(data)
+
+
+def read_frames_with_descriptors(channel: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
+    """The same from a socket, with the file descriptors that came along."""
+    reader = FrameReader()
+    passed: list[int] = []
+    while True:
+        body = reader.frame()
+        if body is not None:
+            yield body, passed
+            passed = []
+            continue
+        data, descriptors, _, _ = socket.recv_fds(channel, 1 << 18, 2)
+        if not data:
+            return
+        reader.feed(data)
+        passed += descriptors
+
+
+Request = list[Any]
+Reply = list[Any]

@@ -1,0 +1,134 @@
+"""One evaluated episode: a model plays a task, replay judges it, and the result becomes one line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trajsmith.environments import EnvironmentSource
+from trajsmith.environments.injected_faults import inject_faults
+from trajsmith.evals.roles import CompletionFn, EvaluatedAgent, ModelOutput, UserFactory, create_scripted_user
+from trajsmith.phrasing import Wording
+from trajsmith.records import EnvironmentSpec, JsonObject, Record, Task, Trajectory, Verdict
+from trajsmith.usersim import Dialogue, ExposedTools, PlaySettings
+from trajsmith.verify import CodeCheckRunner, verify_trajectory
+
+PASSING = frozenset({"timeout", "connection", "rate_limit", "server"})
+"""Faults of a model's server that may be gone at the next try."""
+
+
+@dataclass(frozen=True)
+class EvalContext:
+    """Environment, wording and state store that an episode is evaluated with."""
+
+    source: EnvironmentSource
+    spec: EnvironmentSpec
+    wording: Wording
+    state: Callable[[str], JsonObject]
+    """Initial state by its hash; shared, so it must not be changed."""
+    code: CodeCheckRunner | None = None
+    """Where check functions that somebody wrote run; without it they could not tell."""
+
+
+class Episode(Record):
+    """Result of one evaluated episode."""
+
+    PREFIX: ClassVar[str] = "episode"
+
+    task_id: str
+    environment: str
+    variant: str
+    sample: int
+    """Number among the episodes of the same task, from 0."""
+    passed: bool | None = None
+    """None if the environment, the user or the model's server failed: such an episode says nothing of the model."""
+    checks: float
+    """Share of the checks that passed."""
+    error: str = ""
+    """What went wrong first, from a small vocabulary; empty if it passed."""
+    turns: int
+    calls: int
+    tokens: int
+    """Tokens that the model wrote."""
+    trajectory_id: str
+
+    @property
+    def should_retry(self) -> bool:
+        """Return True if only the model's server failed, so that a resumed evaluation plays the episode again."""
+        return self.passed is None and self.error.removeprefix("model_") in PASSING
+
+
+async def play_episode(
+    task: Task,
+    ground: EvalContext,
+    name: str,
+    complete: CompletionFn,
+    play: PlaySettings,
+    sample: int,
+    users: UserFactory = create_scripted_user,
+    played: Callable[[], None] = lambda: None,
+) -> tuple[Episode, Trajectory, Verdict]:
+    """Play and judge one episode on sessions of its own.
+
+    Args:
+        played: Called when the last message was said, before the play is judged.
+
+    Raises:
+        EnvironmentFault: The environment does not start.
+    """
+    state = ground.state(task.initial_state)
+    agent = EvaluatedAgent(name, complete, ExposedTools(task, ground.spec))
+    user = users(task, ground.spec, ground.wording, state, sample)
+    session = await ground.source.open()
+    try:
+        trajectory = await Dialogue(
+            ground.spec, task, state, inject_faults(session, task), agent, user, play, sample
+        ).play()
+        played()
+        verdict = await verify_trajectory(task, trajectory, state, session, None, ground.code, ground.wording)
+    finally:
+        await session.close()
+    return _episode(task, trajectory, verdict, agent, sample), trajectory, verdict
+
+
+def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: EvaluatedAgent, sample: int) -> Episode:
+    unscored = verdict.outcome in ("environment_error", "undecided", "user_error")
+    share = sum(check.passed is True for check in verdict.checks) / max(1, len(verdict.checks))
+    return Episode(
+        task_id=task.id,
+        environment=trajectory.environment,
+        variant=task.variant,
+        sample=sample,
+        passed=None if unscored else verdict.accepted,
+        checks=round(share, 4),
+        error=classify_error(task, trajectory, verdict, agent.last),
+        turns=len(trajectory.turns),
+        calls=len(trajectory.events),
+        tokens=agent.tokens,
+        trajectory_id=trajectory.id,
+    )
+
+
+def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, last: ModelOutput | None) -> str:
+    """Return the first error in the order: message format, tool use, outcome.
+
+    Args:
+        last: The newest reply of the model.
+    """
+    if verdict.accepted:
+        return ""
+    if trajectory.stop_reason == "model_fault":
+        return f"model_{trajectory.fault}"
+    if verdict.outcome in ("environment_error", "undecided", "user_error"):
+        return verdict.outcome
+    if last is not None and last.broken:
+        return "malformed_call" if last.malformed else "message_cut" if last.cut else "no_answer"
+    if trajectory.stop_reason == "step_limit":
+        return "step_limit"
+    if not trajectory.events and task.gold_calls:
+        return "no_call"
+    refusal = next((event.error for event in trajectory.events if event.error), None)
+    if refusal:
+        return refusal
+    if not verdict.state_match:
+        return "wrong_state"
+    return "wrong_answer"

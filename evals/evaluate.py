@@ -1,0 +1,116 @@
+"""Concurrent evaluation of tasks; finished episodes are appended to a file, so that a killed evaluation resumes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from pydantic import PositiveInt
+
+from trajsmith.evals.episodes import Episode, EvalContext, play_episode
+from trajsmith.evals.roles import EvaluatedModel, UserFactory, create_scripted_user, limit_history
+from trajsmith.records import EnvironmentFault, FrozenModel, RunError, Task
+from trajsmith.records.links import append_no_follow, refuse_link
+from trajsmith.usersim import PlaySettings
+
+
+class EvalSettings(FrozenModel):
+    """Settings of an evaluation."""
+
+    samples: PositiveInt = 1
+    """Episodes per task."""
+    concurrency: PositiveInt = 32
+    """Episodes at a time; a local model answers many of them in one batch."""
+    max_steps: PositiveInt = 12
+    """Messages of the model per turn."""
+    history: PositiveInt | None = None
+    """Assistant turns of history that the model sees (AWM: 3), as it was trained; None shows all."""
+
+
+def read_episodes(file: Path) -> list[Episode]:
+    """Read the finished episodes; the last line may be incomplete, since a process can die while it writes.
+
+    Raises:
+        InputError: The file is something else.
+    """
+    if not file.is_file():
+        return []
+    lines = file.read_bytes().split(b"\n")
+    return [Episode.from_line(line, f"{file}:{number}") for number, line in enumerate(lines[:-1], 1)]
+
+
+async def evaluate(
+    tasks: Sequence[Task],
+    grounds: Mapping[str, EvalContext],
+    player: EvaluatedModel,
+    settings: EvalSettings,
+    file: Path,
+    users: UserFactory = create_scripted_user,
+    over: Callable[[int], None] = lambda number: None,
+) -> list[Episode]:
+    """Play the episodes that are not in `file` yet and return all episodes of these tasks.
+
+    Episodes in which the model's server failed are played again. Whatever stops the work stops all of it at once, and
+    the file holds every episode that was over.
+
+    Args:
+        player: The model.
+        file: Where episodes are written, one line each.
+        users: Who plays the user.
+        over: Told how many more episodes are over, at first those of an earlier part of the work.
+
+    Raises:
+        InputError: `file` is a symbolic link.
+        RunError: The file cannot be written, the budget is used up, or a server or an environment is out.
+    """
+    wanted = [(task, sample) for task in tasks for sample in range(settings.samples)]
+    names = {(task.id, sample) for task, sample in wanted}
+    done = {(one.task_id, one.sample): one for one in read_episodes(file) if not one.should_retry}
+    over(len(names & done.keys()))
+    room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
+
+    async def one(task: Task, sample: int, out: BinaryIO) -> None:
+        ground, complete = grounds[task.environments[0]], player.of(task, sample)
+        if settings.history is not None:
+            complete = limit_history(complete, settings.history)
+        async with room:
+            try:
+                episode, _, _ = await play_episode(task, ground, player.name, complete, play, sample, users)
+            except EnvironmentFault as fault:
+                raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
+        out.write(episode.to_line())
+        out.flush()
+        done[task.id, sample] = episode
+        over(1)
+
+    missing = [(task, sample) for task, sample in wanted if (task.id, sample) not in done]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        refuse_link(file.parent, PurePath(file.name))
+        _trim_partial_line(file)
+        with append_no_follow(file) as out:
+            await _await_all(one(task, sample, out) for task, sample in missing)
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+    return [done[task.id, sample] for task, sample in wanted]
+
+
+async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
+    """Await all tasks; the first error cancels the others and is raised unchanged."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _trim_partial_line(file: Path) -> None:
+    """Cut off an incomplete last line."""
+    if file.is_file():
+        content = file.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with file.open("r+b") as out:
+                out.truncate(whole)

@@ -1,0 +1,127 @@
+"""Writer of several export formats in one pass over the accepted trajectories."""
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trajsmith.export.dataset import DatasetWriter
+from trajsmith.export.formats import ExportItem, FormatSettings, find_format
+from trajsmith.export.rows import ToolSchemaCache, build_row
+from trajsmith.export.splits import SplitSettings
+from trajsmith.records import (
+    EnvironmentSpec,
+    JsonObject,
+    RecordDropped,
+    RunError,
+    Task,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+)
+
+
+@contextmanager
+def raise_gc_threshold(after: int = 100_000) -> Iterator[None]:
+    """Look for reference cycles more rarely: records are trees, and to look among a thousand new objects a row costs as
+    much as to parse them.
+
+    Args:
+        after: New objects after which Python looks.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(after, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class MultiFormatWriter:
+    """Writer that passes each accepted trajectory to every format; leaving the context commits the folders.
+
+    Args:
+        targets: Format to the folder it is written to.
+        state: Gives an initial state by its hash.
+        split: How rows are divided.
+        settings: What the formats are told.
+        rows_per_shard: Rows per Parquet file.
+
+    Raises:
+        InputError: A format is unknown, or a target is a file.
+        RunError: A target holds something else; or, after all others are in place, a format that got no row.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, Path],
+        state: Callable[[str], JsonObject],
+        split: SplitSettings,
+        settings: FormatSettings,
+        rows_per_shard: int = 2000,
+    ) -> None:
+        self.formats = {name: find_format(name) for name in targets}
+        self.writers = {
+            name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns) for name, folder in targets.items()
+        }
+        self.dropped: dict[str, Counter[str]] = {name: Counter() for name in targets}
+        """Format to reason to trajectories that it refused."""
+        self._state = state
+        self._split = split
+        self._settings = settings
+        self._done: dict[str, str] = {}
+        self._shown: ToolSchemaCache = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(raise_gc_threshold())
+            for writer in self.writers.values():
+                stack.enter_context(writer)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        empty = [name for name, writer in self.writers.items() if not writer.rows] if error is None else []
+        for name in empty:
+            self.writers[name].discard()
+        for name, writer in self.writers.items():
+            if name not in empty and error is None:
+                for file, content in self.formats[name].files(writer.splits).items():
+                    writer.attach(file, content)
+        self._stack.__exit__(kind, error, trace)
+        if empty:
+            raise RunError("; ".join(self._nothing(name) for name in empty))
+
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
+        """Write one accepted trajectory in every format; a format that refuses it counts the reason."""
+        try:
+            row = build_row(task, trajectory, verdict, spec, self._shown)
+        except RecordDropped as drop:
+            for reasons in self.dropped.values():
+                reasons[drop.reason] += 1
+            return
+        item = ExportItem(task, trajectory, verdict, spec, row, self._split.of(task), self._state)
+        for name in self.formats:
+            self._write(name, item)
+
+    def _write(self, name: str, item: ExportItem) -> None:
+        export_format = self.formats[name]
+        if export_format.per_task and self._done.get(name) == item.head.id:  # the trajectories of a task come together
+            return
+        try:
+            for row in export_format.rows(item, self._settings):
+                self.writers[name].write(row, item.split)
+        except RecordDropped as drop:
+            self.dropped[name][drop.reason] += 1
+            return
+        self._done[name] = item.head.id
+
+    def _nothing(self, name: str) -> str:
+        reasons = ", ".join(f"{reason} {number}" for reason, number in self.dropped[name].most_common(3))
+        return f"format {name}: no row to export ({reasons or 'no trajectory was accepted'})"

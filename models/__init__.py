@@ -1,0 +1,36 @@
+"""One interface for every chat model: providers, retries, limits, response cache, structured output and usage.
+
+Importing this package loads no network client: modules that talk to servers (`trajsmith.models.registry`,
+`trajsmith.models.structured`, `trajsmith.models.usage`) are imported by name.
+"""
+
+from trajsmith.models.model import ChatModel, ChatReply, ChatRequest, MalformedCall, Usage, function_tool
+from trajsmith.models.settings import (
+    ROLES,
+    SCRIPTED,
+    BudgetSettings,
+    ModelSettings,
+    Price,
+    Role,
+    RoleSettings,
+    RolesSettings,
+    Sampling,
+)
+
+__all__ = [
+    "ROLES",
+    "SCRIPTED",
+    "BudgetSettings",
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "MalformedCall",
+    "ModelSettings",
+    "Price",
+    "Role",
+    "RoleSettings",
+    "RolesSettings",
+    "Sampling",
+    "Usage",
+    "function_tool",
+]

@@ -1,0 +1,186 @@
+"""Settings of language models: servers, rate limits, prices and roles."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
+
+from trajsmith.records import FrozenModel, InputError, JsonObject
+
+HOSTED_URL = "https://api.openai.com/v1"
+HOSTED_KEY = "OPENAI_API_KEY"
+SCRIPTED = "scripted"
+
+Role = Literal["writer", "user", "agent", "judge", "classify", "refine"]
+ROLES: tuple[Role, ...] = ("writer", "user", "agent", "judge", "classify", "refine")
+DIALOGUE: tuple[Role, ...] = ("user", "agent")
+"""Roles whose every request waits for the answer to the one before."""
+Parameter = Literal["temperature", "top_p", "max_tokens", "seed", "stop", "tool_choice"]
+
+
+class Price(FrozenModel):
+    """Money per million tokens, in any one currency."""
+
+    prompt: float = Field(0.0, ge=0)
+    cached: float | None = Field(None, ge=0)
+    """Prompt tokens that the server had in its prefix cache; the prompt's price if not given."""
+    completion: float = Field(0.0, ge=0)
+    """Reasoning tokens are part of the completion."""
+
+
+class Sampling(FrozenModel):
+    """Parameters that a request leaves open. Those of the role go before those of the model."""
+
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    max_tokens: PositiveInt | None = None
+    seed: int | None = None
+
+
+class ModelSettings(Sampling):
+    """One model and the server behind it."""
+
+    provider: Literal["openai", "vllm"] = "openai"
+    """`openai`: any OpenAI-compatible server; `vllm`: in this process, on this machine's GPU."""
+    model: str = Field(min_length=1)
+    """Name that the server knows, or for `vllm` a folder or a name on the Hub."""
+    base_url: str = HOSTED_URL
+    """Address up to and including /v1."""
+    key_env: str | None = None
+    """Environment variable that holds the key; for OpenAI's own address OPENAI_API_KEY, elsewhere none."""
+    concurrency: PositiveInt = 32
+    """Requests in flight at a time."""
+    requests_per_minute: PositiveFloat | None = None
+    tokens_per_minute: PositiveFloat | None = None
+    timeout: PositiveFloat = 120.0
+    """Seconds that one attempt may take."""
+    attempts: PositiveInt = 6
+    """Times that a request is sent at most, where its failures are of a kind that passes."""
+    deadline: PositiveFloat = 600.0
+    """Seconds for a request with all its attempts and the waits between them."""
+    first_wait: PositiveFloat = 0.5
+    """Seconds before the second attempt; doubled each time, with jitter, up to `longest_wait`."""
+    longest_wait: PositiveFloat = 30.0
+    outage_after: PositiveInt = 20
+    """So many requests in a row without an answer are an outage: the run stops, to be resumed."""
+    price: Price = Price()
+    extra_body: JsonObject = {}
+    """Sent along in every request, for what only this server knows; for `vllm`, arguments of the chat template."""
+    wire_names: dict[Parameter, str | None] = {}
+    """How this server calls a parameter, for example {max_tokens: max_completion_tokens}; null leaves it out."""
+    reasoning_key: str | None = None
+    """Key under which earlier reasoning is sent back; not sent if not given."""
+    structured: Literal["native", "prompt", "auto"] = "auto"
+    """JSON replies by `response_format`, by words in the prompt, or the first as long as the server takes it."""
+    batch: bool = False
+    """Collect requests and send them through the server's batch API: cheaper, answered within a day. Not for the roles
+    of dialogues."""
+    batch_quiet: PositiveFloat = 5.0
+    """Seconds without a new request after which what was collected is sent."""
+    batch_poll: PositiveFloat = 30.0
+    """Seconds between two looks at batches that are being worked on."""
+    preflight: bool = True
+    """Ask the server before any work whether key, address, model and tools are right."""
+    engine: JsonObject = {}
+    """`vllm` only: arguments of its engine, for example {max_model_len: 16384}."""
+
+    @field_validator("key_env")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise InputError("key_env must name an environment variable, for example OPENAI_API_KEY, not hold the key")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s@?#]+", value):
+            raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
+        return value.rstrip("/")
+
+    @property
+    def key_variable(self) -> str | None:
+        """Environment variable with the key, or None where no key is needed."""
+        return self.key_env or (HOSTED_KEY if self.provider == "openai" and self.base_url == HOSTED_URL else None)
+
+
+class RoleSettings(Sampling):
+    """Model of one role, with its sampling parameters."""
+
+    model: str = SCRIPTED
+    """Name among `models`, or "scripted"."""
+
+
+def _named(value: object) -> object:
+    return {"model": value} if isinstance(value, str) else value
+
+
+RoleEntry = Annotated[RoleSettings, BeforeValidator(_named)]
+
+
+class RolesSettings(FrozenModel):
+    """Model of each role: a name, or {model: name, temperature: ...}; scripted by default."""
+
+    writer: RoleEntry = RoleSettings()
+    """Persona, scenario, query writing and refinement."""
+    user: RoleEntry = RoleSettings()
+    """The simulated user."""
+    agent: RoleEntry = RoleSettings()
+    """The teacher whose messages become training data."""
+    judge: RoleEntry = RoleSettings()
+    """Decides what execution cannot."""
+    classify: RoleEntry = RoleSettings()
+    """Classifies parameters for the tool graph."""
+    refine: RoleEntry = RoleSettings()
+    """Refines the edges of the tool graph."""
+
+    def of(self, role: Role) -> RoleSettings:
+        entries: dict[Role, RoleSettings] = {
+            "writer": self.writer,
+            "user": self.user,
+            "agent": self.agent,
+            "judge": self.judge,
+            "classify": self.classify,
+            "refine": self.refine,
+        }
+        return entries[role]
+
+    def check(self, models: dict[str, ModelSettings]) -> None:
+        """Check that the model of every role exists and can play it.
+
+        Raises:
+            InputError: A role names a model that is not configured, or that answers too late for it.
+        """
+        for role in ROLES:
+            name = self.of(role).model
+            if name != SCRIPTED and name not in models:
+                allowed = ", ".join([SCRIPTED, *models])
+                raise InputError(f"roles.{role}: no model is named {name!r}; choose one of: {allowed}")
+            if name != SCRIPTED and models[name].batch and role in DIALOGUE:
+                raise InputError(
+                    f"roles.{role}: models.{name} answers in batches, within a day, and a dialogue waits for every "
+                    "answer: choose a model without batch"
+                )
+
+
+class BudgetSettings(FrozenModel):
+    """Spending limits of a run, over all of its parts. None is no limit."""
+
+    max_cost: float | None = Field(None, ge=0)
+    """In the currency of the prices."""
+    max_tokens: int | None = Field(None, ge=0)
+    """Prompt and completion tokens."""
+
+    def check(self, played: Iterable[Role]) -> None:
+        """Check that the budget is not zero if models are used.
+
+        Raises:
+            InputError: A limit is zero.
+        """
+        roles = ", ".join(played)
+        for name, limit in (("max_cost", self.max_cost), ("max_tokens", self.max_tokens)):
+            if roles and limit == 0:
+                raise InputError(
+                    f"budget.{name} is 0 and models play {roles}: raise it, or leave them to the scripted language"
+                )

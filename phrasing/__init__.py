@@ -1,0 +1,19 @@
+"""The scripted language: phrasebooks, templates, the wording of values, and the understanding of user text.
+
+Sandboxed workers import this package, so it loads neither a network client nor a database.
+"""
+
+from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases, load_phrasebook
+from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.wording import Wording, pick_text
+
+__all__ = [
+    "EntityPhrases",
+    "ParameterPhrases",
+    "Phrasebook",
+    "ToolPhrases",
+    "Wording",
+    "capitalize_first",
+    "load_phrasebook",
+    "pick_text",
+]

@@ -1,0 +1,91 @@
+"""Phrasebooks: the phrases that scripted roles use for one environment.
+
+A phrasebook is optional; what it leaves out is phrased from the schema. Templates are Jinja2 with single braces:
+`{order_id}`, `{out.total|money}`, `{% for o in out.orders %}...{% endfor %}`.
+"""
+
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from trajsmith.records import FrozenModel, InputError, format_first_error
+
+
+class ToolPhrases(FrozenModel):
+    """Words about one tool. Slots of `ask`, `say`, `narrate` and `confirm` are the tool's own parameters."""
+
+    ask: tuple[str, ...] = ()
+    """What the user wants, a verb phrase that fits after "I'd like to" and "Could you": "cancel {order_id}"."""
+    say: tuple[str, ...] = ()
+    """The same as whole sentences: "Where is {order_id} right now?"."""
+    narrate: tuple[str, ...] = ()
+    """What the agent is doing, as a verb phrase after "Let me": "check your recent orders"."""
+    confirm: tuple[str, ...] = ()
+    """What the agent is about to do, as a verb phrase after "Shall I": "cancel order {order_id}"."""
+    done: tuple[str, ...] = ()
+    """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
+    facts: tuple[str, ...] = ()
+    """Paths in the result that every `done` tells and a good answer must tell: "$.status"."""
+    request: tuple[str, ...] = ()
+    """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
+    report: tuple[str, ...] = ()
+    """User tools: what the user reports back, first person, over `out` and `arg`."""
+
+
+class ParameterPhrases(FrozenModel):
+    """Words about one parameter, or about one field that tells rows apart."""
+
+    label: str = ""
+    """What a person calls it: "email address"."""
+    tell: tuple[str, ...] = ()
+    """Whole sentences in which the user gives it, with `{value}`: "My email is {value}."."""
+    ask: tuple[str, ...] = ()
+    """Questions in which the agent asks for it: "What is the email on your account?"."""
+    values: dict[str, tuple[str, ...]] = {}
+    """How people say an enumerated value: {"no_longer_needed": ["I don't need it any more"]}."""
+
+
+class EntityPhrases(FrozenModel):
+    """Words about one kind of thing; the key is the parameter that identifies it, for example "order_id"."""
+
+    noun: str
+    plural: str = ""
+    own: tuple[str, ...] = ()
+    """How the user calls the one that they mean when there is no other: "my order"."""
+    by: dict[str, tuple[str, ...]] = {}
+    """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
+    row: str = ""
+    """One row of a list, said shortly: "{order_id}, {status}, {total|money}"."""
+
+
+class Phrasebook(FrozenModel):
+    """All words about one environment."""
+
+    roles: tuple[str, ...] = ("user",)
+    """Who the user may be: "customer of the shop"."""
+    scenarios: tuple[str, ...] = ()
+    """Why they call, in one sentence; `{name}` and `{role}` may be used."""
+    name_from: tuple[str, ...] = ()
+    """State paths of the names of people that the user may be, for example "customers.*.name"."""
+    tools: dict[str, ToolPhrases] = {}
+    parameters: dict[str, ParameterPhrases] = {}
+    """By parameter name, or by "tool.parameter" where one tool needs its own words."""
+    entities: dict[str, EntityPhrases] = {}
+
+
+def load_phrasebook(path: Path) -> Phrasebook:
+    """Read a phrasebook from YAML.
+
+    Raises:
+        InputError: The file cannot be read or has unknown keys.
+    """
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return Phrasebook.model_validate(data or {})
+    except OSError as error:
+        raise InputError(f"phrasebook {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"phrasebook {path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise InputError(f"phrasebook {path}: {format_first_error(error)}") from error

@@ -1,0 +1,108 @@
+"""Phrase templates: Jinja2 with single braces, in its sandbox, compiled once."""
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, meta, pass_context
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from trajsmith.phrasing import value_formatting
+from trajsmith.records import InputError
+from trajsmith.records.template_sandbox import template_environment
+
+_PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
+_SLOT = re.compile(r"\{\s*([a-z_]\w*)")
+
+
+class PhraseUndefined(StrictUndefined):
+    """A slot without a value: rendering fails, so that another template is taken."""
+
+
+def _finalize_value(value: Any) -> str:
+    return value if isinstance(value, str) else value_formatting.format_value(value)
+
+
+@pass_context
+def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
+    """Rows of a list on one line, each by the entity's `row` template, which the caller puts under `row_templates`."""
+    return join_rows(rows, context.get("row_templates", {}).get(entity, ""))
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = template_environment(
+        variable_start_string="{",
+        variable_end_string="}",
+        undefined=PhraseUndefined,
+        finalize=_finalize_value,
+    )
+    filters: dict[str, Callable[..., Any]] = {
+        "money": value_formatting.format_money,
+        "date": value_formatting.format_date,
+        "datetime": value_formatting.format_datetime,
+        "time": value_formatting.format_time,
+        "human": value_formatting.humanize,
+        "words": value_formatting.join_words,
+        "yesno": value_formatting.format_yes_no,
+    }
+    environment.filters.update(filters)
+    environment.filters["rows"] = _rows
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+@functools.cache
+def _compile_template(template: str) -> Template:
+    try:
+        return _ENVIRONMENT.from_string(template)
+    except TemplateError as error:
+        raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+@functools.cache
+def list_slots(template: str) -> frozenset[str]:
+    """Names that a template needs."""
+    if "{%" not in template and "'" not in template:
+        return frozenset(_SLOT.findall(template))
+    try:
+        return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))
+    except TemplateError as error:
+        raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+@functools.cache
+def _split_pieces(template: str) -> tuple[str, ...] | None:
+    """Text and slot names in turn, if a template has nothing but plain slots; None if it needs Jinja2."""
+    pieces = tuple(_PLAIN.split(template))
+    return None if any("{" in text or "}" in text for text in pieces[::2]) else pieces
+
+
+def render_phrase(template: str, values: dict[str, Any]) -> str | None:
+    """Render a phrase, or return None if the values do not fit the template (missing slot, None for text)."""
+    pieces = _split_pieces(template)
+    if pieces is None:
+        try:
+            text = _compile_template(template).render(values)
+        except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+            return None
+    elif any(name not in values for name in pieces[1::2]):
+        return None
+    else:
+        text = "".join(_finalize_value(values[piece]) if place % 2 else piece for place, piece in enumerate(pieces))
+    if "\n" in text.strip():
+        return text.strip("\n").rstrip()  # what a tool printed keeps its lines and its indentation
+    return " ".join(text.split())
+
+
+def join_rows(rows: Sequence[Any], template: str, limit: int = 10) -> str:
+    """Rows of a list on one line, each by its template; says how many are left out."""
+    shown = [
+        (template and isinstance(row, dict) and render_phrase(template, row)) or value_formatting.format_value(row)
+        for row in rows[:limit]
+    ]
+    more = len(rows) - limit
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

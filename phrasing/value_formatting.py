@@ -1,0 +1,178 @@
+"""Formatting of values as people write them, and matching of such forms in a text."""
+
+import re
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
+_SPACES = re.compile(r"[\s_]+")
+_YEAR = re.compile(
+    r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
+)
+_SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
+
+
+def parse_datetime(value: Any) -> datetime | date | None:
+    """Parse the date or datetime that an ISO string holds, or return None."""
+    if not isinstance(value, str) or not DATE.match(value):
+        return None
+    try:
+        return datetime.fromisoformat(value) if MOMENT.match(value) else date.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def format_date(value: Any) -> str:
+    """Format a date, a datetime or their ISO strings as 3 March 2026; anything else unchanged."""
+    moment = value if isinstance(value, date) else parse_datetime(value)
+    return f"{moment.day} {moment:%B %Y}" if moment else str(value)
+
+
+def format_datetime(value: Any) -> str:
+    """Format a datetime as 3 March 2026 at 14:30."""
+    moment = value if isinstance(value, date) else parse_datetime(value)
+    return f"{format_date(moment)} at {moment:%H:%M}" if isinstance(moment, datetime) else format_date(value)
+
+
+def format_time(value: Any) -> str:
+    """Format the time of a datetime or a time string as 14:30."""
+    moment = value if isinstance(value, date) else parse_datetime(value)
+    return f"{moment:%H:%M}" if isinstance(moment, datetime) else str(value)[:5]
+
+
+def format_money(value: Any) -> str:
+    """Format an amount as £1,234.50, with a sign where it is negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{'-' if value < 0 else ''}£{abs(value):,.2f}"
+
+
+def humanize(value: Any) -> str:
+    """Convert snake_case to words."""
+    return _SPACES.sub(" ", str(value)).strip()
+
+
+def format_yes_no(value: Any) -> str:
+    return "yes" if value else "no"
+
+
+def join_words(values: Iterable[Any]) -> str:
+    """Join values as "a, b and c"."""
+    parts = [str(value) for value in values]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def format_value(value: Any) -> str:
+    """Format a value in the default spoken form."""
+    if isinstance(value, bool):
+        return format_yes_no(value)
+    if isinstance(value, float):
+        return f"{value:.10g}" if abs(value) < 1e10 else f"{value:.15g}"
+    if isinstance(value, list):
+        return join_words(format_value(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{humanize(key)} {format_quoted(item)}" for key, item in value.items())
+    moment = parse_datetime(value)
+    if moment is not None:
+        return format_datetime(moment)
+    return humanize(value) if _SNAKE.fullmatch(str(value)) else str(value)
+
+
+def is_sentence(text: str) -> bool:
+    """True for a text that would run into the sentence around it, and not for a name or an address."""
+    parts = text.split()
+    small = sum(part.isalpha() and part.islower() for part in parts)
+    return len(parts) > 2 and (small > 1 or text.rstrip().endswith((".", "!", "?"))) and '"' not in text
+
+
+def format_quoted(value: Any) -> str:
+    """Format a value, a whole sentence in quotation marks."""
+    whole = isinstance(value, str) and "\n" not in value and is_sentence(value)
+    return f'"{value.strip()}"' if whole else format_value(value)
+
+
+def list_value_forms(value: Any) -> list[str]:
+    """List the usual lower-case spellings of a value; a text that states the value holds at least one."""
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, int | float):
+        return _list_number_forms(value)
+    moment = parse_datetime(value)
+    if moment is not None:
+        return _list_date_forms(moment, str(value))
+    text = str(value).strip().lower()
+    spelled = [f"{int(text):,}"] if text.isdecimal() and not text.startswith("0") else []
+    return list(dict.fromkeys(form for form in (text, humanize(text), " ".join(text.split()), *spelled) if form))
+
+
+def _list_number_forms(value: int | float) -> list[str]:
+    variants = [f"{value}", f"{value:,}", format_value(value)]
+    if float(value).is_integer():
+        variants += [f"{int(value)}", f"{int(value):,}"]
+    variants += [f"{value:.2f}", f"{value:,.2f}"]
+    if value < 0:
+        variants += [f"-£{form.removeprefix('-')}" for form in list(variants)]
+    return list(dict.fromkeys(variants))
+
+
+def _list_date_forms(moment: date, iso: str) -> list[str]:
+    day, month, short, year = moment.day, f"{moment:%B}".lower(), f"{moment:%b}".lower(), moment.year
+    variants = [iso.lower(), f"{moment:%Y-%m-%d}"]
+    for name in (month, short):
+        variants += [f"{day} {name}", f"{name} {day}", f"{day}. {name}", f"{day}th of {name}", f"{name} {day}th"]
+    variants += [
+        f"{day:02d}/{moment.month:02d}/{year}",
+        f"{moment.month:02d}/{day:02d}/{year}",
+        f"{day:02d}.{moment.month:02d}.{year}",
+    ]
+    return variants
+
+
+def is_value_mentioned(text: str, value: Any) -> bool:
+    """Return True if the text states the value in one of its usual forms, as whole words or numbers."""
+    haystack = " ".join(text.lower().split())
+    return any(_is_separate_token(haystack, form) for form in list_value_forms(value))
+
+
+def _is_separate_token(text: str, form: str) -> bool:
+    """Return True if a form is a separate token: not inside a word or number, nor as the 500 of 1,500."""
+    at = text.find(form)
+    while at >= 0:
+        if _free_before(text, at, form) and _free_after(text, at + len(form)):
+            return True
+        at = text.find(form, at + 1)
+    return False
+
+
+def _free_before(text: str, at: int, form: str) -> bool:
+    before = text[at - 1 : at]
+    if before == "." or before == "_" or before.isalnum():
+        return False
+    grouped = before == "," and text[at - 2 : at - 1].isdigit() and len(form) >= 3 and form[:3].isdigit()
+    return not (grouped and not form[3:4].isdigit())
+
+
+def _free_after(text: str, end: int) -> bool:
+    after = text[end : end + 1]
+    if after == "_" or after.isalnum():
+        return False
+    return not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
+
+
+def find_clock_date(state: dict[str, Any]) -> date:
+    """Return the clock of a state, or of the first of several in one; without one a distant date."""
+    inner = (part.get("now") for part in state.values() if isinstance(part, dict))
+    return next((moment for moment in map(parse_datetime, (state.get("now"), *inner)) if moment), date.min)
+
+
+def drop_near_years(text: str, now: date) -> str:
+    """Dates within some ten months of now without their year, as people say them."""
+
+    def shorten(match: re.Match[str]) -> str:
+        day = datetime.strptime(match.group(0), "%d %B %Y").date()
+        near = abs((day - date(now.year, now.month, now.day)).days) < 300
+        return match.group(1) if near else match.group(0)
+
+    return _YEAR.sub(shorten, text)

@@ -1,0 +1,128 @@
+"""Words for one environment: from its phrasebook, and from schema and description where the phrasebook is silent."""
+
+import functools
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trajsmith.phrasing import value_formatting
+from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
+from trajsmith.phrasing.plain_sentences import (
+    render_field_phrase,
+    render_plain_question,
+    render_plain_statement,
+    render_superlative,
+)
+from trajsmith.phrasing.templates import list_slots, render_phrase
+from trajsmith.records import ToolSpec, UserFact
+
+_SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.;:](?:\s|$)|\s[-–(]|,\s|\n")
+_THIRD_PERSON = re.compile(r"^(\w+?)(ches|shes|sses|xes|ies|s)$")
+_NOT_VERBS = frozenset({"access", "process", "focus", "bias", "address", "progress", "pass", "discuss"})
+_ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
+
+
+class Wording:
+    """Draws words; every draw takes the caller's generator, so that the same seed speaks the same way."""
+
+    def __init__(self, phrasebook: Phrasebook, tools: Sequence[ToolSpec]) -> None:
+        self.phrasebook = phrasebook
+        self.tools = {tool.name: tool for tool in tools}
+        self.rows = {name: entity.row for name, entity in phrasebook.entities.items()}
+
+    def tool(self, name: str) -> ToolPhrases:
+        """Phrases of a tool; `ask` and `narrate` always have at least one."""
+        phrases = self.phrasebook.tools.get(name, ToolPhrases())
+        updates: dict[str, tuple[str, ...]] = {}
+        if not phrases.ask and not phrases.say:
+            updates["ask"] = (derive_request_phrase(self.tools[name]),)
+        if not phrases.narrate:
+            updates["narrate"] = (derive_request_phrase(self.tools[name]),)
+        return phrases.model_copy(update=updates) if updates else phrases
+
+    def parameter(self, tool: str, name: str) -> ParameterPhrases:
+        known_parameters = self.phrasebook.parameters
+        phrases = known_parameters.get(f"{tool}.{name}") or known_parameters.get(name) or ParameterPhrases()
+        return phrases if phrases.label else phrases.model_copy(update={"label": value_formatting.humanize(name)})
+
+    @functools.lru_cache(maxsize=512)  # noqa: B019 - one Wording lives as long as its run
+    def entity(self, parameter: str) -> EntityPhrases:
+        """Phrases of what a parameter identifies."""
+        phrases = self.phrasebook.entities.get(parameter)
+        noun = value_formatting.humanize(_ID_TAIL.sub("", parameter))
+        return phrases or EntityPhrases(noun=noun, plural=f"{noun}s", own=(f"my {noun}", f"the {noun}"))
+
+    def value(self, tool: str, parameter: str, value: Any, rng: random.Random) -> Any:
+        """A value as it goes into a template: words for choices that have words, anything else as it is."""
+        phrases = self.parameter(tool, parameter).values
+        key = str(value).lower() if isinstance(value, bool) else str(value)
+        options = phrases.get(key) or phrases.get(key.lower())
+        if options:
+            return rng.choice(options)
+        if isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value):
+            return value_formatting.humanize(value)
+        return value
+
+    def name_of(self, known: UserFact) -> str:
+        """Return the label of a fact in a list; of a choice, the noun of the entity."""
+        entity, _, _ = known.slot.rpartition("|")
+        return f"which {self.entity(entity.split('.')[-1]).noun} is meant" if entity else known.label
+
+    def phrases_for(self, known: UserFact, value: Any = None) -> tuple[str, ...]:
+        """Return the phrasebook's phrases for the value of a fact, or for one value of its list."""
+        tool, field = known.key.partition(".")[0], known.slot.split("|")[-1]
+        words = {**self.parameter("", field).values, **self.parameter(tool, known.slot).values}
+        spoken_value = known.value if value is None else value
+        return words.get(str(spoken_value).lower() if isinstance(spoken_value, bool) else str(spoken_value), ())
+
+    def tell(self, tool: str, known: UserFact, rng: random.Random) -> str:
+        """A sentence in which the user gives one plain value."""
+        phrases = self.parameter(tool, known.slot)
+        value = self.value(tool, known.slot, known.value, rng)
+        return pick_text(phrases.tell, {"value": value}, rng) or render_plain_statement(phrases.label, value, rng)
+
+    def ask_for(self, tool: str, known: UserFact, rng: random.Random) -> str:
+        """A question in which the agent asks for one plain value."""
+        phrases = self.parameter(tool, known.slot)
+        return pick_text(phrases.ask, {}, rng) or render_plain_question(phrases.label, known.value, rng)
+
+    def describe(self, parameter: str, known: UserFact, rng: random.Random) -> str:
+        """A noun phrase that picks one thing out by what the user knows of it."""
+        entity = self.entity(parameter)
+        field = known.slot.split("|")[-1]
+        label = self.parameter("", field).label
+        if known.how in ("largest", "smallest"):
+            return render_superlative(entity.noun, field, label, known.how, known.value)
+        value = self.value("", field, known.value, rng)
+        phrase = pick_text(entity.by.get(field, ()), {"value": value, "noun": entity.noun}, rng)
+        return phrase or render_field_phrase(entity.noun, field, label, value)
+
+    def results(
+        self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random
+    ) -> str | None:
+        """A sentence over a result, or None if no template fits."""
+        values = {"out": result, "arg": dict(arguments), "row_templates": self.rows}
+        return pick_text(templates, values, rng)
+
+
+def pick_text(templates: Sequence[str], values: dict[str, Any], rng: random.Random) -> str | None:
+    """One of the templates that the values fit, rendered; None if there is none."""
+    for template in rng.sample(list(templates), len(templates)):
+        if list_slots(template) - {"out", "arg"} <= values.keys():
+            text = render_phrase(template, values)
+            if text:
+                return text
+    return None
+
+
+def derive_request_phrase(tool: ToolSpec) -> str:
+    """Derive a verb phrase from a tool's description: "Returns the open orders" -> "return the open orders"."""
+    text = " ".join(tool.description.split()) or value_formatting.humanize(tool.name)
+    phrase = _SENTENCE_END.split(text, maxsplit=1)[0].strip().rstrip(".")
+    first, _, rest = phrase.partition(" ")
+    match = _THIRD_PERSON.match(first.lower())
+    if match and first.lower() not in _NOT_VERBS:
+        stem, tail = match.groups()
+        first = stem + {"ches": "ch", "shes": "sh", "sses": "ss", "xes": "x", "ies": "y", "s": ""}[tail]
+    return f"{first[:1].lower()}{first[1:]} {rest}".strip().replace("{", "(").replace("}", ")")

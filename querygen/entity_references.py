@@ -1,0 +1,164 @@
+"""References to entities whose ids the user does not know: by field, by name, or as "that order"."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trajsmith.grounding import build_selector_key
+from trajsmith.phrasing import EntityPhrases, Wording
+from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
+
+
+class ReferenceTracker:
+    """Entities mentioned so far in a conversation, and the phrase for the next one."""
+
+    def __init__(
+        self,
+        wording: Wording,
+        calls: Sequence[GoldCall],
+        known: Mapping[str, UserFact],
+        initial: str,
+        rng: random.Random,
+    ) -> None:
+        self.wording = wording
+        self.calls = calls
+        self.known = known
+        self.initial = initial
+        self.rng = rng
+        self.turn = 0
+        self.turn_start = 0
+        """Index of the first call of this turn."""
+        self.things: dict[tuple[str, str], int] = {}
+        """(parameter, value) to the turn in which it was last talked about."""
+        self.latest: dict[str, str] = {}
+        """Noun to the value that it stands for when nothing else is said."""
+
+    def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
+        """A noun phrase for the thing with this id, and the keys of the known entries that it says.
+
+        Args:
+            held: Keys that must not be said yet.
+        """
+        entity = self.wording.entity(name)
+        picks = [selector for selector in source.selectors if selector.how != "only"]
+        keys = [build_selector_key(source.call, selector) for selector in picks]
+        stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
+        last = self.things.get((name, str(value)), self.turn)
+        if self.latest.get(entity.noun) == str(value) and self.turn - last <= 1:
+            words = (f"that {entity.noun}", f"the same {entity.noun}")
+            return self.rng.choice(words if last < self.turn else words[:1]), stated
+        self.latest[entity.noun] = str(value)
+        if self._changed_since(source.call, name, value):
+            return f"the {entity.noun} from before", stated
+        if picks and held & set(keys):
+            return render_indefinite_reference(entity), stated
+        if picks:
+            inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
+            return inner + self._outer(picks[:-1], source), keys
+        named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
+        return named or (self._only(entity, value, source), [])
+
+    def spoke_of(self, call: GoldCall, names: Iterable[str], before: Mapping[str, str]) -> None:
+        """Record what was mentioned of a call: only mentioned entities can be meant by "that order".
+
+        Args:
+            names: Arguments that the sentence has.
+            before: What was spoken of before it.
+        """
+        mentioned = set(names)
+        self.latest = dict(before) | {
+            self.wording.entity(name).noun: str(call.arguments[name])
+            for name, source in call.provenance.items()
+            if name in mentioned and isinstance(source, FromOutput)
+        }
+
+    def _changed_since(self, call: int, name: str, value: Any) -> bool:
+        """Return True if a write has touched the entity after the list was read: the listed values may be outdated."""
+        later = self.calls[call + 1 : self.turn_start]
+        return any(later_call.effect == "write" and later_call.arguments.get(name) == value for later_call in later)
+
+    def _named_by_lookup(self, name: str, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
+        """A thing that was looked up by its name is called by it: the look-up itself goes without saying."""
+        entity, lookup = self.wording.entity(name), self.calls[source.call]
+        for parameter, origin in lookup.provenance.items():
+            if parameter in entity.by and isinstance(origin, FromUser) and origin.known not in held:
+                known = self.known[origin.known].model_copy(update={"slot": f"{name}|{parameter}"})
+                return self.wording.describe(name, known, self.rng), [known.key]
+        return None
+
+    def _in_another(self, entity: EntityPhrases, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
+        """The only thing of its kind in another that nobody has spoken of: "the product in the order from 3 March"."""
+        producer = self.calls[source.call]
+        if producer.effect == "write" or source.call < self.turn_start:
+            return None
+        for name, origin in producer.provenance.items():
+            picks = [pick for pick in origin.selectors if pick.how != "only"] if isinstance(origin, FromOutput) else []
+            owner = self.wording.entity(name).noun
+            new = (name, str(producer.arguments[name])) not in self.things and owner not in self.latest
+            if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
+                key = build_selector_key(origin.call, picks[0])
+                if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
+                    return f"the {entity.noun} in {self.wording.describe(name, self.known[key], self.rng)}", [key]
+        return None
+
+    @staticmethod
+    def _apart(entity: EntityPhrases, owner: str) -> bool:
+        """Return True if neither name is part of the other: an order and an order line are not named so."""
+        return entity.noun not in owner and owner not in entity.noun
+
+    def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
+        """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
+        producer = self.calls[source.call]
+        if producer.effect == "write" and str(value) not in self.initial:
+            return self.rng.choice((f"the new {entity.noun}", f"the {entity.noun} from just now"))
+        for name, origin in producer.provenance.items() if producer.effect == "read" else ():
+            owner = self.wording.entity(name)
+            picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
+            if picked and self._apart(entity, owner.noun) and (name, str(producer.arguments[name])) in self.things:
+                return f"the {entity.noun} in that {owner.noun}"
+        if source.call < self.turn_start and entity.own:
+            return self.rng.choice(entity.own)
+        unmentioned = [phrase for phrase in entity.own if not phrase.startswith(("that ", "it", "this "))]
+        return self.rng.choice(unmentioned or [f"the {entity.noun}"])
+
+    def _outer(self, picks: Sequence[Selector], source: FromOutput) -> str:
+        """Return the phrase that identifies the enclosing entities: "... (the one with the order date 3 March)"."""
+        parts = []
+        for selector in reversed(picks):
+            known = self.known[build_selector_key(source.call, selector)]
+            parts.append(f" (the one with the {known.label} {known.said})")
+        return "".join(parts)
+
+    def notice_goal(self, goal: int) -> None:
+        """Record a requested call: a list of entities makes "that" ambiguous from then on."""
+        result = self.calls[goal].result
+        rows = result.get("result") if isinstance(result, dict) else None
+        for row in rows[:1] if isinstance(rows, list) else ():
+            for name in row if isinstance(row, dict) else ():
+                if name in self.wording.phrasebook.entities:
+                    self.latest.pop(self.wording.entity(name).noun, None)
+        self._notice(goal)
+
+    def _notice(self, index: int) -> None:
+        """Record the entity of a call, or the one it created, as the referent of "that order"."""
+        result = self.calls[index].result
+        for name, value in result.items() if isinstance(result, dict) else ():
+            if name in self.wording.phrasebook.entities and isinstance(value, str):
+                self.latest[self.wording.entity(name).noun] = value
+
+    def remember(self, start: int, stop: int) -> None:
+        """A turn is over."""
+        for call in self.calls[start:stop]:
+            for name, source in call.provenance.items():
+                if isinstance(source, FromOutput):
+                    value = str(call.arguments[name])
+                    self.things[name, value] = self.turn
+                    self.latest.setdefault(self.wording.entity(name).noun, value)
+        self.turn += 1
+        self.turn_start = stop
+
+
+def render_indefinite_reference(entity: EntityPhrases) -> str:
+    """Render an indefinite reference: "one of my orders", or "one of the rooms" if they are not the user's own."""
+    own = any(phrase.startswith("my ") for phrase in entity.own)
+    return f"one of {'my' if own else 'the'} {entity.plural or entity.noun + 's'}"

@@ -1,0 +1,105 @@
+"""The queries of a task said anew, with something left out, left open, or different from what is done in the end."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trajsmith.grounding import build_selector_key, list_needed_keys
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
+from trajsmith.querygen.entity_references import ReferenceTracker
+from trajsmith.querygen.partition import find_goals
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.write import join_opening
+from trajsmith.records import FromOutput, GoldCall, JsonObject, Task, UserFact, canonical_json
+
+
+@dataclass(frozen=True)
+class TurnDraft:
+    """One turn of a task that is being put together."""
+
+    query: str
+    intent: str
+    known: tuple[UserFact, ...]
+    calls: tuple[GoldCall, ...]
+    names_tools: bool = False
+    """The query may name a tool: it brings one."""
+
+
+class _AmbiguousReferences(ReferenceTracker):
+    """References in which one thing is called by something that does not pick it out."""
+
+    open_key = ""
+    open_words = ""
+
+    def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
+        picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
+        if self.open_words and self.open_key in held and self.open_key in picks:
+            self.latest[self.wording.entity(name).noun] = str(value)
+            return self.open_words, [key for key in picks if key not in held]
+        return super().refer(name, value, source, held)
+
+
+class _WithholdingWriter(RequestWriter):
+    """A writer that leaves exactly one entry out, and nothing else."""
+
+    hold = ""
+
+    def _required(self, start: int, stop: int) -> set[str]:
+        return {self.hold}
+
+
+class RewordedQueries:
+    """All queries of a task in new words.
+
+    Args:
+        calls: The calls as the queries speak of them.
+        hold: Key of the entry that no query says.
+        vague: How the thing that the held entry picks out is called instead.
+        known: Entries in place of the base task's own.
+    """
+
+    def __init__(
+        self,
+        base: Task,
+        state: JsonObject,
+        wording: Wording,
+        calls: Sequence[GoldCall],
+        base_known: Mapping[str, UserFact],
+        rng: random.Random,
+        hold: str = "",
+        vague: str = "",
+        known: Mapping[str, UserFact] | None = None,
+    ) -> None:
+        self.known = {**base_known, **(known or {})}
+        initial = canonical_json(state).decode()
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng)
+        writer.hold = hold
+        references = _AmbiguousReferences(wording, calls, self.known, initial, rng)
+        references.open_key, references.open_words = hold, vague
+        writer.references = references
+        self.queries: list[str] = []
+        self.intents: list[str] = []
+        self.keys: list[list[str]] = []
+        self.stated: list[set[str]] = []
+        start = 0
+        for number, turn in enumerate(base.turns):
+            stop = start + len(turn.gold_calls)
+            request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
+            opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
+            self.queries.append(drop_near_years(join_opening(opening, request.text), find_clock_date(state)))
+            self.intents.append(request.intent)
+            self.keys.append(list(dict.fromkeys(key for call in calls[start:stop] for key in list_needed_keys(call))))
+            self.stated.append(set(writer.stated))
+            start = stop
+
+    def entries(self, turn: int) -> tuple[UserFact, ...]:
+        """Return the user's facts in a turn, marked by whether the queries so far state them."""
+        stated = self.stated[turn]
+        return tuple(self.known[key].model_copy(update={"stated": key in stated}) for key in self.keys[turn])
+
+    def piece(self, turn: int, calls: Sequence[GoldCall]) -> TurnDraft:
+        """A turn with these calls, in its new words."""
+        return TurnDraft(self.queries[turn], self.intents[turn], self.entries(turn), tuple(calls))

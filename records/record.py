@@ -1,0 +1,62 @@
+"""Base of all records: frozen, closed, named by their content."""
+
+from typing import Any, ClassVar, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from trajsmith.records.canonical import content_hash
+from trajsmith.records.errors import InputError
+
+
+class FrozenModel(BaseModel):
+    """A value inside a record: immutable, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+class Record(FrozenModel):
+    """A line of a JSON Lines file. `id` is a prefix plus a hash of the content without volatile fields.
+
+    Leave `id` empty when you make a record; it is filled in. Read back, it is kept as it stands in the file.
+    """
+
+    PREFIX: ClassVar[str]
+    VOLATILE: ClassVar[frozenset[str]] = frozenset()
+
+    id: str = ""
+
+    @model_validator(mode="after")
+    def _fill_id(self) -> Self:
+        if not self.id:
+            object.__setattr__(self, "id", self.content_id())
+        return self
+
+    def content_id(self) -> str:
+        """The id that this content must have."""
+        content = self.model_dump(mode="json", exclude={"id", *self.VOLATILE}, exclude_none=True)
+        return f"{self.PREFIX}_{content_hash(content, 16)}"
+
+    def to_line(self) -> bytes:
+        """The record as one line of JSON, newline included; the same content gives the same bytes."""
+        return orjson.dumps(self.model_dump(mode="json", exclude_none=True), option=orjson.OPT_APPEND_NEWLINE)
+
+    @classmethod
+    def from_line(cls, line: bytes | str, where: str = "record") -> Self:
+        """Read one line.
+
+        Raises:
+            InputError: The line is no JSON or no record of this kind; the text names `where` and the first fault.
+        """
+        try:
+            return cls.model_validate_json(line)
+        except ValidationError as error:
+            raise InputError(f"{where}: {format_first_error(error)}") from error
+
+
+def format_first_error(error: ValidationError) -> str:
+    """The first fault of a validation as `path: message`, short enough for one line."""
+    fault: Any = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in fault["loc"]) or "(top)"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{path}: {fault['msg']}{more}"

@@ -1,0 +1,146 @@
+"""Tasks: queries, user facts and checks around executed calls."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import ConfigDict, PrivateAttr
+
+from trajsmith.records.canonical import JsonValue
+from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
+from trajsmith.records.grounded import GoldCall, UserFact
+from trajsmith.records.record import FrozenModel, Record
+
+
+class Persona(FrozenModel):
+    """Identity and style of the simulated user."""
+
+    name: str
+    role: str
+    style: str
+    """Manner of speaking, for example "brisk" or "chatty"."""
+
+
+class Turn(FrozenModel):
+    """One request of the user, with the calls that fulfil it."""
+
+    intent: str
+    """What the user wants, in one sentence, for people who read the data."""
+    query: str
+    known: tuple[UserFact, ...]
+    gold_calls: tuple[GoldCall, ...]
+    checks: tuple[Check, ...]
+    state_hash: str
+    """Hash of the gold state after the turn."""
+    form_hash: str = ""
+    """The same with what the environment gives out masked; empty where nothing is."""
+    answer_facts: tuple[JsonValue, ...] = ()
+    """Values that the agent's answer must tell."""
+    refinements: tuple[str, ...] = ()
+    """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
+
+
+class Perturbation(FrozenModel):
+    """Difference between a variant and its base task, the required behaviour, and the proof of the label."""
+
+    base: str
+    """Id of the task that it was derived from."""
+    turn: int
+    """Turn in which it happens."""
+    act: Literal["ask", "decline", "recover", "check", "delegate", "plain"]
+    """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
+    user do it, or nothing special."""
+    tool: str = ""
+    """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
+    hidden: bool = False
+    """The tool is not there when the twist happens."""
+    arrives: int | None = None
+    """Turn from which a hidden tool is there."""
+    refusal: str = ""
+    """What the first call of the tool is refused with, where a failure is injected; the environment never saw it."""
+    keys: tuple[str, ...] = ()
+    """Known entries that the agent must ask for."""
+    told: tuple[JsonValue, ...] = ()
+    """Values that tell the asked entry; any of them will do."""
+    ignorant: bool = False
+    """The user does not know it either."""
+    first: UserFact | None = None
+    """What the user says before they change their mind."""
+    because: str = ""
+    """Why it cannot be done, in words for the user."""
+    tempting: tuple[GoldCall, ...] = ()
+    """Calls of the turn that an agent would make which does not notice the twist."""
+    proof: str
+    """How execution showed that the label is right."""
+
+
+class TaskHeader(Record):
+    """Identity and kind of a task: all that a row needs, at a quarter of the cost of the whole task.
+
+    Read from the same line; what else stands there is looked at when somebody asks for `whole`.
+    """
+
+    PREFIX: ClassVar[str] = "task"
+    model_config = ConfigDict(extra="ignore")
+
+    grounded_id: str
+    environments: tuple[str, ...]
+    mode: Literal["conversation", "direct"]
+    variant: str = "base"
+    difficulty: float
+    language: str
+    seed: int
+    _line: bytes = PrivateAttr(b"")
+
+    @classmethod
+    def from_line(cls, line: bytes | str, where: str = "record") -> Self:
+        header = super().from_line(line, where)
+        header._line = line if isinstance(line, bytes) else line.encode()
+        return header
+
+    def whole(self) -> "Task":
+        """The task.
+
+        Raises:
+            InputError: The line is no task.
+        """
+        return Task.from_line(self._line, self.id)
+
+
+class Task(Record):
+    """Input of a user simulator, an agent and a verifier."""
+
+    PREFIX: ClassVar[str] = "task"
+
+    grounded_id: str
+    environments: tuple[str, ...]
+    initial_state: str
+    persona: Persona
+    scenario: str
+    policy: str
+    exposed_tools: tuple[str, ...]
+    """Plain names of the tools that the agent is shown."""
+    user_tools: tuple[str, ...] = ()
+    """Plain names of the tools that only the user can call."""
+    mode: Literal["conversation", "direct"]
+    variant: str = "base"
+    twist: Perturbation | None = None
+    """Of a variant: what is different."""
+    difficulty: float
+    """0 (one call, nothing hidden) to 1."""
+    language: str
+    """"scripted" or the name of the model that wrote it."""
+    prompts: dict[str, str] = {}
+    """Prompts that models were given for it: name to hash of the file."""
+    turns: tuple[Turn, ...]
+    masks: NondeterminismMask = NondeterminismMask()
+    audit: CheckAudit | None = None
+    """None if the checks were not tested against mutants."""
+    seed: int
+
+    def whole(self) -> "Task":
+        """The task itself, as `TaskHead.whole` gives it."""
+        return self
+
+    @property
+    def gold_calls(self) -> list[GoldCall]:
+        """All gold calls in order; `FromOutput.call` counts over this list."""
+        return [call for turn in self.turns for call in turn.gold_calls]

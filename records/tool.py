@@ -1,0 +1,67 @@
+"""Tools as models see them: an MCP tool plus server and actor."""
+
+from typing import Any, Literal
+
+from pydantic import AliasChoices, ConfigDict, Field
+
+from trajsmith.records.canonical import JsonObject
+from trajsmith.records.record import FrozenModel
+
+Actor = Literal["assistant", "user"]
+
+
+class ToolAnnotations(FrozenModel):
+    """Hints as MCP defines them. They are declarations: execution tests them, nothing trusts them."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, serialize_by_alias=True)
+
+    title: str | None = None
+    read_only_hint: bool | None = Field(None, alias="readOnlyHint")
+    """True if the tool declares that it does not change state."""
+    destructive_hint: bool | None = Field(None, alias="destructiveHint")
+    """True if the tool declares that it removes or overwrites."""
+    idempotent_hint: bool | None = Field(None, alias="idempotentHint")
+    open_world_hint: bool | None = Field(None, alias="openWorldHint")
+
+
+class ToolSpec(FrozenModel):
+    """One tool. `server.name` is its full name; `input_schema` and `inputSchema` are both read."""
+
+    server: str
+    """Name of the environment that has the tool."""
+    name: str
+    description: str = ""
+    input_schema: JsonObject = Field(
+        validation_alias=AliasChoices("inputSchema", "input_schema"), serialization_alias="inputSchema"
+    )
+    """JSON Schema of the arguments, type object."""
+    output_schema: JsonObject | None = Field(
+        None, validation_alias=AliasChoices("outputSchema", "output_schema"), serialization_alias="outputSchema"
+    )
+    """JSON Schema of the structured result, or None if the tool does not say."""
+    annotations: ToolAnnotations = ToolAnnotations()
+    actor: Actor = "assistant"
+    """Who may call it: the agent, or the simulated user on their own device."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.server}.{self.name}"
+
+    @property
+    def declares_write(self) -> bool:
+        """True unless the tool declares that it only reads (MCP's default is that a tool may write)."""
+        return self.annotations.read_only_hint is not True
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Top-level parameter name to its JSON Schema."""
+        return dict(self.input_schema.get("properties") or {})
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(self.input_schema.get("required") or ())
+
+    def as_function(self) -> JsonObject:
+        """The tool as an OpenAI function schema, as models and chat templates see it."""
+        function = {"name": self.name, "description": self.description, "parameters": self.input_schema}
+        return {"type": "function", "function": function}

@@ -1,0 +1,155 @@
+"""Episodes on live environments: the gold transcript passes, every kind of failure has its name."""
+
+import asyncio
+import shutil
+
+import orjson
+import pytest
+
+from trajsmith.evals import CallableModel, EvalSettings, ModelOutput, evaluate
+from trajsmith.evals.evaluate import read_episodes
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.journal import read_records
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import FunctionCall, Message, ToolCall, Trajectory
+from trajsmith.usersim import ScriptedAgent
+
+CONFIG = """
+name: arena
+seed: 5
+run: {run}
+environments: [{{library: smart_home, states: {{small: 2}}}}]
+sample: {{count: 6, length: [1, 2], method: random_walk}}
+ground: {{min_calls: 1}}
+write: {{mean_calls: 3, direct: {direct}, shown_tools: 2, policy: false}}
+"""
+
+
+def line(folder, direct=1.0):
+    folder.mkdir()
+    (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run", direct=direct))
+    settings = load_config(folder / "line.yaml")
+    run = RunDirectory.create(settings.run, dump_settings(settings))
+    asyncio.run(run_pipeline(run))
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return line(tmp_path_factory.mktemp("arena") / "direct")
+
+
+@pytest.fixture
+def tasks(run):
+    return list(split_tasks(run, "all"))
+
+
+class Gold:
+    """Answers with the gold transcript of the task whose request it sees."""
+
+    def __init__(self, tasks, grounds):
+        self.tasks = {task.turns[0].query: task for task in tasks}
+        self.grounds = grounds
+        self.asked = 0
+
+    async def complete(self, messages, tools):
+        self.asked += 1
+        task = self.tasks[messages[1].content]
+        agent = ScriptedAgent(task, self.grounds[task.environments[0]].wording, 0)
+        sofar = messages[:2]
+        for message in messages[2:]:
+            if message.role == "assistant":
+                await agent.act(sofar)
+            elif message.role == "tool":
+                agent.observe([message.name], [await self._result(message)], by_user=False)
+            sofar = [*sofar, message]
+        return ModelOutput((await agent.act(messages)).message, 7)
+
+    async def _result(self, message):
+        import orjson
+
+        from trajsmith.environments import ToolResult
+
+        return ToolResult(orjson.loads(message.content))
+
+
+def says(**fields):
+    async def complete(messages, tools):
+        return ModelOutput(Message(role="assistant", **fields.get("message", {})), 3, **fields.get("flags", {}))
+
+    return complete
+
+
+async def test_the_gold_transcript_passes_every_task(run, tasks, tmp_path):
+    grounds = await open_eval_contexts(run)
+    gold = Gold(tasks, grounds)
+    found = await evaluate(
+        tasks, grounds, CallableModel("gold", gold.complete), EvalSettings(), tmp_path / "episodes.jsonl"
+    )
+    assert [(one.passed, one.error, one.checks) for one in found] == [(True, "", 1.0)] * len(tasks)
+
+
+CALL = ToolCall(id="call_1", function=FunctionCall(name="no_such_tool", arguments={}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"message": {"content": "I do not know."}}, "no_call"),
+        ({"message": {"content": "<tool_call>"}, "flags": {"malformed": True}}, "malformed_call"),
+        ({"message": {"content": "well, well"}, "flags": {"cut": True}}, "message_cut"),
+        ({"message": {"tool_calls": (CALL,)}, "flags": {"cut": True}}, "message_cut"),
+        ({"flags": {"empty": True}}, "no_answer"),
+        ({"message": {"tool_calls": (CALL,)}}, "step_limit"),
+    ],
+    ids=["no call", "malformed", "cut", "cut after a call", "silent", "endless"],
+)
+async def test_failures_have_names(run, tasks, tmp_path, fields, error):
+    settings = EvalSettings(max_steps=3)
+    grounds, file = await open_eval_contexts(run), tmp_path / "episodes.jsonl"
+    (found,) = await evaluate(tasks[:1], grounds, CallableModel("model", says(**fields)), settings, file)
+    assert (found.passed, found.error) == (False, error)
+
+
+async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tmp_path):
+    grounds, file = await open_eval_contexts(run), tmp_path / "episodes.jsonl"
+    gold = Gold(tasks, grounds)
+    first = await evaluate(tasks[:3], grounds, CallableModel("gold", gold.complete), EvalSettings(), file)
+    asked = gold.asked
+    file.write_bytes(file.read_bytes() + b'{"task_id": "torn')
+    assert await evaluate(tasks[:3], grounds, CallableModel("gold", gold.complete), EvalSettings(), file) == first
+    assert gold.asked == asked
+    await evaluate(tasks, grounds, CallableModel("gold", gold.complete), EvalSettings(), file)
+    assert {one.task_id for one in read_episodes(file)} == {task.id for task in tasks}
+
+
+def test_tasks_of_a_benchmark_are_not_used(run, tasks, tmp_path):
+    bench, copied = tmp_path / "bench.jsonl", tmp_path / "run"
+    bench.write_bytes(orjson.dumps({"text": "", "calls": [], "tools": ["none"]}) + b"\n")
+    shutil.copytree(run.path, copied)
+    settings = load_config(copied / "config.yaml", [f"decontaminate=[{bench}]"])
+    (copied / "config.yaml").write_text(dump_settings(settings))
+    clean = RunDirectory.open(copied)
+    assert [task.id for task in split_tasks(clean, "all")] == [task.id for task in tasks]
+    longest = max(tasks, key=lambda task: len(task.turns[0].query.split()))
+    assert len(longest.turns[0].query.split()) >= 10
+    bench.write_bytes(orjson.dumps({"text": f"Before it. {longest.turns[0].query}"}) + b"\n")
+    left = [task.id for task in split_tasks(clean, "all")]
+    assert longest.id not in left and left
+    first = next(split_tasks(clean, "all"))
+    record = next(one for one in read_records(copied / "trajectories.jsonl", Trajectory) if one.task_id == first.id)
+    row = {"trajectory_id": record.id, "reason": "contaminated: text of bench.jsonl", "detail": ""}
+    (copied / "selection.jsonl").write_bytes(orjson.dumps(row) + b"\n")
+    assert first.id not in [task.id for task in split_tasks(clean, "all")]
+    assert next(split_tasks(clean, "all", limit=1)).id == next(split_tasks(clean, "all")).id
+
+
+async def test_shown_tools_hold_what_is_needed(tasks):
+    for task in tasks:
+        needed = {call.tool for call in task.gold_calls}
+        assert needed <= set(task.exposed_tools)
+        assert len(task.exposed_tools) == max(2, len(needed))
+        assert task.policy == ""

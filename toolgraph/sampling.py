@@ -1,0 +1,155 @@
+"""Sampling of tool chains, from one environment or across several.
+
+`topology` is ours (see `trajsmith.toolgraph.topology_sampler`): Algorithms 1 and 2 of EnvFactory (Appendix H) with
+what the paper promises made certain. `envfactory` follows the paper's text, `envfactory_pseudocode` its listings to
+the letter; `random_walk` and `weighted_walk` (Agent-World 3.1.1) are there to compare with.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from trajsmith.records import Chain, Dependency, InputError, derive_seed
+from trajsmith.toolgraph.baseline_samplers import BaselineSamplers
+from trajsmith.toolgraph.graph import ToolGraph
+from trajsmith.toolgraph.index import NEVER, GraphIndex, compute_closure_depths
+from trajsmith.toolgraph.settings import Method, SampleSettings
+from trajsmith.toolgraph.topology_sampler import TopologySampler
+
+__all__ = ["Method", "SampleSettings", "Sampler", "compute_closure_depths", "sample_across", "sample_chains"]
+
+
+class Sampler:
+    """Draws chains from an index; remembers what it used, so that all tools get their turn."""
+
+    def __init__(self, index: GraphIndex, settings: SampleSettings) -> None:
+        self.index = index
+        self.settings = settings.turned()
+        self.network = index.network if self.settings.servers > 1 else index.own_network
+        self._topology = TopologySampler(self.network, self.settings)
+        self._walks = BaselineSamplers(self.network, self.settings).methods()
+        self._used = [0] * len(self.network.names)
+        self.usable = [self.network.names[tool] for tool in self._topology.usable]
+        """Tools whose priors can be found within the depth limit."""
+        if not self.usable:
+            raise InputError("no tool of this environment can be called: every one needs an id that no tool gives")
+
+    @property
+    def used(self) -> Counter[str]:
+        """Tool to the number of times that it stood in a chain."""
+        return Counter({name: count for name, count in zip(self.network.names, self._used, strict=True) if count})
+
+    @property
+    def used_edges(self) -> Counter[tuple[str, str]]:
+        """(tool, next tool) to the number of chains of `topology` that went this way."""
+        names = self.network.names
+        return Counter({(names[one], names[two]): count for (one, two), count in self._topology.edges.items()})
+
+    @property
+    def depths(self) -> dict[str, int]:
+        """Tool to the levels of priors that it needs at least; tools that can never be called are missing."""
+        depths = zip(self.network.names, self.network.depths, strict=True)
+        return {name: depth for name, depth in depths if depth < NEVER}
+
+    def draw(self, rng: random.Random) -> tuple[list[str], list[Dependency]]:
+        """One chain: tool names (as the index has them) in order, and the dependencies that make each callable."""
+        shortest, longest = self.settings.length
+        length = min(rng.randint(shortest, longest), len(self.usable))
+        method = self.settings.method
+        if method == "topology":
+            chain = self._topology.draw(rng, length, self._goal(rng))
+        else:
+            chain = self._walks[method](rng, length)
+        for tool in chain:
+            self._used[tool] += 1
+            self._topology.use(tool)
+        return [self.network.names[tool] for tool in chain], self._dependencies(chain)
+
+    def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
+        """Every way to fill an internal parameter from an earlier step, nearest producer first."""
+        return self._dependencies([self.network.number[tool] for tool in tools])
+
+    def _dependencies(self, chain: Sequence[int]) -> list[Dependency]:
+        dependencies = []
+        needs, wants = self.network.needs, self.network.wants
+        for consumer, tool in enumerate(chain):
+            for slot in (*needs[tool], *wants[tool]):
+                for producer in range(consumer - 1, -1, -1):
+                    for path in slot.givers.get(chain[producer], ()):
+                        dependencies.append(
+                            Dependency(consumer=consumer, parameter=slot.name, producer=producer, output=path)
+                        )
+        return dependencies
+
+    def _goal(self, rng: random.Random) -> int:
+        """Servers of this chain: by the dial, or any number up to the limit."""
+        most = self.settings.servers
+        return most if most == 1 or self.settings.difficulty is not None else rng.randint(1, most)
+
+
+def sample_chains(
+    samplers: dict[str, Sampler], states: dict[str, list[str]], settings: SampleSettings, seed: int
+) -> Iterator[Chain]:
+    """All chains of a run, environment by environment in turn; the same seed gives the same chains.
+
+    Args:
+        samplers: Environment name to its sampler.
+        states: Environment name to the hashes of its initial states, used in turn.
+        settings: How many chains; what each record says of its sampler.
+        seed: Seed of the run.
+    """
+    names = sorted(samplers)
+    record = settings.as_record()
+    for number in range(settings.count):
+        name = names[number % len(names)]
+        chain_seed = derive_seed(seed, "chain", number)
+        tools, dependencies = samplers[name].draw(random.Random(chain_seed))
+        hashes = states[name]
+        yield Chain(
+            index=number,
+            environment=name,
+            tools=tuple(tools),
+            dependencies=tuple(dependencies),
+            state=hashes[(number // len(names)) % len(hashes)],
+            sampler=record,
+            seed=chain_seed,
+        )
+
+
+def sample_across(
+    graph: ToolGraph,
+    settings: SampleSettings,
+    seed: int,
+    states: dict[str, list[str]] | None = None,
+    servers: Iterable[str] | None = None,
+) -> Iterator[Chain]:
+    """Chains over a whole graph, each on up to `settings.servers` servers; the same seed gives the same chains.
+
+    A chain on one server is like one of `sample_chains`. On several, `servers` names the server of every step, and
+    `environment` and `state` are those of the first.
+
+    Args:
+        graph: The graph of all environments.
+        settings: How many chains, and how they are drawn.
+        seed: Seed of the run.
+        states: Server to the hashes of its initial states, used in turn; empty hashes where it is None.
+        servers: Only these servers; all if None.
+    """
+    index = GraphIndex(graph, None if servers is None else list(servers))
+    sampler, record = Sampler(index, settings), settings.as_record()
+    for number in range(settings.count):
+        chain_seed = derive_seed(seed, "chain", number)
+        names, dependencies = sampler.draw(random.Random(chain_seed))
+        specs = [index.specs[name] for name in names]
+        homes = tuple(spec.server for spec in specs)
+        hashes = (states or {}).get(homes[0]) or [""]
+        yield Chain(
+            index=number,
+            environment=homes[0],
+            tools=tuple(spec.name for spec in specs),
+            dependencies=tuple(dependencies),
+            state=hashes[number % len(hashes)],
+            sampler=record,
+            seed=chain_seed,
+            servers=homes if len(set(homes)) > 1 else None,
+        )

@@ -1,0 +1,87 @@
+"""The training libraries, which are an extra, and their settings."""
+
+import dataclasses
+from difflib import get_close_matches
+from importlib.util import find_spec
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from trajsmith.records import InputError, install_command
+
+RESERVED_ARGUMENTS = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
+"""Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
+
+
+def require_train(command: str) -> None:
+    """Refuse early where the extra is missing.
+
+    Raises:
+        InputError: With the command that installs it.
+    """
+    for module in ("torch", "transformers", "trl", "peft", "accelerate"):
+        if find_spec(module) is None:
+            hint = install_command("train")
+            raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {hint}")
+
+
+def build_trainer_arguments(kind: type, values: dict[str, Any], section: str = "trainer", **ours: Any) -> Any:
+    """An instance of one of the trainers' settings classes, from the configuration.
+
+    Raises:
+        InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is of another type
+            or refused.
+    """
+    known = {field.name for field in dataclasses.fields(kind) if field.init}
+    for key in values:
+        if key in RESERVED_ARGUMENTS or key in ours:
+            raise InputError(f"{section}.{key}: trajsmith sets this itself; see the other keys of the configuration")
+        if key not in known:
+            near = get_close_matches(key, sorted(known), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint}")
+    check_types(kind, values, section)
+    try:
+        return kind(**(build_cpu_defaults() | values | ours))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
+
+
+def check_types(kind: type, given: dict[str, Any], section: str) -> None:
+    """Check values against the annotations of a dataclass, which checks nothing itself.
+
+    Texts are not read as numbers: `"1e-4"` would reach the optimizer as a text.
+
+    Raises:
+        InputError: A value has another type.
+    """
+    hints = get_type_hints(kind)
+    for key, value in given.items():
+        try:
+            TypeAdapter(hints[key]).validate_python(value, strict=isinstance(value, str | bool))
+        except ValidationError as error:
+            what = error.errors(include_url=False)[0]["msg"].lower()
+            raise InputError(f"{section}.{key}: {what} (got {str(value)[:60]!r})") from error
+
+
+def build_cpu_defaults() -> dict[str, Any]:
+    """Return the default arguments for a machine without an accelerator; the configuration overrides them."""
+    import torch
+
+    if torch.cuda.is_available():
+        return {}
+    return {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
+
+
+def restrict_logits_to_loss_tokens() -> None:
+    """Without an accelerator, compute TRL's logits only for the tokens in the loss.
+
+    TRL 1.16 leaves out what is masked only where it has Triton, since elsewhere it allows for compilers that want one
+    shape for every batch. On a CPU nothing is compiled, and prompts and results are five sixths of a row: scoring
+    them takes half of a training step of a small model. Losses and gradients stay the same.
+    """
+    import torch
+    from trl.trainer import utils
+
+    if not torch.cuda.is_available() and "_use_triton" in vars(utils):
+        vars(utils)["_use_triton"] = lambda device: True

@@ -1,0 +1,307 @@
+"""The command line. Errors are one line that says what to do; exit code 2 for wrong input, 1 for a failed run."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from typer.exceptions import TyperException
+
+from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, train
+from trajsmith.cli import export as cli_export
+from trajsmith.cli.run_table import out, show_run
+from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
+from trajsmith.records import InputError, RunError, TrajsmithError
+
+if TYPE_CHECKING:
+    from trajsmith.pipeline.run_directory import RunDirectory
+
+Result = TypeVar("Result")
+
+app = typer.Typer(
+    help="Turns executable tool environments into verified multi-turn tool-use datasets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+env_growth.register(env.app)
+app.add_typer(env.app, name="env")
+app.add_typer(graph.app, name="graph")
+app.add_typer(prompts.app, name="prompts")
+app.command(name="import")(import_traces.import_files)
+app.command()(push.card)
+app.command()(push.push)
+app.command()(train.sft)
+app.command()(train.grpo)
+app.command(name="eval")(train.evaluate)
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
+]
+RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
+RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Argument(help="YAML configuration, for example configs/quickstart.yaml.")],
+    overrides: Set = None,
+    directory: Annotated[
+        Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done.")
+    ] = False,
+) -> None:
+    """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
+
+    Stopped or killed, it goes on with: trajsmith resume RUN
+    """
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.runner import check_ready, run_pipeline
+    from trajsmith.pipeline.yaml_settings import dump_settings
+
+    extra = [f"run={directory}"] if directory else []
+    settings = load_config(config, [*(overrides or []), *extra])
+    if dry_run:
+        from trajsmith.pipeline.dry_run import preview
+
+        asyncio.run(preview(settings, out))
+        return
+    asyncio.run(check_ready(settings))
+    run_directory = RunDirectory.create(settings.run, dump_settings(settings), fresh)
+    show_run(
+        run_directory.path, _with_progress(run_directory.path, lambda progress: run_pipeline(run_directory, progress))
+    )
+
+
+@app.command()
+def resume(
+    directory: RunPath = None,
+    option: RunOption = None,
+    overrides: Set = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
+) -> None:
+    """Go on where a run stopped; nothing is lost, doubled or done twice.
+
+    With --set, what the change makes stale is done again: you are told which stages, and asked.
+    """
+    from trajsmith.pipeline.environment_generation import is_generation
+    from trajsmith.pipeline.runner import run_pipeline
+
+    opened = _open(directory, option)
+    if is_generation(opened.config_path):
+        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
+    if overrides:
+        _change(opened, overrides, yes)
+    show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))
+
+
+@app.command()
+def export(
+    directory: RunPath = None,
+    option: RunOption = None,
+    formats: cli_export.Formats = None,
+    list_formats: Annotated[bool, typer.Option("--formats", help="List the formats.")] = False,
+    target: cli_export.Out = None,
+    window: cli_export.Window = None,
+    preview: cli_export.Preview = False,
+    model: cli_export.Model = "",
+    rows: cli_export.Rows = 1,
+    page: cli_export.Page = None,
+    max_length: cli_export.MaxLength = None,
+) -> None:
+    """Write dataset, card, report and summary again from the records of a run; with --format, only that format."""
+    if list_formats:
+        cli_export.show_formats()
+        return
+    cli_export.check_options(formats, target, window)
+    opened = _open(directory, option)
+    if preview:
+        folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
+        cli_export.preview_mask(folder, model, rows, page, max_length)
+        return
+    if formats:
+        from trajsmith.pipeline.format_export import export_formats
+
+        written = _with_progress(
+            opened.path, lambda progress: export_formats(opened, formats, target, window, progress)
+        )
+        cli_export.show_written(written)
+        return
+    _export_all(opened)
+
+
+def _export_all(opened: "RunDirectory") -> None:
+    from trajsmith.pipeline.runner import export_again
+
+    show_run(opened.path, _with_progress(opened.path, lambda progress: export_again(opened, progress)))
+
+
+@app.command()
+def report(
+    directory: RunPath = None,
+    option: RunOption = None,
+    every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
+) -> None:
+    """Write the HTML report of a run again, and say where it is."""
+    opened = _open(directory, option)
+    if every:
+        from trajsmith.pipeline.conversation_pages import browse_run
+
+        page = _with_progress(opened.path, lambda progress: browse_run(opened, progress))
+    else:
+        _export_all(opened)
+        page = opened.file("report.html")
+    out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+
+
+@app.command()
+def replay(
+    directory: RunPath = None,
+    option: RunOption = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this trajectory. May be repeated.")] = None,
+) -> None:
+    """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs."""
+    from trajsmith.pipeline.run_replay import replay_run
+
+    opened = _open(directory, option)
+    report = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
+    for name, why in [*report.different, *report.undecided]:
+        out.print(f"{name}: {why}", markup=False)
+    for name in report.changed:
+        out.print(f"note: the code or schemas of {name} changed since this run was made", markup=False)
+    share = 100 * report.equal / report.total
+    out.print(f"{report.equal} of {report.total} trajectories replayed to equal state hashes ({share:.1f} %)")
+    if report.equal < report.total:
+        raise RunError(f"{len(report.different)} differ, {len(report.undecided)} could not be decided")
+
+
+def _stage_command(name: str, text: str) -> None:
+    """Each stage alone, on a run directory; earlier stages must have run."""
+
+    def command(directory: RunPath = None, option: RunOption = None) -> None:
+        _run_one_stage(_open(directory, option), name)
+
+    command.__doc__ = text
+    app.command(name)(command)
+
+
+def _run_one_stage(opened: "RunDirectory", name: str) -> None:
+    from trajsmith.pipeline.runner import run_one_stage
+
+    summary = _with_progress(opened.path, lambda progress: run_one_stage(opened, name, progress))
+    show_run(opened.path, summary, exported=False)
+
+
+_stage_command("sample", "Only draw the tool chains of a run.")
+_stage_command("ground", "Only ground the chains of a run by execution.")
+
+
+@app.command()
+def tasks(
+    directory: RunPath = None,
+    option: RunOption = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Write nothing: test the checks of the tasks that are there.")
+    ] = False,
+    mutants: Annotated[int, typer.Option("--mutants", min=1, help="With --audit: wrong runs per task.")] = 40,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="With --audit: only so many tasks, from the first.")
+    ] = None,
+) -> None:
+    """Only write the tasks of a run, or test the checks of its tasks. Exit code 1 if one is weak."""
+    opened = _open(directory, option)
+    if audit:
+        from trajsmith.cli.tasks_audit import audit as audit_tasks
+
+        audit_tasks(opened, mutants, limit, out)
+        return
+    _run_one_stage(opened, "write")
+
+
+_stage_command("vary", "Only derive the variants of the tasks of a run.")
+_stage_command("play", "Only play the dialogues of a run.")
+_stage_command("verify", "Only verify the trajectories of a run.")
+
+
+def _open(directory: Path | None, option: Path | None) -> "RunDirectory":
+    """The run that is named as argument or as option.
+
+    Raises:
+        InputError: None or two are named, or there is no run.
+    """
+    from trajsmith.pipeline.run_directory import RunDirectory
+
+    named = [path for path in (directory, option) if path is not None]
+    if len(named) != 1:
+        raise InputError("name one run directory, for example: trajsmith resume runs/quickstart")
+    return RunDirectory.open(named[0])
+
+
+def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
+    """Change the settings of a run, after asking whether what that makes stale may be done again.
+
+    Raises:
+        InputError: The settings are wrong, or nobody can be asked.
+    """
+    from trajsmith.pipeline.config_changes import apply_change, plan_change
+    from trajsmith.pipeline.runner import check_ready
+
+    change = plan_change(run, overrides)
+    asyncio.run(check_ready(change.after))
+    if change.stale and not yes:
+        if not sys.stdin.isatty():
+            raise InputError(f"{change}; say --yes to do so")
+        if not typer.confirm(f"{str(change).capitalize()}. Go on?", err=True):
+            raise InputError("nothing was changed")
+    apply_change(run, change)
+
+
+def _with_progress(path: Path, work: Any) -> Any:
+    from trajsmith.pipeline.progress import open_progress
+
+    with open_progress() as progress:
+        return _drive(path, work(progress))
+
+
+def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
+    reduce_gc_frequency()
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+
+
+def main() -> None:
+    """Entry point: turns our errors into one line and an exit code."""
+    try:
+        app(standalone_mode=False)
+    except TrajsmithError as error:
+        _fail(f"error: {error}", error.exit_code)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except typer.Abort:
+        _fail("stopped", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except TyperException as error:
+        if not error.format_message():  # no arguments: the help is already printed
+            sys.exit(2)
+        _fail(f"error: {error.format_message()}", 2)
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stderr.write(" ".join(message.split()) + "\n")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from trajsmith.cli.options import Config, DryRun, Set
+from trajsmith.records import InputError, RunError
+
+if TYPE_CHECKING:
+    from trajsmith.envgen.generate import Blueprint, GenerationResult
+    from trajsmith.envgen.generate.tool_lists import ToolList
+
+out_ = Console(highlight=False)
+SHOWN = 8
+SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents"
+
+
+def gen(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Without a model: directory that the environment's folder is made in.")
+    ] = None,
+    from_openapi: Annotated[Path | None, typer.Option("--from-openapi", help="An OpenAPI document (3.0, 3.1).")] = None,
+    from_mcp: Annotated[
+        str | None,
+        typer.Option("--from-mcp", help="A tool list (JSON or JSON Lines), FILE or FILE:SERVER; or RUN.yaml:NAME."),
+    ] = None,
+    from_tables: Annotated[
+        Path | None,
+        typer.Option("--from-tables", help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them."),
+    ] = None,
+    from_domain: Annotated[
+        str | None,
+        typer.Option("--from-domain", help="With models: a domain's name, or a file that lists names."),
+    ] = None,
+    from_tasks: Annotated[
+        Path | None, typer.Option("--from-tasks", help="With models: JSON Lines of users' requests.")
+    ] = None,
+    from_documents: Annotated[
+        Path | None, typer.Option("--from-documents", help="With models: a folder of documents on one domain each.")
+    ] = None,
+    config: Config = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="With models: run directory; alone, the run there goes on.")
+    ] = None,
+    overrides: Set = None,
+    dry_run: DryRun = False,
+    name: Annotated[str | None, typer.Option("--name", help="Without a model: name of the environment.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Without a model: seed of the examination.")] = 0,
+) -> None:
+    """Make environments from a source and keep those that pass their tests and the environment checks (0.9 or more).
+
+    Without a model from an OpenAPI document, a tool list or tables, into --out. With models from a domain's name,
+    requests or documents, into the run directory of --config: built, tested, examined, mended and judged in rounds.
+
+    Exit code 1 if all is rejected: the reasons are shown and kept. A killed run goes on where it was.
+    """
+    themes = [option for option in (from_domain, from_tasks, from_documents) if option is not None]
+    if themes or config is not None or run is not None:
+        from trajsmith.cli.env_gen_models import gen_by_models
+
+        if from_openapi or from_mcp or from_tables or len(themes) > 1:
+            raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last three")
+        if out is not None or name is not None:
+            raise InputError("--out and --name go without a model: with models, --run names the folder")
+        gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run)
+        return
+    if dry_run or overrides:
+        raise InputError("--dry-run and --set go with models")
+    read = _reader(from_openapi, from_mcp, from_tables)
+    if out is None:
+        raise InputError("give --out, the directory that the environment's folder is made in")
+    from trajsmith.envgen.generate import generate_environment
+
+    result = generate_environment(read, out, name, seed)
+    _print_result(result)
+    if not result.accepted:
+        raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
+
+
+def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":
+    if sum(option is not None for option in (openapi, mcp, tables)) != 1:
+        raise InputError(f"give exactly one of {SOURCES}")
+    if openapi is not None:
+        from trajsmith.envgen.generate.from_openapi import read_openapi
+
+        return lambda: read_openapi(openapi)
+    if tables is not None:
+        from trajsmith.envgen.generate.from_tables import read_tables
+
+        return lambda: read_tables(tables)
+    from trajsmith.envgen.generate.from_mcp import read_mcp
+
+    return lambda: read_mcp(_tool_list(mcp or ""))
+
+
+def _tool_list(reference: str) -> "ToolList":
+    """A tool list from a file, or from a server that a run's configuration names."""
+    from trajsmith.envgen.generate.tool_lists import ToolList, read_tool_list
+
+    if Path(reference.partition(":")[0]).suffix not in (".yaml", ".yml"):
+        return read_tool_list(reference)
+    from trajsmith.pipeline.environment_references import open_named_source
+
+    source = open_named_source(reference)
+    spec = asyncio.run(source.spec())
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
+         "output_schema": tool.output_schema}
+        for tool in spec.tools
+    ]  # fmt: skip
+    return ToolList(spec.name, tools)
+
+
+def _print_result(result: "GenerationResult") -> None:
+    from trajsmith.envgen.generate import Blueprint
+
+    blueprint = Blueprint.model_validate_json((result.directory / "blueprint.json").read_bytes())
+    verdict = "accepted" if result.accepted else "rejected"
+    score = "no score" if result.score is None else f"{result.score:.2f}"
+    out_.print(f"{result.name}: {verdict}, doctor {score}, tests: {result.tests}", markup=False)
+    out_.print(
+        f"{result.entities} entities, {result.tools} tools, {result.left_out} left out, {result.seconds} s",
+        markup=False,
+    )
+    for one in blueprint.left_out[:SHOWN]:
+        out_.print(f"left out: {one.what}: {one.reason}", markup=False, soft_wrap=True)
+    if len(blueprint.left_out) > SHOWN:
+        out_.print(
+            f"{len(blueprint.left_out) - SHOWN} more are listed in {result.directory / 'blueprint.json'}", markup=False
+        )
+    for reason in result.reasons:
+        out_.print(f"reason: {reason}", markup=False, soft_wrap=True)
+    if result.accepted:
+        out_.print(f"use it: - python: {result.directory / (result.name + '.py')}", markup=False, soft_wrap=True)

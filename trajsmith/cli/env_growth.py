@@ -1,0 +1,276 @@
+"""`trajsmith env grow / taxonomy / duplicates / gaps / sources`: a collection of environments as it grows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from trajsmith.cli.options import Config, DryRun, Set
+from trajsmith.pipeline.environment_collections import load_encoder, load_specs
+from trajsmith.pipeline.environment_references import WHAT
+from trajsmith.records import InputError
+
+if TYPE_CHECKING:
+    from trajsmith.envgen.growth.blueprint_growth import GrowthResult
+    from trajsmith.envgen.growth.duplicates import DuplicatePair
+    from trajsmith.envgen.growth.gaps import CollectionCoverage
+    from trajsmith.envgen.sources import ThemeSource
+    from trajsmith.envgen.sources.read_result import SourceReadResult
+
+out = Console(highlight=False)
+SHOWN = 40
+
+Where = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="WHERE", help=f"A directory with environments that `env gen` made; or: {WHAT}"),
+]
+Library = Annotated[bool, typer.Option("--library", help="The bundled and installed environments as well.")]
+Embedding = Annotated[
+    str | None,
+    typer.Option("--embedding", help="A sentence-transformers model, by its name or path; needs the extra `embed`."),
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Write the whole result as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `trajsmith env`."""
+    for command in (grow, taxonomy, duplicates, gaps, sources):
+        app.command()(command)
+
+
+def grow(
+    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that `env gen` made.")],
+    target: Annotated[
+        Path | None, typer.Option("--out", help="Directory of the richer environment's folder; left out, the parent's.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Without a model: additions, 3 if left out: tables, states, look-ups.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Without a model: seed of additions and examination, 0 if left out.")
+    ] = None,
+    wish: Annotated[
+        str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
+    ] = None,
+    config: Config = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
+    ] = None,
+    overrides: Set = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a richer environment of a generated one that passes all earlier tests and the environment checks.
+
+    One that was made without a model grows by its blueprint. One that models made grows by models: give --config.
+
+    Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
+    """
+    from trajsmith.envgen.growth.model_parent import is_by_models
+
+    out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
+    if is_by_models(directory):
+        from trajsmith.cli.env_grow_models import GrowthRequest, grow_by_models
+
+        if steps is not None or seed is not None:
+            raise InputError("--steps and --seed go with environments that were made without a model")
+        grow_by_models(GrowthRequest(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
+        return
+    if wish or config or run or overrides or dry_run:
+        flags = "--wish, --config, --run, --set, --dry-run"
+        raise InputError(f"{flags} go with environments that models made; {directory} holds none")
+    from trajsmith.envgen.growth.blueprint_growth import DEFAULT_STEPS
+    from trajsmith.envgen.growth.blueprint_growth import grow_environment as grown
+
+    print_growth(grown(directory, out_dir, DEFAULT_STEPS if steps is None else steps, name, seed or 0))
+
+
+def taxonomy(
+    where: Where = None,
+    library: Library = False,
+    groups: Annotated[int | None, typer.Option("--groups", min=1, help="Groups of the first tier.")] = None,
+    inner: Annotated[int | None, typer.Option("--inner", min=1, help="Groups of the second tier, in all.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", help="Name so many environments, evenly over the groups.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Group environments by what they are about, as a tree of two tiers; or draw a stratified sample of them."""
+    from trajsmith.envgen.growth.taxonomy import build_taxonomy, sample_stratified
+
+    tree = build_taxonomy(load_specs(where, library)[0], load_encoder(embedding), groups, inner)
+    if json is not None:
+        _write(json, tree.model_dump_json(indent=1))
+    for line in tree.lines() if sample is None else sample_stratified(tree, sample, seed):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def duplicates(
+    where: Where = None,
+    library: Library = False,
+    threshold: Annotated[float, typer.Option("--threshold", help="Score from which pairs are told, 0 to 1.")] = 0.6,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Find environments that are much alike: by their tools, by the records they keep, by what they are about.
+
+    Pairs of which one's tools are nearly all in the other are told from 0.15 below the threshold on.
+    """
+    from trajsmith.envgen.growth.duplicates import choose_dropped, find_duplicates
+
+    specs, scores = load_specs(where, library)
+    pairs = find_duplicates(specs, load_encoder(embedding), threshold, scores)
+    if json is not None:
+        _write(json, "[\n" + ",\n".join(pair.model_dump_json() for pair in pairs) + "\n]")
+    gone = choose_dropped(pairs)
+    out.print(f"{len(specs)} environments, {len(pairs)} pairs; {len(gone)} can go", markup=False)
+    for pair in pairs[:SHOWN]:
+        out.print(_pair(pair), markup=False, soft_wrap=True)
+    if len(pairs) > SHOWN:
+        out.print(f"{len(pairs) - SHOWN} pairs more; --json has all", markup=False)
+    if gone:
+        out.print(f"drop: {', '.join(gone)}", markup=False, soft_wrap=True)
+
+
+def gaps(
+    where: Where = None,
+    library: Library = False,
+    count: Annotated[int, typer.Option("--count", help="Domains to propose.")] = 10,
+    candidates: Annotated[
+        Path | None, typer.Option("--candidates", help="Sources to choose from, as `env sources --out` writes them.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--out", help="Write the proposals as JSON Lines of sources.")] = None,
+    embedding: Embedding = None,
+    json: Json = None,
+) -> None:
+    """Say which domains, kinds of rules and relations are thin, and propose what to make next."""
+    from trajsmith.envgen.growth.gaps import find_gaps
+
+    proposals = _candidates(candidates) if candidates is not None else ()
+    coverage_gaps = find_gaps(load_specs(where, library)[0], load_encoder(embedding), count, proposals)
+    if json is not None:
+        _write(json, coverage_gaps.model_dump_json(indent=1))
+    _write_sources(target, coverage_gaps.proposals)
+    _print_gaps(coverage_gaps)
+
+
+def sources(
+    from_tasks: Annotated[
+        Path | None, typer.Option("--from-tasks", help="Users' requests: JSON Lines, or a JSON list.")
+    ] = None,
+    from_documents: Annotated[
+        Path | None, typer.Option("--from-documents", help="A folder of .md, .txt, .html and .json.")
+    ] = None,
+    from_domains: Annotated[
+        Path | None, typer.Option("--from-domains", help="Names of domains: text, YAML or JSON.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--out", help="Write the sources as JSON Lines.")] = None,
+) -> None:
+    """Show what environments could be made from: themes of requests, documents, domains; and what is left out."""
+    options = [one for one in (from_tasks, from_documents, from_domains) if one is not None]
+    if len(options) != 1:
+        raise InputError("give exactly one of --from-tasks, --from-documents, --from-domains")
+    reading = _reading(from_tasks, from_documents, options[0])
+    _write_sources(target, reading.sources)
+    table = Table("source", Column("requests", justify="right"), Column("passages", justify="right"), "about")
+    for one in reading.sources:
+        table.add_row(one.name, str(len(one.requests) or ""), str(len(one.passages) or ""), one.summary)
+    out.print(table)
+    out.print(f"{reading.read} read, {len(reading.sources)} sources, {len(reading.left_out)} left out", markup=False)
+    for reason, number in reading.reasons.items():
+        out.print(f"left out: {number}: {reason}", markup=False, soft_wrap=True)
+
+
+def _reading(tasks: Path | None, documents: Path | None, path: Path) -> "SourceReadResult":
+    if tasks is not None:
+        from trajsmith.envgen.sources.task_sets import read_task_set
+
+        return read_task_set(path)
+    if documents is not None:
+        from trajsmith.envgen.sources.documents import read_documents
+
+        return read_documents(path)
+    from trajsmith.envgen.sources.domains import read_domains
+
+    return read_domains(path)
+
+
+def _candidates(path: Path) -> "list[ThemeSource]":
+    from pydantic import ValidationError
+
+    from trajsmith.envgen.sources import ThemeSource
+    from trajsmith.environments.file_reading import read_json
+    from trajsmith.records import format_first_error
+
+    try:
+        lines = read_json(path)
+        return [ThemeSource.model_validate(line) for line in (lines if isinstance(lines, list) else [lines])]
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: no sources as `env sources --out` writes them: {format_first_error(error)}"
+        ) from error
+
+
+def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
+    if path is not None:
+        _write(path, "".join(f"{one.model_dump_json()}\n" for one in sources))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _pair(pair: "DuplicatePair") -> str:
+    """A pair as one line."""
+    state = "-" if pair.state is None else f"{pair.state:.2f}"
+    alike = ", ".join(one if one == other else f"{one} = {other}" for one, other in pair.counterparts[:3])
+    parts = f"tools {pair.tools:.2f}, state {state}, text {pair.text:.2f}"
+    return f"{pair.score:.2f}  keep {pair.keep}, drop {pair.drop} ({parts}): {pair.why}; alike: {alike or 'no tool'}"
+
+
+def _print_gaps(coverage_gaps: "CollectionCoverage") -> None:
+    for sector, (covered, total) in coverage_gaps.sectors.items():
+        near = [
+            f"{one.name} ({one.nearest} {one.likeness:.2f})"
+            for one in coverage_gaps.domains
+            if one.sector == sector and one.covered
+        ]
+        out.print(
+            f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}", markup=False, soft_wrap=True
+        )
+    for title, kinds in (("rules", coverage_gaps.rules), ("relations", coverage_gaps.relations)):
+        names = ", ".join(f"{kind.name} {len(kind.environments)}" for kind in kinds)
+        out.print(f"{title}, by environments that have them: {names}", markup=False, soft_wrap=True)
+    if coverage_gaps.elsewhere:
+        out.print(
+            f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}", markup=False, soft_wrap=True
+        )
+    for one in coverage_gaps.proposals:
+        out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
+
+
+def print_growth(grown: "GrowthResult") -> None:
+    before, after = grown.before, grown.after
+    score = "no score" if grown.score is None else f"{grown.score:.2f}"
+    out.print(
+        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
+    )
+    out.print(
+        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
+        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
+        markup=False,
+    )
+    for one in grown.added:
+        out.print(f"added: {one}", markup=False, soft_wrap=True)
+    for left in grown.refused:
+        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
+    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)

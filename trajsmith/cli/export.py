@@ -1,0 +1,85 @@
+"""`trajsmith export`: the dataset again, other formats, or a look at what the loss sees."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajsmith.records import InputError, RunError
+
+if TYPE_CHECKING:
+    from trajsmith.export import MultiFormatWriter
+
+out = Console(highlight=False)
+
+Formats = Annotated[
+    list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for --format, in place of RUN/exports/NAME.")]
+Window = Annotated[
+    int | None, typer.Option("--window", min=1, help="Assistant turns of history in per_turn and per_step rows.")
+]
+Preview = Annotated[
+    bool, typer.Option("--preview", help="Show what is in the loss with the template of --model; check every row.")
+]
+Model = Annotated[str, typer.Option("--model", help="Model folder or name, for --preview.")]
+Rows = Annotated[int, typer.Option("--rows", min=0, help="Rows that --preview shows; all are checked.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Also write the preview as HTML.")]
+MaxLength = Annotated[int | None, typer.Option("--max-length", min=1, help="The trainer's max_length, for --preview.")]
+
+
+def show_formats() -> None:
+    """Every format with its one line."""
+    from trajsmith.export import load_formats
+
+    table = Table("format", "rows", title=None)
+    for exporter in load_formats().values():
+        table.add_row(exporter.name, exporter.about)
+    out.print(table)
+
+
+def show_written(matrix: "MultiFormatWriter") -> None:
+    """Print the files that were written and the formats that were refused."""
+    for name, writer in matrix.writers.items():
+        counts = ", ".join(f"{number} {split}" for split, number in writer.splits.items())
+        out.print(f"{name}: {counts} rows in {writer.directory}", markup=False, soft_wrap=True)
+        for reason, number in matrix.dropped[name].most_common():
+            out.print(f"  refused: {reason}: {number}", markup=False)
+
+
+def preview_mask(folder: Path, model: str, rows: int, page: Path | None, max_length: int | None) -> None:
+    """Show rows as a trainer sees them, and refuse those that it would damage.
+
+    Raises:
+        InputError: No model is named, or model or dataset cannot be used.
+        RunError: Rows are refused; each reason is printed with its first row.
+    """
+    from trajsmith.pipeline.mask_preview import preview_rows, render_masked_row, write_page
+
+    if not model:
+        raise InputError("--preview needs --model: the model whose chat template the rows will be trained with")
+    looked = preview_rows(folder, model, rows, max_length)
+    for masked in looked.shown:
+        out.print(f"{masked.id}: {masked.trained} of {masked.tokens} tokens in the loss", markup=False)
+        out.print(render_masked_row(masked), soft_wrap=True)
+    for name, value in looked.facts():
+        out.print(f"{name}: {value}", markup=False)
+    for reason, number in looked.refused.most_common():
+        out.print(f"refused: {reason}: {number} (first {looked.examples[reason]})", markup=False, soft_wrap=True)
+    if page:
+        write_page(looked, model, page)
+        out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+    if looked.refused:
+        raise RunError(f"{sum(looked.refused.values())} rows would be damaged in training; see the reasons above")
+
+
+def check_options(names: list[str] | None, target: Path | None, window: int | None) -> None:
+    """Refuse options that would do nothing.
+
+    Raises:
+        InputError: `--out` or `--window` without `--format`.
+    """
+    if not names and (target or window):
+        raise InputError("--out and --window go with --format NAME, for example: export RUN --format per_step")

@@ -1,0 +1,258 @@
+"""`trajsmith graph`: build a tool graph, look at it, print it as JSON Lines, draw chains from it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import orjson
+import typer
+import yaml
+from pydantic import ValidationError
+
+from trajsmith.environments.library import library_environment, library_names
+from trajsmith.pipeline.output_files import ensure_writable, write_file
+from trajsmith.pipeline.progress import open_progress
+from trajsmith.records import InputError, ToolSpec, format_first_error
+from trajsmith.toolgraph import GraphSettings, SampleSettings, ToolGraph, sample_across
+from trajsmith.toolgraph.edge_explanation import explain_edge as explain_edge
+from trajsmith.toolgraph.edge_explanation import find_tool
+from trajsmith.toolgraph.embeddings import build_embedding_similarity
+from trajsmith.toolgraph.evidence import (
+    GraphEvidence,
+    apply_evidence,
+    compute_schema_scores,
+    mine_recordings,
+    read_recordings,
+)
+from trajsmith.toolgraph.graphml import write_graphml
+from trajsmith.toolgraph.html_page import MOST, select_servers, write_page
+from trajsmith.toolgraph.incremental_build import update_graph
+from trajsmith.toolgraph.match import Similarity
+from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
+from trajsmith.toolgraph.settings import Method
+from trajsmith.toolgraph.text_view import render_graph_lines, render_tool_lines
+
+app = typer.Typer(
+    help="Build a tool graph: which tool gives what another needs. Look at it, print it, draw chains from it.",
+    no_args_is_help=True,
+)
+SHOWN = 60
+"""Tools that `graph show` lists."""
+LARGE = 5_000
+"""Tools from which a build says beforehand how long it takes."""
+PER_SECOND = 1_500
+"""Tools that a build gets through in a second of CPU, about."""
+BATCH = 512
+"""Texts that a model encodes between two looks at the progress bar."""
+GraphPath = Annotated[Path, typer.Argument(help="Graph file, for example runs/quickstart/graph.json.")]
+Servers = Annotated[list[str] | None, typer.Option("--server", help="Only this server; may be given again.")]
+
+
+@app.command()
+def build(
+    target: Annotated[Path, typer.Option("--out", help="Graph file to write; packed if it ends in .gz.")],
+    tools: Annotated[
+        Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool with its `server` a line.")
+    ] = None,
+    library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
+    embedding: Annotated[str, typer.Option("--embedding", help="Model name or path (extra `embed`).")] = "",
+    cross_server: Annotated[
+        bool, typer.Option("--cross-server/--no-cross-server", help="Look for edges between servers too.")
+    ] = True,
+    update: Annotated[
+        bool, typer.Option("--update", help="Take over from the file at --out what did not change since.")
+    ] = False,
+    recorded: Annotated[
+        list[Path] | None,
+        typer.Option("--recorded", help="Conversations or executed calls to learn from; may be given again."),
+    ] = None,
+) -> None:
+    """Build the graph of a list of tools, or of bundled environments.
+
+    A line of FILE.jsonl is a tool as MCP lists it, with the name of its server:
+    {"server": "shop", "name": "get_order", "description": "...", "inputSchema": {...}, "outputSchema": {...}}
+
+    What is odd about a tool is a note on standard error; the build goes on.
+    """
+    if (tools is None) == (not library):
+        raise InputError("give either --tools FILE.jsonl or --library NAME")
+    specs = list(read_tools(tools)) if tools else _library_tools(library or [])
+    if not specs:
+        raise InputError(
+            f"tools {tools}: the file is empty; it takes one tool a line, see `trajsmith graph build --help`"
+        )
+    ensure_writable(target)
+    old = ToolGraph.load(target) if update and target.exists() else None
+    if len(specs) >= LARGE:
+        typer.echo(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core", err=True)
+    similarity = _with_bar(build_embedding_similarity(embedding)) if embedding else None
+    settings = GraphSettings(embedding=embedding, cross_server=cross_server)
+    calls = [one for path in recorded or () for one in read_recordings(path)]
+    graph = update_graph(old, specs, settings, similarity)
+    if calls:
+        evidence = GraphEvidence(recorded=mine_recordings(calls, graph.tools))
+        scores = compute_schema_scores(specs, settings, similarity, evidence.targets)
+        graph = apply_evidence(graph, evidence, scores, settings)
+    if old is not None and old.evidence and not graph.evidence:
+        typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
+    write_file(target, graph.save)
+    for finding in graph.findings:
+        typer.echo(f"note: {finding}", err=True)
+    typer.echo(
+        f"{len(graph.tools)} tools, {len(graph.parameters)} parameters, {len(graph.edges)} edges: {target}", err=True
+    )
+
+
+def _with_bar(encode: Similarity) -> Similarity:
+    """An encoder that says how far it is, and keeps what it has when it is stopped."""
+    import numpy as np
+
+    def encode_batches(texts: Sequence[str]) -> Any:
+        batches = [texts[begin : begin + BATCH] for begin in range(0, len(texts), BATCH)]
+        with (
+            open_progress() as progress,
+            progress.stage(f"encode {len(texts)} texts in batches of {BATCH}", len(batches), 0, 0) as bar,
+        ):
+            vectors = []
+            for batch in batches:
+                vectors.append(encode(batch))
+                bar.advance()
+        return np.concatenate(vectors)
+
+    return encode_batches
+
+
+@app.command()
+def edges(graph: GraphPath) -> None:
+    """Print the edges as JSON Lines."""
+    _print_lines(edge.as_line() for edge in ToolGraph.load(graph).edges)
+
+
+@app.command()
+def params(graph: GraphPath) -> None:
+    """Print every parameter with its kind (internal, external, other) as JSON Lines."""
+    _print_lines(list_parameter_lines(ToolGraph.load(graph).parameters))
+
+
+@app.command()
+def show(
+    graph: GraphPath,
+    tool: Annotated[
+        str | None, typer.Option("--tool", help="All about one tool: server.name, or its name if no other has it.")
+    ] = None,
+    server: Servers = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page for a browser: pan, zoom, search, click for evidence.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--most", min=1, help=f"Most tools: {SHOWN} as text, {MOST} on a page.")
+    ] = None,
+    why: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--why", metavar="A B", help="Say why there is an edge from tool A to tool B, or why not."),
+    ] = None,
+) -> None:
+    """Show a graph as text, as a page, or one tool or one edge in words.
+
+    As text, every tool stands with its parameters, their kinds, and who gives them with which weight:
+    3 the tool relies on it, 2 it is one way among others, 1 nothing better was found.
+    """
+    loaded = ToolGraph.load(graph)
+    if why is not None:
+        lines: Iterable[str] = explain_edge(loaded, *why)
+    elif tool is not None:
+        lines = render_tool_lines(loaded, find_tool(loaded, tool))
+    elif html is not None:
+        page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
+        tools, shown = write_file(ensure_writable(html), page)
+        typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
+        return
+    else:
+        lines = render_graph_lines(select_servers(loaded, server or ()), most or SHOWN)
+    for line in lines:
+        typer.echo(line)
+
+
+@app.command()
+def export(
+    graph: GraphPath,
+    target: Annotated[Path, typer.Option("--out", help="GraphML file to write.")],
+    server: Servers = None,
+) -> None:
+    """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
+    part = select_servers(ToolGraph.load(graph), server or ())
+    write_file(ensure_writable(target), lambda path: write_graphml(part, path))
+    typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
+
+
+@app.command()
+def sample(
+    graph: GraphPath,
+    count: Annotated[int, typer.Option("--count", min=1, help="Chains to draw.")] = 10,
+    length: Annotated[tuple[int, int], typer.Option("--length", metavar="MIN MAX", help="Tools of a chain.")] = (6, 11),
+    servers: Annotated[int, typer.Option("--servers", min=1, help="Most servers of a chain.")] = 1,
+    difficulty: Annotated[float | None, typer.Option("--difficulty", min=0, max=1, help="The dial, 0 to 1.")] = None,
+    method: Annotated[str, typer.Option("--method", help=f"One of {', '.join(get_args(Method))}.")] = "topology",
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other setting of `sample`: --set weak=0.5 --set writes=0.2. May be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same chains.")] = 0,
+    server: Servers = None,
+) -> None:
+    """Draw chains from a graph and print them as JSON Lines.
+
+    Every chain of `topology` can be called: what a tool needs and a person cannot know, an earlier tool gives.
+    With --servers 3 chains may go across up to three servers; --difficulty turns length, servers and shares.
+    """
+    wanted: dict[str, Any] = {"count": count, "length": length, "servers": servers, "method": method}
+    wanted |= {"difficulty": difficulty} | dict(_setting(one) for one in shape or ())
+    try:
+        settings = SampleSettings.model_validate(wanted)
+    except ValidationError as error:
+        raise InputError(f"sample: {format_first_error(error)}") from error
+    part = select_servers(ToolGraph.load(graph), server or ())
+    _print_lines(chain.model_dump(mode="json", exclude_none=True) for chain in sample_across(part, settings, seed))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InputError(f"--set {text}: write it as name=value, for example weak=0.5")
+    return name, yaml.safe_load(value)
+
+
+def _print_lines(lines: Iterable[object]) -> None:
+    stream = typer.get_binary_stream("stdout")
+    stream.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    stream.flush()
+
+
+def read_tools(path: Path) -> Iterator[ToolSpec]:
+    """Tools from JSON Lines.
+
+    Raises:
+        InputError: The file is missing, or a line is no tool; the text names the line.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _tool(line, f"{path}:{number}")
+    except OSError as error:
+        raise InputError(f"tools {path}: {error.strerror}") from error
+
+
+def _tool(line: bytes, where: str) -> ToolSpec:
+    try:
+        return ToolSpec.model_validate_json(line)
+    except ValidationError as error:
+        raise InputError(
+            f"{where}: no tool: {format_first_error(error)}; see `trajsmith graph build --help`"
+        ) from error
+
+
+def _library_tools(names: list[str]) -> list[ToolSpec]:
+    chosen = library_names() if "*" in names else names
+    return [tool for name in chosen for tool in library_environment(name).describe().tools]

@@ -1,0 +1,147 @@
+"""`trajsmith import`: recorded dialogues replayed and judged."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajsmith.records import InputError, RunError
+
+if TYPE_CHECKING:
+    from trajsmith.pipeline.config import RunConfig
+    from trajsmith.pipeline.run_directory import RunDirectory
+
+out = Console(highlight=False)
+
+
+def import_files(
+    files: Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files of recorded dialogues.")],
+    directory: Annotated[Path, typer.Option("--run", help="Run directory; made if there is none.")],
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="YAML with the environments that the calls are made on; needed for a new run."),
+    ] = None,
+    format_name: Annotated[
+        str, typer.Option("--format", help="tau2, taubench, openai, sharegpt, bfcl; recognised if left out.")
+    ] = "auto",
+    environment: Annotated[
+        str, typer.Option("--environment", help="Which of the configuration's environments; needed if it has several.")
+    ] = "",
+    tasks: Annotated[
+        Path | None, typer.Option("--tasks", help="File with what the results leave out: BFCL's questions.")
+    ] = None,
+    without_gold: Annotated[
+        str,
+        typer.Option(
+            "--without-gold",
+            help="Accept dialogues without gold actions: reject (none; the default), replay (exact replay, results as "
+            "recorded), reward (the same, and a recorded reward of at least --min-reward).",
+        ),
+    ] = "",
+    min_reward: Annotated[
+        float | None, typer.Option("--min-reward", help="Lowest recorded reward for --without-gold reward; 1 if unset.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a setting of the configuration. May be repeated.")
+    ] = None,
+) -> None:
+    """Read recorded dialogues, make their calls again on an environment, and judge each of them.
+
+    Reads OpenAI messages, ShareGPT, tau2-bench simulations, tau-bench results and BFCL multi-turn results. Where the
+    file says what is right (gold actions), the final state is compared with the gold state; where it holds verdicts of
+    its own, the agreement is shown. Dialogues that cannot be used are counted by reason, the others go on.
+
+        trajsmith import simulations.json --run runs/airline --config configs/import_tau2_airline.yaml
+    """
+    from trajsmith.pipeline.progress import open_progress
+    from trajsmith.pipeline.runner import import_traces
+    from trajsmith.pipeline.trace_import import add_files
+
+    rule = [f"verify.imported.without_gold={without_gold}"] if without_gold else []
+    rule += [f"verify.imported.min_reward={min_reward}"] if min_reward is not None else []
+    run, settings = _run(directory, config, [*(overrides or []), *rule])
+    name = asyncio.run(_environment(settings, environment))
+    with run.lock():
+        add_files(run, files, format_name, tasks, name)
+    try:
+        with open_progress() as progress:
+            asyncio.run(import_traces(run, progress))
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {run.path}") from stop
+    _show(run)
+
+
+def _run(directory: Path, config: Path | None, overrides: list[str]) -> "tuple[RunDirectory, RunConfig]":
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.yaml_settings import dump_settings
+
+    if (directory / "config.yaml").is_file():
+        if config is not None or overrides:
+            raise InputError(
+                f"{directory} holds a run with a configuration of its own: leave out --config, --set, "
+                "--without-gold and --min-reward; settings change with trajsmith resume --set"
+            )
+        return RunDirectory.open(directory), load_config(directory / "config.yaml")
+    if config is None:
+        raise InputError(
+            f"{directory} holds no run yet: say with --config FILE on which environment the recorded calls are made "
+            "(a YAML with `environments:`, for example configs/import_tau2_airline.yaml)"
+        )
+    settings = load_config(config, [*overrides, f"run={directory}"])
+    return RunDirectory.create(settings.run, dump_settings(settings)), settings
+
+
+async def _environment(settings: "RunConfig", wanted: str) -> str:
+    """Name of the environment that is meant.
+
+    Raises:
+        InputError: There are several and none is named, or there is none of that name.
+    """
+    from trajsmith.environments.sources import open_source
+
+    names = [(await open_source(entry).spec()).name for entry in settings.environments]
+    if wanted in names or (not wanted and len(names) == 1):
+        return wanted or names[0]
+    problem = f"no environment {wanted!r}" if wanted else "several environments: say which one with --environment"
+    raise InputError(f"{problem}; there is {', '.join(names)}")
+
+
+def _show(run: "RunDirectory") -> None:
+    """Print the dropped dialogues with reasons, the verdicts, and their agreement with those of the files."""
+    from trajsmith.pipeline.engine import summarize_stage
+    from trajsmith.pipeline.record_joins import join_verdicts
+    from trajsmith.pipeline.trace_import import IMPORT_ORDER
+
+    outcomes: Counter[tuple[str, str]] = Counter()
+    agreement: Counter[tuple[bool, bool]] = Counter()
+    differing: Counter[str] = Counter()
+    for _, trajectory, verdict in join_verdicts(run):
+        recorded = trajectory.recorded or {}
+        outcomes[(str(recorded.get("file")), verdict.outcome)] += 1
+        if "state_match" in recorded and verdict.state_match is not None:
+            agreement[(bool(recorded["state_match"]), verdict.state_match)] += 1
+        differing.update({event.tool for event in trajectory.events if event.agrees is False})
+    for name in (*IMPORT_ORDER, "verify"):
+        stage = summarize_stage(run, name)
+        for reason, number in stage.dropped.items():
+            out.print(f"dropped ({name}): {reason}: {number}", markup=False)
+            if reason in stage.examples:
+                out.print(f"  first: {stage.examples[reason]}", markup=False, soft_wrap=True)
+    table = Table("file", "verdict", "dialogues", title="imported dialogues")
+    for (file, outcome), number in sorted(outcomes.items()):
+        table.add_row(file, outcome, str(number))
+    out.print(table)
+    for tool, number in differing.most_common(5):
+        out.print(f"{tool}: gives something else than recorded in {number} dialogues", markup=False)
+    if agreement:
+        same = agreement[(True, True)] + agreement[(False, False)]
+        out.print(f"final state, recorded verdict against ours: {same} of {agreement.total()} equal")
+    out.print(f"verdicts: {run.file('verdicts.jsonl')}", markup=False, soft_wrap=True)
+    out.print(
+        f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}", markup=False, soft_wrap=True
+    )

@@ -1,0 +1,94 @@
+"""`trajsmith prompts`: which prompts there are, and the exact messages that are sent for a record."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajsmith.models.prompts import Prompts
+from trajsmith.pipeline.prompt_preview import PURPOSES, RenderedPrompts, render
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stages import PROMPTS
+from trajsmith.records import InputError
+
+app = typer.Typer(help="The prompts of the model roles.", no_args_is_help=True)
+out = Console(highlight=False)
+
+
+@app.command("list")
+def list_prompts(
+    folder: Annotated[
+        Path | None, typer.Option("--prompts", help="Folder with prompts of your own, as the setting `prompts`.")
+    ] = None,
+) -> None:
+    """List the prompts with role, version, purpose and source; reads and checks every one."""
+    from trajsmith.envgen.synthesis.prompt_specs import SPECS
+    from trajsmith.envgen.synthesis.settings import STAGES
+
+    prompts = Prompts(folder)
+    table = Table("prompt", "role", "version", "purpose", "source")
+    roles = [(role, spec) for role, specs in PROMPTS.items() for spec in specs]
+    for role, spec in [*roles, *((STAGES[stage], spec) for stage, spec in SPECS.items())]:
+        prompt = prompts.get(spec)
+        table.add_row(prompt.name, role, prompt.version, prompt.purpose, prompt.source)
+    out.print(table)
+
+
+@app.command("render")
+def render_prompt(
+    stage: Annotated[str, typer.Argument(help=f"One of {', '.join(PURPOSES)}.")],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--id", help="Id of a task or chain; for agent and user of a task or trajectory; for judge of a trajectory."
+        ),
+    ],
+    run: Annotated[Path, typer.Option("--run", help="Run directory.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One request a line, as JSON.")] = False,
+) -> None:
+    """Show the exact messages that are sent for a record. Nothing is sent."""
+    wanted = next((purpose for purpose in PURPOSES if purpose == stage), None)
+    if wanted is None:
+        raise InputError(f"{_unrendered(stage)}: use one of {', '.join(PURPOSES)}")
+    rendered = asyncio.run(render(RunDirectory.open(run), wanted, name))
+    if as_json:
+        for request in rendered.requests:
+            typer.echo(orjson.dumps(request.model_dump(mode="json", exclude_none=True)))
+        return
+    _show(stage, rendered)
+
+
+def _unrendered(stage: str) -> str:
+    """Why a stage's prompts cannot be rendered."""
+    from trajsmith.envgen.synthesis.prompt_specs import SPECS
+
+    specs = [spec for role in ("refine", "classify") for spec in PROMPTS[role]]
+    if stage in {"graph", "toolgraph", "classify", *(spec.name for spec in specs)}:
+        return "the graph's prompts are about the tools of an environment, not about a record, so none is rendered"
+    if stage in {spec.name for spec in SPECS.values()}:
+        return "the prompts of `env gen` are about an environment being made, not about a record, so none is rendered"
+    return f"there is no stage {stage!r} with prompts"
+
+
+def _show(stage: str, rendered: RenderedPrompts) -> None:
+    if rendered.scripted:
+        typer.echo(f"note: {stage} is scripted in this run; this is what a model would be sent", err=True)
+    for number, request in enumerate(rendered.requests, 1):
+        typer.echo(f"=== {stage}: request {number} of {len(rendered.requests)} ===")
+        for message in request.messages:
+            typer.echo(f"--- {message.role} ---")
+            if message.content:
+                typer.echo(message.content)
+            for call in message.tool_calls or ():
+                typer.echo(f"{call.function.name}({orjson.dumps(call.function.arguments).decode()})")
+        if request.reply_schema:
+            typer.echo(f"--- schema of the reply: {request.schema_name} ---")
+            typer.echo(orjson.dumps(request.reply_schema))
+        if request.tools:
+            typer.echo("--- tools ---")
+            for tool in request.tools:
+                typer.echo(orjson.dumps(tool))

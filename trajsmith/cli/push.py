@@ -1,0 +1,76 @@
+"""`trajsmith push` and `trajsmith card`: a run's dataset, another format of it, or a model directory, and the Hub."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+from trajsmith.records import InputError
+
+out = Console(highlight=False)
+
+
+def push(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset or model.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO", help="Repository on the Hub, as owner/name.")],
+    format_name: Annotated[str, typer.Option("--format", help="Push RUN/exports/NAME in place of the dataset.")] = "",
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public; it is private else.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed; ask the Hub nothing.")] = False,
+) -> None:
+    """Push to the Hub. Interrupted, the same command goes on with what is missing. The token is HF_TOKEN's."""
+    from huggingface_hub import HfApi
+
+    from trajsmith.export.hub import execute_push as carry_out
+    from trajsmith.export.hub import plan_push
+
+    folder = find_pushed_folder(source, format_name)
+    api = None if dry_run else HfApi()
+    plan = plan_push(folder, repo, api)
+    for name in plan.upload:
+        out.print(f"upload {name} ({(folder / name).stat().st_size:,} bytes)", markup=False, soft_wrap=True)
+    for name in plan.delete:
+        out.print(f"delete {name}", markup=False, soft_wrap=True)
+    kind, files = f"{'public' if public else 'private'} {plan.kind} {repo}", f"{len(plan.upload)} files to upload"
+    if api is None:
+        most = f"at most {files} ({plan.size:,} bytes)"
+        out.print(f"dry run: {kind}: {most}; no request was made to the Hub", markup=False, soft_wrap=True)
+        return
+    counts = f"{files} ({plan.size:,} bytes), {len(plan.same)} there already"
+    address = carry_out(plan, api, not public)
+    out.print(f"{kind}: {counts}: {address}", markup=False, soft_wrap=True)
+
+
+def card(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset.")],
+    format_name: Annotated[str, typer.Option("--format", help="The card of RUN/exports/NAME.")] = "",
+    plain: Annotated[bool, typer.Option("--plain", help="The file as it is, with its YAML head.")] = False,
+) -> None:
+    """Read a dataset's card as people on the Hub will: what is in it, how it was made, how to load it."""
+    file = find_pushed_folder(source, format_name) / "README.md"
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no card: write it with `trajsmith export`")
+    text = file.read_text("utf-8")
+    if plain:
+        out.print(text, markup=False, soft_wrap=True)
+        return
+    front = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
+    out.print(Markdown(text[front.end() :] if front else text))
+    out.print(f"card: {file}", markup=False, soft_wrap=True)
+
+
+def find_pushed_folder(source: Path, format_name: str) -> Path:
+    """Return the folder to push: the source itself, or the dataset of a run.
+
+    Raises:
+        InputError: It is not there.
+    """
+    is_run = (source / "verdicts.jsonl").is_file()
+    if format_name and not is_run:
+        raise InputError(f"--format names an export of a run, and {source} is no run")
+    folder = source / (f"exports/{format_name}" if format_name else "dataset") if is_run else source
+    if not folder.is_dir():
+        raise InputError(f"nothing at {folder}: write it with `trajsmith export` first")
+    return folder

@@ -1,0 +1,109 @@
+"""`trajsmith sft`, `trajsmith grpo` and `trajsmith eval`."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trajsmith.pipeline.yaml_settings import load_settings
+from trajsmith.records import RunError
+
+if TYPE_CHECKING:
+    from trajsmith.evals import Score
+    from trajsmith.train_sft.training import TrainingPlan
+
+out = Console(highlight=False)
+
+Config = Annotated[Path, typer.Argument(help="YAML configuration.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="Override a setting. May be repeated.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show one row with its loss and the plan; train nothing.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
+
+
+def sft(config: Config, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
+    """Fine-tune a model on the rows of a run (needs the train extra)."""
+    from trajsmith.train_sft import SftConfig
+    from trajsmith.train_sft.training import prepare_training, train
+
+    settings = load_settings(config, SftConfig, overrides or [])
+    if dry_run:
+        _, plan, _ = prepare_training(settings)
+        if plan.example is not None:
+            from trajsmith.pipeline.mask_preview import render_masked_row
+
+            out.print(render_masked_row(plan.example))
+        show_plan(plan)
+        return
+    show_plan(train(settings, resume))
+    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+
+
+def show_plan(plan: "TrainingPlan") -> None:
+    """Print the trained rows in one line, and what was refused."""
+    rows = len(plan.rows)
+    out.print(
+        f"{rows} rows, {plan.tokens} tokens (longest row {plan.longest}), {plan.trained} of them in the loss "
+        f"({100 * plan.trained / max(1, plan.tokens):.1f} %)"
+    )
+    if plan.empty_think_blocks:
+        out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
+    for reason, number in plan.refused.items():
+        out.print(f"refused: {reason}: {number} rows", markup=False)
+
+
+def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
+    """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
+    from trajsmith.pipeline.eval_contexts import open_eval_contexts, open_simulated_users, split_tasks
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.train_grpo import GrpoConfig
+    from trajsmith.train_grpo.training import check_settings, train
+    from trajsmith.train_sft.training import check_resume
+
+    settings = load_settings(config, GrpoConfig, overrides or [])
+    check_settings(settings)
+    check_resume(settings.out, resume)
+    run = RunDirectory.open(settings.run)
+    tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
+    with open_simulated_users(settings) as (users, background):
+        train(settings, tasks, asyncio.run(open_eval_contexts(run)), resume, users, background)
+    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+
+
+def evaluate(config: Config, overrides: Set = None) -> None:
+    """Evaluate a model on held-out tasks; stopped, the same command goes on."""
+    from trajsmith.pipeline.evaluation import RESULTS, EvalConfig, run_eval
+    from trajsmith.pipeline.progress import open_progress
+
+    settings = load_settings(config, EvalConfig, overrides or [])
+    try:
+        with open_progress() as progress:
+            scores = asyncio.run(run_eval(settings, progress))
+    except KeyboardInterrupt as stop:
+        raise RunError("stopped; episodes that are over are kept, the same command goes on") from stop
+    show_scores(scores)
+    out.print(f"results: {settings.out / RESULTS}", markup=False, soft_wrap=True)
+
+
+def show_scores(scores: "list[Score]") -> None:
+    """One line per group."""
+    table = Table("tasks of", "tasks", "pass@1", "95 %", "pass^k", "checks", "turns", "calls", "tokens", "errors")
+    for score in scores:
+        errors = ", ".join(f"{name} {number}" for name, number in score.errors.items())
+        interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
+        by_k = ", ".join(f"{k}: {100 * chance:.1f}" for k, chance in score.pass_k.items())
+        table.add_row(
+            score.group,
+            str(score.tasks),
+            f"{100 * score.pass1:.1f}",
+            interval,
+            by_k,
+            f"{100 * score.checks:.1f}",
+            f"{score.turns:.1f}",
+            f"{score.calls:.1f}",
+            f"{score.tokens:.0f}",
+            errors,
+        )
+    out.print(table)

@@ -1,0 +1,1 @@
+"""The pipeline: configuration, run directory, journal, engine and stages."""

@@ -1,0 +1,124 @@
+"""The configuration of a run: it only composes the settings that the packages own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings
+from trajsmith.export import SplitSettings, find_format
+from trajsmith.grounding import GroundSettings
+from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
+from trajsmith.pipeline.quotas import AcceptSettings
+from trajsmith.pipeline.yaml_settings import load_settings
+from trajsmith.querygen import WriteSettings
+from trajsmith.querygen.vary import VarySettings, list_variants
+from trajsmith.records import FrozenModel, InputError, SourcePath
+from trajsmith.toolgraph import GraphSettings, SampleSettings
+from trajsmith.usersim import PlaySettings
+from trajsmith.verify import JudgeSettings, VerifySettings
+from trajsmith.verify.duplicates import DuplicateSettings
+
+
+class EngineSettings(FrozenModel):
+    """Settings of the engine that runs the stages."""
+
+    kind: Literal["local"] = "local"
+    """asyncio on this machine."""
+    concurrency: PositiveInt = 8
+    """Records in work at a time."""
+
+
+class ExportSettings(FrozenModel):
+    """Settings of the export of accepted trajectories."""
+
+    license: str = "apache-2.0"
+    """Licence in the dataset card."""
+    rows_per_shard: PositiveInt = 2000
+    gallery: int = Field(default=120, ge=1, le=1000)
+    """Trajectories shown in the report, a page of about 13 KB for each; `trajsmith report --all` has pages for all."""
+    split: SplitSettings = SplitSettings()
+    """How rows are divided into train, validation and test; all go to train by default."""
+    formats: tuple[str, ...] = ()
+    """Formats written beside the dataset, into `exports/<name>`; `trajsmith export --formats` lists them."""
+    window: PositiveInt | None = None
+    """Assistant turns of history in the rows of `per_turn` and `per_step`; None is the format's own default."""
+
+    @field_validator("formats")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            find_format(name)
+        return names
+
+
+class RunConfig(FrozenModel):
+    """Everything that a run needs; saved in the run directory as it was resolved."""
+
+    name: str
+    seed: int = 0
+    """Two runs with one seed give the same records, byte for byte."""
+    run: Path = Path("runs/run")
+    """Run directory."""
+    environments: tuple[EnvironmentSettings, ...] = Field(min_length=1)
+    models: dict[str, ModelSettings] = {}
+    """Language models by a name of your own."""
+    roles: RolesSettings = RolesSettings()
+    budget: BudgetSettings = BudgetSettings()
+    graph: GraphSettings = GraphSettings()
+    sample: SampleSettings = SampleSettings()
+    ground: GroundSettings = GroundSettings()
+    write: WriteSettings = WriteSettings()
+    vary: VarySettings = VarySettings()
+    play: PlaySettings = PlaySettings()
+    judge: JudgeSettings = JudgeSettings()
+    prompts: SourcePath | None = None
+    """Folder with prompts that take the place of ours, as `package/name.md.j2`; see `trajsmith prompts list`."""
+    verify: VerifySettings = VerifySettings()
+    duplicates: DuplicateSettings | None = None
+    """When two trajectories are too much alike; without it, all are kept."""
+    decontaminate: tuple[SourcePath, ...] = ()
+    """Files of benchmarks; rows that stand in them are dropped."""
+    accept: AcceptSettings | None = None
+    """How many rows the dataset has, and of which kinds; without it, all that were accepted."""
+    export: ExportSettings = ExportSettings()
+    engine: EngineSettings = EngineSettings()
+
+    @model_validator(mode="after")
+    def _roles_are_played(self) -> Self:
+        self.roles.check(self.models)
+        return self
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read, override, validate; entries that stand for several (`library: "*"`, a checkout) are spelled out.
+
+    Raises:
+        InputError: One line with file, line and what to do.
+    """
+    config = load_settings(path, RunConfig, overrides)
+    entries = tuple(one for entry in config.environments for one in expand_settings(entry))
+    _check_accept(config)
+    return config.model_copy(update={"environments": entries})
+
+
+def check_files(config: RunConfig) -> None:
+    """Find out before any work whether the files are there that are only read at the end.
+
+    Raises:
+        InputError: A file of `decontaminate` is not there.
+    """
+    for path in config.decontaminate:
+        if not path.is_file():
+            problem = "is a directory: name its files" if path.is_dir() else "there is no such file"
+            raise InputError(f"decontaminate: {path}: {problem}")
+
+
+def _check_accept(config: RunConfig) -> None:
+    shares = config.accept.by.get("variant", {}) if config.accept else {}
+    for name in shares if isinstance(shares, dict) else ():
+        if name != "base" and name not in list_variants():
+            raise InputError(f"accept.by.variant: no variant {name!r}; there are base, {', '.join(list_variants())}")
+        if name != "base" and not config.vary.on:
+            raise InputError(f"accept.by.variant wants {name}, but no variants are made: set vary.rates.{name}")

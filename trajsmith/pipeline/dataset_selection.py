@@ -1,0 +1,151 @@
+"""Selects accepted trajectories for the dataset: deduplicated, decontaminated, within quotas."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import orjson
+
+from trajsmith.pipeline.journal import read_records
+from trajsmith.pipeline.quotas import Cell, Quotas
+from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
+from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stages import TRAJECTORIES
+from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.verify.decontaminate import Decontaminator
+from trajsmith.verify.duplicates import DuplicateFilter
+
+SELECTION = "selection.jsonl"
+CONTAMINATED = "contaminated"
+"""What the reason of a trajectory begins with that stands in a benchmark's file."""
+
+
+def load_unselected_ids(run: RunDirectory) -> set[str]:
+    """Return the ids of accepted trajectories that are not in the dataset of a run."""
+    return {row["trajectory_id"] for row in _selection(run)}
+
+
+def contaminated_tasks(run: RunDirectory) -> set[str]:
+    """Return the tasks of which a trajectory was dropped because it stands in a benchmark's file."""
+    dropped = {row["trajectory_id"] for row in _selection(run) if row["reason"].startswith(CONTAMINATED)}
+    if not dropped:
+        return set()
+    return {one.task_id for one in read_records(run.file(TRAJECTORIES), Trajectory) if one.id in dropped}
+
+
+def _selection(run: RunDirectory) -> list[JsonObject]:
+    path = run.file(SELECTION)
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+
+
+class DatasetSelector:
+    """Selects judged trajectories of a run in order, deterministically."""
+
+    def __init__(self, run: RunDirectory, context: RunContext) -> None:
+        config = context.config
+        self.run = run
+        self.context = context
+        self.duplicates = DuplicateFilter(config.duplicates) if config.duplicates else None
+        self.decontaminator = Decontaminator(config.decontaminate) if config.decontaminate else None
+        self.quotas = Quotas(config.accept.count, config.accept.shares(list(context.places))) if config.accept else None
+        self.refused: dict[str, tuple[str, str]] = {}
+        """Trajectory to (reason, detail), for good."""
+        self.reasons: Counter[str] = Counter()
+        self.offered = 0
+        self.surplus: set[str] = set()
+        """Trajectories beyond what was asked for."""
+        self.places: defaultdict[str, set[str]] = defaultdict(set)
+        """Variant to the environments that gave rows of it."""
+        self._waiting: list[tuple[str, Cell]] = []
+        self._seen = 0
+
+    @property
+    def active(self) -> bool:
+        """Return True if the run selects at all."""
+        return bool(self.duplicates or self.decontaminator or self.quotas)
+
+    def add_new(self) -> None:
+        """Look at everything that was judged since the last time."""
+        for number, (task, trajectory, verdict) in enumerate(join_verdicts(self.run)):
+            if number >= self._seen:
+                self._seen = number + 1
+                if verdict.accepted:
+                    self._add(task, trajectory)
+        self._fill_quotas()
+
+    def _add(self, task: Task, trajectory: Trajectory) -> None:
+        self.offered += 1
+        why = self._find_rejection(task, trajectory)
+        if why is not None:
+            self.refused[trajectory.id] = why
+            self.reasons[why[0]] += 1
+
+    def _find_rejection(self, task: Task, trajectory: Trajectory) -> tuple[str, str] | None:
+        if self.decontaminator is not None:
+            match = self.decontaminator.match(task, trajectory, self.context.place(trajectory.environment).spec.tools)
+            if match:
+                return f"{CONTAMINATED}: {match[0]}", match[1]
+        labels = {
+            "variant": task.variant,
+            "turns": str(len(trajectory.turns)),
+            "environment": trajectory.environment,
+        }
+        cell = self.quotas.cell(labels) if self.quotas is not None else None
+        if self.quotas is not None and cell is None:
+            return "no_share_wants_it", ", ".join(labels.values())
+        if self.duplicates is not None:
+            other = self.duplicates.add(task, trajectory)
+            if other is not None:
+                return "near_duplicate", other
+        if self.quotas is not None and cell is not None:
+            self.quotas.available[cell] += 1
+            self._waiting.append((trajectory.id, cell))
+            self.places[task.variant].add(trajectory.environment)
+        return None
+
+    def _fill_quotas(self) -> None:
+        """Fill the strata with the first rows of each cell; the others are more than was asked for."""
+        if self.quotas is None:
+            return
+        self.surplus.clear()
+        left = Counter(self.quotas.solve())
+        for name, cell in self._waiting:
+            if left[cell] > 0:
+                left[cell] -= 1
+            else:
+                self.surplus.add(name)
+
+    def judged(self) -> Iterator[tuple[TaskHeader, Trajectory, Verdict]]:
+        """The judged trajectories as they stand after the choice."""
+        for task, trajectory, verdict in join_verdict_heads(self.run):
+            reason = "enough" if trajectory.id in self.surplus else self.refused.get(trajectory.id, ("", ""))[0]
+            if reason:
+                verdict = verdict.model_copy(update={"accepted": False, "reasons": (f"not chosen: {reason}",)})
+            yield task, trajectory, verdict
+
+    def card(self) -> str:
+        """Return the section of the dataset card; empty if nothing was compared."""
+        text = f"\n{self.decontaminator.report()}" if self.decontaminator else ""
+        if self.duplicates:
+            text += (
+                f"\n## Near-duplicates\n\n{self.reasons['near_duplicate']} rows were dropped because an earlier one "
+                "says, calls and is about the same (Jaccard similarity of at least "
+                f"{self.duplicates.settings.threshold}).\n"
+            )
+        return text
+
+    def rows(self) -> Iterator[JsonObject]:
+        """One row for each trajectory that was accepted and not chosen."""
+        for name, (reason, detail) in self.refused.items():
+            text = f"{reason}: {detail}" if reason == "near_duplicate" else reason
+            yield {"trajectory_id": name, "reason": text, "detail": detail}
+        for name, _ in self._waiting:
+            if name in self.surplus:
+                yield {"trajectory_id": name, "reason": "enough", "detail": ""}
+
+    def stage(self) -> StageSummary:
+        """Return the selection as a stage of the summary."""
+        dropped = dict(sorted((self.reasons + Counter(enough=len(self.surplus))).items()))
+        return StageSummary(
+            name="select", read=self.offered, written=self.offered - sum(dropped.values()), dropped=dropped
+        )

@@ -1,0 +1,233 @@
+"""`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import Field, PositiveInt, model_validator
+
+from trajsmith.evals import (
+    ChatEvaluatedModel,
+    EvalSettings,
+    EvaluatedModel,
+    ModelUserFactory,
+    Score,
+    UserFactory,
+    create_scripted_user,
+    evaluate,
+    score_episodes,
+)
+from trajsmith.evals.evaluate import read_episodes
+from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
+from trajsmith.models.prompts import Prompts
+from trajsmith.models.registry import ModelRegistry
+from trajsmith.models.settings import RoleEntry, RoleSettings
+from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.output_files import write_file
+from trajsmith.pipeline.progress import NullProgress, RunProgress
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import (
+    BudgetExceeded,
+    FrozenModel,
+    InputError,
+    JsonObject,
+    RunError,
+    SourcePath,
+    Task,
+    content_hash,
+)
+from trajsmith.records.links import refuse_links
+from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
+from trajsmith.train_sft.libraries import require_train
+from trajsmith.usersim import USER
+
+EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
+SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
+"""Settings of a served model that decide its answers; the others say how it is reached."""
+
+
+class EvalConfig(FrozenModel):
+    """Everything that `trajsmith eval` needs."""
+
+    model: str
+    """Name among `models` for a model behind an endpoint; else folder or Hub name of one that runs here."""
+    models: dict[str, ModelSettings] = {}
+    """Models behind endpoints, by names of your own."""
+    user: RoleEntry = RoleSettings()
+    """Who plays the user: scripted, or a name among `models`."""
+    prompts: SourcePath | None = None
+    """Folder with prompts that take the place of ours, as in a run."""
+    budget: BudgetSettings = BudgetSettings()
+    """What all requests to endpoints may cost."""
+    run: Path
+    """Run directory that has the tasks."""
+    split: Literal["train", "validation", "test", "all"] = "test"
+    """Which of its tasks, by the split settings of the run; `test` was never trained on."""
+    limit: PositiveInt | None = None
+    """At most this many tasks of each environment, the first ones."""
+    out: Path
+    """Folder of the results."""
+    max_new_tokens: PositiveInt = 512
+    """Limit of one message of the model."""
+    temperature: float = Field(0.0, ge=0)
+    batch: PositiveInt = 32
+    """Conversations that a model on this machine answers together."""
+    settings: EvalSettings = EvalSettings()
+
+    @property
+    def served(self) -> bool:
+        """Return True if the model is behind an endpoint."""
+        return self.model in self.models
+
+    @property
+    def roles(self) -> RolesSettings:
+        """Return the role settings as the model registry reads them."""
+        return RolesSettings(agent=RoleSettings(model=self.model if self.served else SCRIPTED), user=self.user)
+
+    @model_validator(mode="after")
+    def _roles_are_played(self) -> Self:
+        self.roles.check(self.models)
+        return self
+
+    def question(self) -> JsonObject:
+        """Return the evaluation settings that results belong to: model, tasks, user and sampling."""
+        asked = self.model_dump(
+            mode="json",
+            exclude={"models": True, "budget": True, "batch": True, "limit": True, "out": True, "run": True}
+            | {"settings": {"concurrency", "samples"}},
+        )
+        used = [name for name in (self.model, self.user.model) if name in self.models]
+        asked["run"] = content_hash(str(self.run.resolve()), 12)
+        return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
+
+
+async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> list[Score]:
+    """Play what is missing, score everything, and write `results.json` beside the episodes.
+
+    Raises:
+        InputError: Model or run cannot be used, or the folder holds the results of something else.
+        RunError: The results cannot be written, the budget is used up, or a server is out; episodes are kept.
+    """
+    if not config.served:
+        require_train("eval")
+    run = RunDirectory.open(config.run)
+    tasks = list(split_tasks(run, config.split, config.limit))
+    if not tasks:
+        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    refuse_links(config.out)
+    _same_question(config)
+    board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
+    try:
+        scores = await _play(config, run, tasks, board, progress or NullProgress())
+    except BudgetExceeded as stop:
+        raise BudgetExceeded(_explain_spent_budget(config, board, len(tasks))) from stop
+    finally:
+        await board.close()
+    usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
+    results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
+    data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    write_file(config.out / RESULTS, lambda path: path.write_bytes(data))
+    return scores
+
+
+async def _play(
+    config: EvalConfig, run: RunDirectory, tasks: list[Task], board: ModelRegistry, progress: RunProgress
+) -> list[Score]:
+    await board.run_preflight(_find_model_roles(config))
+    file, total = config.out / EPISODES, len(tasks) * config.settings.samples
+    grounds, users = await open_eval_contexts(run), _users(config, board)
+    async with _player(config, board) as player:
+        with progress.stage("play episodes", total, 0, 0) as bar:
+            over = _counter(bar.advance)
+            return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
+
+
+def _counter(advance: Callable[[], None]) -> Callable[[int], None]:
+    def over(number: int) -> None:
+        for _ in range(number):
+            advance()
+
+    return over
+
+
+def _find_model_roles(config: EvalConfig) -> list[Role]:
+    """Roles that models behind endpoints play."""
+    roles: tuple[Role, ...] = ("agent", "user")
+    return [role for role in roles if config.roles.of(role).model != SCRIPTED]
+
+
+def _open_role_model(board: ModelRegistry, role: Role) -> ChatModel:
+    model = board.role_model(role)
+    if model is None:
+        raise InputError(f"no model plays the {role}")
+    return model
+
+
+def _users(config: EvalConfig, board: ModelRegistry) -> UserFactory:
+    if config.user.model == SCRIPTED:
+        return create_scripted_user
+    prompts = Prompts(config.prompts)
+    prompts.get(USER)
+    return ModelUserFactory(_open_role_model(board, "user"), prompts)
+
+
+@asynccontextmanager
+async def _player(config: EvalConfig, board: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
+    if config.served:
+        yield ChatEvaluatedModel(_open_role_model(board, "agent"), config.max_new_tokens, config.temperature)
+        return
+    from trajsmith.evals.transformers_model import TransformersModel
+
+    tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
+    limits: dict[str, Any] = {"temperature": config.temperature, "batch": config.batch}
+    async with TransformersModel(config.model, model, tokenizer, config.max_new_tokens, **limits) as local:
+        yield local
+
+
+def _explain_spent_budget(config: EvalConfig, board: ModelRegistry, tasks: int) -> str:
+    """The line that a used-up budget ends with."""
+    file, spent = config.out / EPISODES, board.ledger.spent
+    over = file.read_bytes().count(b"\n") if file.is_file() else 0
+    return (
+        f"the budget is used up: {spent.tokens} tokens, cost {spent.cost:.6g}; {over} of "
+        f"{tasks * config.settings.samples} episodes are over and kept in {file}; raise budget.max_tokens or "
+        "budget.max_cost and give the same command again"
+    )
+
+
+def _read(file: Path) -> JsonObject | None:
+    """Return the content of a file; None if it is truncated."""
+    try:
+        document: JsonObject = orjson.loads(file.read_bytes())
+    except orjson.JSONDecodeError:
+        return None
+    return document
+
+
+def _has_results(file: Path) -> bool:
+    return any(not one.should_retry for one in read_episodes(file))
+
+
+def _same_question(config: EvalConfig) -> None:
+    """Check that results which are there answer the same question, and note it.
+
+    An evaluation that ended before its first result, say for a model that is not there, leaves nothing that binds.
+
+    Raises:
+        InputError: They were made for another.
+        RunError: The folder cannot be written.
+    """
+    asked, file = config.question(), config.out / QUESTION
+    try:
+        if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
+            raise InputError(
+                f"{config.out} holds results of another model, run or sampling: name another folder as out"
+            )
+        config.out.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_bytes(orjson.dumps(asked))
+        part.replace(file)
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from error

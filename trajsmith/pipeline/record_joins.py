@@ -1,0 +1,72 @@
+"""Reading the record files of a run together, as streams: none of them is ever held in memory."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TypeVar
+
+from trajsmith.pipeline.journal import count, read_records
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
+
+AnyTask = TypeVar("AnyTask", Task, TaskHeader)
+
+
+class PlayedPairs:
+    """Pairs of task and trajectory, in the order of the trajectories."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+
+    def __len__(self) -> int:
+        return count(self.run.file(TRAJECTORIES))
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
+        return _pairs(self.run, Task)
+
+
+def _pairs(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[str, tuple[AnyTask, Trajectory]]]:
+    """Every trajectory with its task, which is read as `kind` says."""
+    path = find_written_tasks(run)
+    tasks = read_records(path, kind)
+    task: AnyTask | None = None
+    for trajectory in read_records(run.file(TRAJECTORIES), Trajectory):
+        while task is None or task.id != trajectory.task_id:
+            task = next(tasks, None)
+            if task is None:
+                raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {path.name}")
+        yield trajectory.id, (task, trajectory)
+
+
+class TaskCandidates:
+    """Tasks with all their candidates, in the order of the trajectories."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[Task, tuple[Trajectory, ...]]]]:
+        pairs = (pair for _, pair in PlayedPairs(self.run))
+        for name, group in groupby(pairs, key=lambda pair: pair[0].id):
+            candidates = list(group)
+            yield name, (candidates[0][0], tuple(trajectory for _, trajectory in candidates))
+
+
+def join_verdicts(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:
+    """Task, trajectory and verdict together; trajectories without a verdict come last and are left out."""
+    return _judged(run, Task)
+
+
+def join_verdict_heads(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajectory, Verdict]]:
+    """The same with as much of the tasks as rows and statistics need; the whole task when it is asked for."""
+    return _judged(run, TaskHeader)
+
+
+def _judged(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, Trajectory, Verdict]]:
+    if not run.file(VERDICTS).is_file():
+        return
+    verdicts = read_records(run.file(VERDICTS), Verdict)
+    for (_, (task, trajectory)), verdict in zip(_pairs(run, kind), verdicts, strict=False):
+        if verdict.trajectory_id != trajectory.id:
+            raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")
+        yield task, trajectory, verdict

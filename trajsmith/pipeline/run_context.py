@@ -1,0 +1,245 @@
+"""The run context: opened environments with specs, wording and states, and the stages' workers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+
+from trajsmith.environments import EnvironmentSource, Session
+from trajsmith.environments.composite import NAME_SEPARATOR, CompositePart, CompositeSource, compose_tool_name
+from trajsmith.environments.sources import open_source
+from trajsmith.grounding import Grounder, Producers
+from trajsmith.models import SCRIPTED, ChatModel, Role
+from trajsmith.models.prompts import Prompts
+from trajsmith.models.registry import ModelRegistry
+from trajsmith.phrasing import Wording
+from trajsmith.pipeline.config import RunConfig
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.querygen import TaskWriter
+from trajsmith.querygen.vary import VariantCase
+from trajsmith.records import Chain, EnvironmentSpec, InputError, JsonObject, ModelFault, RunError, Task, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, ToolGraph, ValueLink, build_graph
+from trajsmith.toolgraph.embeddings import build_embedding_similarity
+from trajsmith.toolgraph.evidence import GraphEvidence, apply_evidence, compute_schema_scores, execute_all_links
+from trajsmith.toolgraph.refine import classify_parameters, refine_edges
+from trajsmith.verify import CodeCheckRunner
+
+GRAPH = "graph.json"
+
+
+@dataclass(frozen=True)
+class EnvironmentHandle:
+    """One opened environment of the run."""
+
+    source: EnvironmentSource
+    spec: EnvironmentSpec
+    wording: Wording
+    states: tuple[str, ...]
+    """Hashes of its initial states."""
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """A session that is closed whatever happens."""
+        session = await self.source.open()
+        try:
+            yield session
+        finally:
+            await session.close()
+
+
+class RunContext:
+    """All environments of a run with their graph, models and prompts."""
+
+    def __init__(self, config: RunConfig, run: RunDirectory, places: dict[str, EnvironmentHandle]) -> None:
+        self.config = config
+        self.run = run
+        self.places = places
+        self.grounder = lru_cache(maxsize=256)(self._grounder)
+        self.givers = lru_cache(maxsize=64)(self._givers)
+        """Environment to what its part of the graph says of who gives which parameter."""
+        self.state = lru_cache(maxsize=64)(run.get_state)
+        """Initial state by hash; shared, so it must not be changed."""
+
+    @classmethod
+    async def open(cls, config: RunConfig, run: RunDirectory) -> "RunContext":
+        """Describe all environments and store their specs and initial states; the run must be locked.
+
+        Raises:
+            InputError: Two environments have one name, or one of them cannot be used.
+            EnvironmentFault: One of them does not start.
+        """
+        context = await cls.reopen(config, run)
+        for place in context.places.values():
+            stored = tuple([run.put_state(state) for state in await place.source.states(config.seed)])
+            if stored != place.states:
+                raise InputError(f"environment {place.spec.name}: the same seed gives other initial states each time")
+            name = place.spec.name
+            _store_once(run, f"environments/{name}.json", name, place.spec.model_dump(mode="json", exclude_none=True))
+            _store_once(run, f"environments/{name}.phrases.json", name, place.source.phrasebook.model_dump(mode="json"))
+        return context
+
+    @classmethod
+    async def reopen(cls, config: RunConfig, run: RunDirectory) -> "RunContext":
+        """The same without writing anything, for looking at a run."""
+        places: dict[str, EnvironmentHandle] = {}
+        for entry in config.environments:
+            source = open_source(entry)
+            spec = await source.spec()
+            if spec.name in places:
+                raise InputError(f"two environments are named {spec.name!r}: list each once")
+            states = tuple([content_hash(state) for state in await source.states(config.seed)])
+            places[spec.name] = EnvironmentHandle(source, spec, Wording(source.phrasebook, spec.tools), states)
+        return cls(config, run, places)
+
+    async def prepare_graph(self) -> None:
+        """Build the tool graph, try its links by execution, ask models about it where the run has them, and save it.
+
+        A graph that the run has already stays. An environment whose links cannot be tried is a finding of the graph.
+
+        Raises:
+            RunError: A model does not answer; nothing is saved, and what it did answer is not paid again.
+        """
+        if self.run.file(GRAPH).is_file():
+            return
+        settings, seed = self.config.graph, self.config.seed
+        similarity = build_embedding_similarity(settings.embedding) if settings.embedding else None
+        places = [self.places[name] for name in sorted(self.places)]
+        tools = [tool for place in places for tool in place.spec.tools]
+        graph = build_graph(tools, settings, similarity)
+        if settings.execution.calls:
+            scores = compute_schema_scores(tools, settings, similarity)
+            executed = await execute_all_links([place.source for place in places], scores, settings.execution, seed)
+            graph = apply_evidence(graph, GraphEvidence(executed=executed), scores, settings)
+        try:
+            graph = await self._refine_by_models(graph)
+        except ModelFault as fault:
+            message = f"the tool graph: {fault}; when the model answers, go on with `trajsmith resume {self.run.path}`"
+            raise RunError(message) from fault
+        graph.save(self.run.file(GRAPH))
+
+    async def _refine_by_models(self, graph: ToolGraph) -> ToolGraph:
+        """The graph with what the models of two roles say of it; as it is where both roles are scripted."""
+        refiner, classifier, settings = self.role_model("refine"), self.role_model("classify"), self.config.graph
+        if refiner is not None:
+            graph, _ = await refine_edges(graph, refiner, self.prompts, settings.refine, settings)
+        if classifier is not None:
+            graph = await classify_parameters(graph, classifier, self.prompts, settings.refine)
+        return graph
+
+    @cached_property
+    def board(self) -> ModelRegistry:
+        """The models of the run; opened when a stage first asks for one."""
+        config = self.config
+        return ModelRegistry(
+            config.models, config.roles, config.budget, self.run.path, f"trajsmith resume {self.run.path}"
+        )
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The prompts of all roles; a folder of the user's own goes before ours."""
+        return Prompts(self.config.prompts)
+
+    def role_model(self, role: Role) -> ChatModel | None:
+        """Return the model of a role; None for the scripted language. Requests are cached and counted.
+
+        Raises:
+            InputError: The model's key is missing, or its provider's library.
+        """
+        return self.board.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
+
+    async def close(self) -> None:
+        """Let go of the models; safe to call twice."""
+        if "board" in vars(self):
+            await self.board.close()
+
+    @cached_property
+    def graph(self) -> ToolGraph:
+        """The tool graph of the run, after `prepare_graph`."""
+        return ToolGraph.load(self.run.file(GRAPH))
+
+    @cache  # noqa: B019 - one World lives as long as its run
+    def place(self, name: str) -> EnvironmentHandle:
+        """An environment of the run, or several of them played as one: "bank+travel"."""
+        if name in self.places:
+            return self.places[name]
+        source = CompositeSource(
+            [CompositePart(self.places[one].source, self.places[one].spec) for one in name.split(NAME_SEPARATOR)]
+        )
+        return EnvironmentHandle(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
+
+    def home(self, environment: str, tool: str) -> tuple[str, str]:
+        """The environment that a call goes to, and the tool's name there."""
+        if environment in self.places:
+            return environment, tool
+        source = self.place(environment).source
+        return source.homes[tool] if isinstance(source, CompositeSource) else (environment, tool)
+
+    def joined(self, chain: Chain) -> Chain:
+        """A chain across servers as one on all its environments at once; others as they are. Stores its state."""
+        if chain.servers is None:
+            return chain
+        names = sorted(set(chain.servers))
+        states = {name: self.places[name].states for name in names}
+        state = {name: self.state(hashes[chain.index % len(hashes)]) for name, hashes in states.items()}
+        steps = zip(chain.servers, chain.tools, strict=True)
+        update = {
+            "environment": NAME_SEPARATOR.join(names),
+            "tools": tuple(compose_tool_name(server, tool) for server, tool in steps),
+            "state": self.run.put_state(state),
+            "servers": None,
+        }
+        return Chain(**{**dict(chain), **update})
+
+    def samplers(self) -> dict[str, Sampler]:
+        return {name: Sampler(GraphIndex(self.graph, name), self.config.sample) for name in self.places}
+
+    @cached_property
+    def code_checks(self) -> CodeCheckRunner:
+        """Return the runner of hand-written check functions, started on first use."""
+        return CodeCheckRunner(self.config.verify.sandbox)
+
+    def _grounder(self, environment: str, state: str) -> Grounder:
+        place = self.place(environment)
+        book, givers = place.wording.phrasebook, self.givers(environment)
+        return Grounder(place.spec, self.state(state), book, self.config.ground, givers)
+
+    def _givers(self, environment: str) -> Producers:
+        return index_givers(GraphIndex(self.graph, environment))
+
+    def writer(self, environment: str) -> TaskWriter:
+        place = self.place(environment)
+        return TaskWriter(place.spec, place.wording, self.config.write)
+
+    def case(self, task: Task, variant: str, session: Session) -> VariantCase:
+        """Return the case from which a task variant is made."""
+        place, config = self.place(task.environments[0]), self.config
+        state = self.state(task.initial_state)
+        entities, audit = config.vary.entities, config.write.audit
+        return VariantCase(task, state, session, place.spec, place.wording, variant, entities, audit)
+
+
+def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:
+    """Store what a run was started with; a run goes on only with the same.
+
+    Raises:
+        InputError: The environment or its words were changed meanwhile.
+    """
+    if not run.file(file).is_file():
+        run.write_json(file, value)
+    elif run.read_json(file) != value:
+        changed = "words" if file.endswith(".phrases.json") else "code or schemas"
+        raise InputError(
+            f"environment {name}: its {changed} changed since this run was started: start anew with --fresh"
+        )
+
+
+def index_givers(index: GraphIndex) -> Producers:
+    """Return the givers of each parameter: reading tools first, then by name match."""
+    return {
+        key: [(source, link.output) for source, link in sorted(links, key=lambda pair: _first(index, *pair))]
+        for key, links in index.producers.items()
+    }
+
+
+def _first(index: GraphIndex, source: str, link: ValueLink) -> tuple[bool, float, str]:
+    return source not in index.reads, -link.score, source

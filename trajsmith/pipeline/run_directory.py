@@ -1,0 +1,273 @@
+"""The run directory: everything that a run knows, and the only argument of `resume`.
+
+Files other than the journals appear whole or not at all (temp file, then rename), so that a run can be killed at any
+moment. Temp files live in `.tmp/` inside the run: the rename stays on one file system, and cleaning is one folder.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+import orjson
+
+from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
+from trajsmith.records.links import link_error, open_no_follow, refuse_link, refuse_links
+
+CONFIG = "config.yaml"
+LEDGER = "ledger"
+FOLDERS = ("environments", "states", LEDGER)
+CACHE = "cache"
+LOCK = ".lock"
+SCRAP = ".tmp"
+KEPT = (LOCK, CONFIG, LEDGER, CACHE)
+"""What a fresh start does not remove as a whole."""
+STATE_CACHE = 64
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def storage_boundary(file: Path, run: Path) -> Iterator[None]:
+    """Turn an `OSError` of writing into a `RunError` that says what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, file, run) from error
+
+
+def storage_error(error: OSError, file: Path, run: Path) -> RunError:
+    """The one line for a write that failed; what was committed before it stays valid."""
+    if error.errno == errno.ELOOP:
+        return RunError(str(link_error(file)))
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return RunError(f"disk full ({reason}) at {file}: free some space, then `trajsmith resume {run}`")
+    return RunError(f"cannot write {file}: {reason}; mend that, then `trajsmith resume {run}`")
+
+
+class RunDirectory:
+    """Paths, atomic files, content-addressed states and the writer's lock of one run.
+
+    Make one with `create` or `open`. Reading needs no lock; appending to journals does.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.locked = False
+        """True while this object holds the writer's lock."""
+        self._verified_state = lru_cache(maxsize=STATE_CACHE)(self._read_state)
+
+    @classmethod
+    def create(cls, path: Path | str, config_yaml: str, fresh: bool = False) -> "RunDirectory":
+        """Start a run in an empty or new directory; with `fresh`, in place of the run that stands there.
+
+        The answers of models in `cache/` are kept even then: the same request is not paid again.
+
+        Raises:
+            InputError: Something stands there already. Only what looks like a run is ever removed.
+            RunError: The run to be replaced is being written by another process.
+        """
+        run = cls(Path(path))
+        if run.path.exists() and not run.path.is_dir():
+            raise InputError(f"{run.path} is a file: choose another run directory")
+        if run._is_run() and not fresh:
+            raise InputError(
+                f"{run.path} already holds a run: go on with `trajsmith resume {run.path}`, or start anew with --fresh"
+            )
+        if not run._is_run() and run._holds_files():
+            raise InputError(
+                f"{run.path} is not empty and holds no run that `trajsmith resume {run.path}` or --fresh could take: "
+                "choose another run directory"
+            )
+        with storage_boundary(run.path, run.path):
+            run.path.mkdir(parents=True, exist_ok=True)
+        for name in KEPT:  # the rest is removed, links as links
+            refuse_link(run.path, PurePosixPath(name))
+            refuse_links(run.path / name)
+        with run._locked():
+            run._clear()
+            run.write_text(CONFIG, config_yaml)
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str) -> "RunDirectory":
+        """Take up an existing run.
+
+        Raises:
+            InputError: There is none, or its configuration is a symbolic link.
+        """
+        run = cls(Path(path))
+        refuse_link(run.path, PurePosixPath(CONFIG))
+        if not run.config_path.is_file():
+            raise InputError(f"no run here: {run.path} has no {CONFIG}")
+        return run
+
+    @property
+    def config_path(self) -> Path:
+        return self.path / CONFIG
+
+    def file(self, name: str) -> Path:
+        """Path of a file of this run; `name` is relative and stays inside.
+
+        Raises:
+            InputError: `name` leads out of the run directory, by its parts or by a symbolic link.
+        """
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts or not relative.parts:
+            raise InputError(f"not a file name inside a run: {name!r}")
+        refuse_link(self.path, relative)
+        return self.path / relative
+
+    def refuse_links(self) -> None:
+        """Refuse a run with a symbolic link in it: whoever made the run chose what is written through it.
+
+        Raises:
+            InputError: There is one.
+        """
+        refuse_links(self.path)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only writer; the kernel lets go when the process dies, however it dies.
+
+        Raises:
+            InputError: There is a symbolic link in the run.
+            RunError: Another writer is at work; the text names its process.
+        """
+        self.refuse_links()
+        with self._locked():
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with storage_boundary(self.path / LOCK, self.path):
+            handle = open_no_follow(self.path / LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            self._take(handle)
+            self.locked = True
+            with storage_boundary(self.path, self.path):
+                shutil.rmtree(self.path / SCRAP, ignore_errors=True)
+                for folder in FOLDERS:
+                    (self.path / folder).mkdir(exist_ok=True)
+            yield
+        finally:
+            if self.locked:
+                with suppress(OSError):  # only tidiness: an idle run holds no pid and no empty folder
+                    os.ftruncate(handle, 0)
+                    (self.path / SCRAP).rmdir()
+                self.locked = False
+            os.close(handle)
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a whole file, or nothing."""
+        return self._write(self.file(name), text.encode())
+
+    def write_json(self, name: str, value: JsonValue, durable: bool = True) -> Path:
+        """Write a whole JSON file, or nothing. `durable=False` spares the fsync for what may be lost in an outage."""
+        try:
+            data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        except TypeError as error:
+            raise InputError(f"{self.file(name)}: not JSON data: {error}") from error
+        return self._write(self.file(name), data, durable)
+
+    def read_json(self, name: str) -> JsonValue:
+        """Read a JSON file of this run.
+
+        Raises:
+            InputError: It is not there, or is no JSON.
+        """
+        path = self.file(name)
+        try:
+            return orjson.loads(path.read_bytes())
+        except FileNotFoundError as error:
+            raise InputError(f"{path} is missing: the stage that writes it has not run") from error
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise InputError(f"{path} cannot be read: {error}") from error
+
+    def put_state(self, state: JsonObject) -> str:
+        """Store a state under its hash, once; the hash is `content_hash(state)`."""
+        data = canonical_json(state)
+        name = hash_bytes(data)
+        path = self._state_path(name)
+        if not path.is_file() or path.stat().st_size != len(data):  # an outage may have left an empty file
+            self._write(path, data, durable=False)
+        return name
+
+    def get_state(self, name: str) -> JsonObject:
+        """The state with this hash; every call gives a new object, so that nobody shares what somebody changes.
+
+        Raises:
+            RunError: The run has no such state, or its file was damaged.
+        """
+        state: JsonObject = orjson.loads(self._verified_state(name))
+        return state
+
+    def _read_state(self, name: str) -> bytes:
+        path = self._state_path(name)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise RunError(f"state {name} cannot be read: {path}: {error.strerror}") from error
+        if hash_bytes(data) != name:
+            raise RunError(f"{path} was changed: its content does not have the hash that it is named after")
+        return data
+
+    def _state_path(self, name: str) -> Path:
+        return self.file(f"states/{name}.json")
+
+    def _write(self, path: Path, data: bytes, durable: bool = True) -> Path:
+        scrap = self.path / SCRAP / f"{path.name}.{os.getpid()}.{threading.get_ident()}"
+        with storage_boundary(path, self.path):
+            scrap.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                scrap.unlink(missing_ok=True)
+                with os.fdopen(open_no_follow(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as handle:
+                    handle.write(data)
+                    if durable:
+                        handle.flush()
+                        os.fsync(handle.fileno())
+                scrap.replace(path)
+            except OSError:
+                scrap.unlink(missing_ok=True)
+                raise
+        return path
+
+    def _take(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise RunError(f"{self.path} is being written by process {holder}: wait for it, or stop it") from error
+        with storage_boundary(self.path / LOCK, self.path):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+    def _is_run(self) -> bool:
+        """A run has a configuration and a ledger; a lone config.yaml could be anybody's project."""
+        return self.config_path.is_file() and (self.path / LEDGER).is_dir()
+
+    def _holds_files(self) -> bool:
+        """False for what a start that was killed leaves behind: empty folders, the lock, scraps."""
+        ours = {self.path / LOCK, self.path / SCRAP}
+        return any(path.is_file() for path in self.path.rglob("*") if path not in ours and path.parent not in ours)
+
+    def _clear(self) -> None:
+        """Empty the directory, config.yaml last: killed halfway, it still looks like a run and --fresh goes on."""
+        with storage_boundary(self.path, self.path):
+            for entry in [*self.path.iterdir(), *(self.path / LEDGER).iterdir()]:
+                if entry.name in KEPT:
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            self.config_path.unlink(missing_ok=True)
+            for folder in FOLDERS:
+                (self.path / folder).mkdir(exist_ok=True)

@@ -1,0 +1,281 @@
+"""The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
+
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from trajsmith.export import (
+    DatasetWriter,
+    FormatSettings,
+    MultiFormatWriter,
+    ReportBuilder,
+    Statistics,
+    build_card,
+    build_plots,
+    compute_tool_coverage,
+)
+from trajsmith.models import ROLES, SCRIPTED, Role
+from trajsmith.models.registry import check_models
+from trajsmith.pipeline.config import RunConfig, check_files, load_config
+from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
+from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
+from trajsmith.pipeline.engine import run_stage
+from trajsmith.pipeline.journal import count
+from trajsmith.pipeline.progress import NullProgress, RunProgress
+from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
+from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_summary import RunTally, find_main_reason
+from trajsmith.pipeline.stages import ORDER, VERDICTS, ChainPlan, check_roles, list_stages, make_stages
+from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
+from trajsmith.pipeline.trace_import import load_imported_files, run_imports
+from trajsmith.pipeline.variant_inputs import VaryPlan
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
+
+MAIN = "trl"
+"""Format of the dataset in `dataset/`."""
+
+
+async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -> Summary:
+    """Run what is not done yet, then export; safe to call again at any time.
+
+    Raises:
+        InputError: The configuration cannot be used as it is.
+        RunError: The run cannot go on; what was committed stays.
+    """
+    if load_imported_files(run):
+        return await import_traces(run, progress)
+    with run.lock():
+        config = load_config(run.config_path)
+        async with _opened(config, run, list_stages(config)) as context:
+            config.export.split.check(context.places)
+            selector = await _run_rounds(run, context, progress)
+            return export_run(run, context, progress or NullProgress(), selector)
+
+
+async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgress | None) -> DatasetSelector:
+    """Run the line once, or, where a number of rows is asked for, until they are there.
+
+    Raises:
+        RunError: The budget is spent and something is still missing.
+    """
+    _check_strata(context)
+    selector, rounds = DatasetSelector(run, context), load_rounds(run, context.config)
+    while True:
+        if selector.quotas:
+            save_rounds(run, rounds)
+        await _run_stages(run, context, list_stages(context.config), progress, rounds)
+        if selector.quotas is None:
+            return selector
+        selector.add_new()
+        if not selector.quotas.missing():
+            return selector
+        try:
+            rounds = (*rounds, next_round(run, context.config, rounds, selector))
+        except RunError:
+            run.write_json("summary.json", _tallied(run, context).model_dump(mode="json"))
+            raise
+
+
+def _check_strata(context: RunContext) -> None:
+    """Find out before any work whether all environments that are asked for are there."""
+    wanted = context.config.accept.by.get("environment", {}) if context.config.accept else {}
+    for name in wanted if isinstance(wanted, dict) else ():
+        if name not in context.places:
+            raise InputError(f"accept.by.environment: no environment {name!r}; there are {', '.join(context.places)}")
+
+
+async def import_traces(run: RunDirectory, progress: RunProgress | None = None) -> Summary:
+    """Make the calls of imported dialogues again and judge them; what was done is not done twice. Exports nothing.
+
+    Raises:
+        InputError: The configuration cannot be used as it is.
+        RunError: The run cannot go on; what was committed stays.
+    """
+    with run.lock():
+        async with _opened(load_config(run.config_path), run, ("verify",)) as context:
+            await run_imports(run, context, progress)
+            await _run_stages(run, context, ("verify",), progress)
+        summary = _tallied(run, context)
+        run.write_json("summary.json", summary.model_dump(mode="json"))
+        return summary
+
+
+async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | None = None) -> Summary:
+    """Run one stage and export nothing; the stages before it must have run.
+
+    Raises:
+        InputError: The records that the stage reads are not there.
+        RunError: The run cannot go on; what was committed stays.
+    """
+    with run.lock():
+        config = load_config(run.config_path)
+        if name not in list_stages(config):
+            raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
+        async with _opened(config, run, (name,)) as context:
+            await _run_stages(run, context, (name,), progress, load_rounds(run, config))
+    return _tallied(run, context)
+
+
+def _tallied(run: RunDirectory, context: RunContext) -> Summary:
+    tally = RunTally(run, context.config, context)
+    for _, trajectory, verdict in join_verdicts(run):
+        tally.add(trajectory, verdict)
+    return tally.summary()
+
+
+@asynccontextmanager
+async def _opened(config: RunConfig, run: RunDirectory, stages: Sequence[str]) -> AsyncIterator[RunContext]:
+    """The world, with the models that these stages need found in order, and let go of whatever happens."""
+    wanted = await check_ready(config, stages)
+    context = await RunContext.open(config, run)
+    try:
+        if wanted:
+            await context.board.run_preflight(wanted)
+        yield context
+    finally:
+        await context.close()
+
+
+async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[Role]:
+    """The roles that models play in these stages, after a look at whether those can be used.
+
+    Raises:
+        InputError: Key, address or name of a model is wrong, or a prompt or file, or there is nothing to spend.
+    """
+    check_roles(config)
+    check_files(config)
+    wanted = [role for role in find_roles(stages) if config.roles.of(role).model != SCRIPTED]
+    config.budget.check(wanted)
+    await check_models(config.models, config.roles, wanted)
+    return wanted
+
+
+def find_roles(stages: Sequence[str]) -> list[Role]:
+    """The roles that speak in these stages; the graph is built before the first chain is drawn."""
+    names = ["graph", *stages] if "sample" in stages else list(stages)
+    return [role for role in ROLES if FIRST_OF_ROLE[role] in names]
+
+
+async def _run_stages(
+    run: RunDirectory,
+    context: RunContext,
+    names: Sequence[str],
+    progress: RunProgress | None,
+    rounds: Sequence[TopUpRound] = (),
+) -> None:
+    all_stages = make_stages(context)
+    try:
+        for name in names:
+            inputs: Iterable[tuple[str, Any]] | None = None
+            if name == "sample":
+                await context.prepare_graph()
+                inputs = ChainPlan(context, rounds)
+            elif name == "vary":
+                inputs = VaryPlan(context, rounds)
+            elif name == "verify":
+                inputs = TaskCandidates(run)
+            await run_stage(all_stages[name], run, inputs, context.config.engine.concurrency, progress)
+    finally:
+        context.code_checks.close()
+
+
+def export_run(
+    run: RunDirectory, context: RunContext, progress: RunProgress, selector: DatasetSelector | None = None
+) -> Summary:
+    """Write dataset, card, report and summary from what the run holds, in one pass over the records.
+
+    Args:
+        choice: What goes into the dataset, from a caller that has it.
+
+    Raises:
+        RunError: The disk is full or broken, or no trajectory was accepted.
+    """
+    config, start = context.config, time.monotonic()
+    selector = selector or DatasetSelector(run, context)
+    _choose(run, selector)
+    settings = config.export
+    settings.split.check(context.places)
+    specs = {name: place.spec for name, place in sorted(context.places.items())}
+    tally, report = RunTally(run, config, context), ReportBuilder(list(specs.values()), settings.gallery)
+    target = run.file("dataset")
+    targets = {MAIN: target} | {name: run.file(f"exports/{name}") for name in settings.formats if name != MAIN}
+    matrix = MultiFormatWriter(
+        targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard
+    )
+    with storage_boundary(target, run.path), matrix:
+        with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
+            for task, trajectory, verdict in selector.judged():
+                if verdict.accepted:
+                    matrix.add(task, trajectory, verdict, context.place(trajectory.environment).spec)
+                tally.add(trajectory, verdict)
+                report.add(task, trajectory, verdict)
+                bar.advance(dropped=not verdict.accepted)
+        dataset = matrix.writers[MAIN]
+        tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
+        summary = tally.summary(time.monotonic() - start, selector)
+        report.write(summary, run.file("report.html"))
+        run.write_json("summary.json", summary.model_dump(mode="json"))
+        if not dataset.rows:
+            raise RunError(f"{_nothing(summary, tally)}; see {run.file('report.html')}")
+        if config.accept and dataset.rows != config.accept.count:
+            refused = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.items())
+            raise RunError(
+                f"{dataset.rows} of {config.accept.count} rows could be written ({refused}); ask for as many more with "
+                f"trajsmith resume {run.path} --set accept.count=..."
+            )
+        _describe(dataset, config, summary, list(specs.values()), report.statistics, selector.card())
+    return summary
+
+
+def _nothing(summary: Summary, tally: RunTally) -> str:
+    """Why a dataset has no row: nothing was accepted, or nothing of it could be written."""
+    if not tally.refused:
+        return f"no trajectory was accepted ({find_main_reason(summary)})"
+    reasons = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.most_common(3))
+    return f"none of {tally.accepted} accepted trajectories could be exported ({reasons})"
+
+
+def _choose(run: RunDirectory, selector: DatasetSelector) -> None:
+    """Decide what goes into the dataset, and keep what does not with its reason.
+
+    Raises:
+        RunError: Rows that were asked for are missing.
+    """
+    if not selector.active:
+        run.file(SELECTION).unlink(missing_ok=True)
+        return
+    selector.add_new()
+    if selector.quotas and selector.quotas.missing():
+        raise RunError(f"not all rows that were asked for are there yet: go on with `trajsmith resume {run.path}`")
+    run.write_text(SELECTION, "".join(f"{canonical_json(row).decode()}\n" for row in selector.rows()))
+
+
+def _describe(
+    dataset: DatasetWriter,
+    config: RunConfig,
+    summary: Summary,
+    specs: Sequence[EnvironmentSpec],
+    statistics: Statistics,
+    chosen: str,
+) -> None:
+    """Put card, pictures and configuration beside the data; `chosen` is what the card says of the choice."""
+    plots = build_plots(summary, statistics, compute_tool_coverage(summary, specs, statistics))
+    for name, picture in plots.items():
+        dataset.attach(name, picture)
+    shared = config.model_copy(update={"run": Path("runs") / config.run.name})
+    dataset.attach("config.yaml", dump_settings(shared, folders=False))
+    splits, license = dataset.splits, config.export.license
+    card = build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
+    dataset.attach("README.md", card + chosen)
+
+
+async def export_again(run: RunDirectory, progress: RunProgress) -> Summary:
+    """Write the dataset and the report again from the records of a run."""
+    if not run.file(VERDICTS).is_file():
+        raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    with run.lock():
+        return export_run(run, await RunContext.open(load_config(run.config_path), run), progress)

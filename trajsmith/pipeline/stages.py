@@ -1,0 +1,221 @@
+"""The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from trajsmith.environments.injected_faults import inject_faults
+from trajsmith.models import SCRIPTED, ChatModel, Role
+from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.pipeline.config import RunConfig
+from trajsmith.pipeline.engine import PipelineStage
+from trajsmith.pipeline.journal import read_records
+from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
+from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
+from trajsmith.pipeline.variant_inputs import TASKS, VARIED, VaryInput, find_tasks_file
+from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
+from trajsmith.querygen.vary import derive_variant
+from trajsmith.records import Chain, GroundedChain, InputError, JsonObject, Task, Trajectory, Verdict, derive_seed
+from trajsmith.toolgraph import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph.refine import EDGES, PARAMETERS
+from trajsmith.usersim import (
+    AGENT,
+    USER,
+    AgentRole,
+    Dialogue,
+    ModelAgent,
+    ModelUser,
+    UserRole,
+    build_scripted_agent,
+    build_scripted_user,
+)
+from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
+from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
+
+CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
+TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
+ORDER = ("sample", "ground", "write", "vary", "play", "verify")
+"""Names of the stages, in the order of the line."""
+PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
+    "refine": (EDGES,),
+    "classify": (PARAMETERS,),
+    "writer": (PERSONA, WRITE, REFINE),
+    "agent": (AGENT,),
+    "user": (USER,),
+    "judge": (JUDGE,),
+}
+"""The prompts of each role."""
+
+
+def list_stages(config: RunConfig) -> tuple[str, ...]:
+    """The stages of a run: `vary` only where variants are made."""
+    return tuple(name for name in ORDER if name != "vary" or config.vary.on)
+
+
+class ChainPlan:
+    """The inputs of `sample`: all chains of the run, drawn anew on every pass, with a known length."""
+
+    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = ()) -> None:
+        """`rounds` are those of a run that tops up; a run without has one."""
+        self.context = context
+        self.rounds = rounds or (build_first_round(context.config),)
+
+    def __len__(self) -> int:
+        return sum(each.chains for each in self.rounds)
+
+    def __iter__(self) -> Iterator[tuple[str, Chain]]:
+        samplers = self.context.samplers() if self.context.config.sample.servers == 1 else {}
+        for number, each in enumerate(self.rounds):
+            for chain in self._drawn(number, each, samplers):
+                yield chain.id, chain
+
+    def _drawn(self, number: int, round_: TopUpRound, samplers: Mapping[str, Sampler]) -> Iterable[Chain]:
+        """The chains of one round; across servers they come from all environments."""
+        context = self.context
+        seed = derive_seed(context.config.seed, "round", number) if number else context.config.seed
+        settings = context.config.sample.model_copy(update={"count": round_.chains})
+        states = {name: list(place.states) for name, place in context.places.items()}
+        if settings.servers == 1:
+            some = {name: samplers[name] for name in round_.environments or samplers}
+            return sample_chains(some, states, settings, seed)
+        return map(context.joined, sample_across(context.graph, settings, seed, states))
+
+
+def check_roles(config: RunConfig) -> None:
+    """Find out before any work whether the roles can be played as they are set.
+
+    Raises:
+        InputError: A prompt cannot be used, or the settings ask something of the scripted language that it cannot do.
+    """
+    if config.play.tools == "two_level" and config.roles.agent.model == SCRIPTED:
+        raise InputError("play.tools: two_level needs a model as agent: set roles.agent, or play.tools=native")
+    prompts = Prompts(config.prompts)
+    for role, specs in PROMPTS.items():
+        for spec in specs if config.roles.of(role).model != SCRIPTED else ():
+            prompts.get(spec)
+
+
+class RoleFactory:
+    """Creates the players of all roles: models where configured, the scripted language elsewhere."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.config = context.config
+
+    @cached_property
+    def writer(self) -> ChatModel | None:
+        return self.context.role_model("writer")
+
+    @cached_property
+    def agent(self) -> ChatModel | None:
+        return self.context.role_model("agent")
+
+    @cached_property
+    def user(self) -> ChatModel | None:
+        return self.context.role_model("user")
+
+    @cached_property
+    def judge(self) -> ChatModel | None:
+        return self.context.role_model("judge")
+
+    @cached_property
+    def earlier(self) -> EarlierRequests:
+        """The requests of the run so far, those of an earlier part of it included."""
+        path = self.context.run.file(TASKS)
+        tasks = read_records(path, Task) if path.is_file() else ()
+        texts = ((task.grounded_id, " ".join(turn.query for turn in task.turns)) for task in tasks)
+        return EarlierRequests(self.config.write.author.duplicate, texts)
+
+    async def write(self, grounded: GroundedChain) -> Task:
+        """One task. Its place in the order is taken before anything is awaited, so that the order is the inputs'."""
+        if self.writer is None:
+            return await self._written(grounded, None)
+        async with self.earlier.ticket() as ticket:
+            place = self.context.place(grounded.environment)
+            gates = QueryGates(place.spec, place.wording)
+            settings = self.config.write.author
+            author = ModelTaskAuthor(
+                self.writer, place.spec, gates, self.context.prompts, settings, self.earlier, ticket
+            )
+            return await self._written(grounded, author)
+
+    async def _written(self, grounded: GroundedChain, author: ModelTaskAuthor | None) -> Task:
+        state = self.context.state(grounded.initial_state)
+        async with self.context.place(grounded.environment).session() as session:
+            return await self.context.writer(grounded.environment).write(grounded, state, session, author)
+
+    async def play(self, task: Task, candidate: int) -> Trajectory:
+        """One play of a task."""
+        place, state = self.context.place(task.environments[0]), self.context.state(task.initial_state)
+        agent, user = self._agent(task, place, candidate), self._user(task, place, state, candidate)
+        async with place.session() as opened:
+            session = inject_faults(opened, task)
+            settings, prompts = self.config.play, self.context.prompts
+            dialogue = Dialogue(place.spec, task, state, session, agent, user, settings, candidate, prompts)
+            return await dialogue.play()
+
+    def _agent(self, task: Task, place: EnvironmentHandle, candidate: int) -> AgentRole:
+        if self.agent is None:
+            return build_scripted_agent(task, place.wording, candidate, listens=self.user is not None)
+        return ModelAgent(self.agent, place.spec, task, self.config.play, candidate)
+
+    def _user(self, task: Task, place: EnvironmentHandle, state: JsonObject, candidate: int) -> UserRole:
+        if self.user is None:
+            return build_scripted_user(task, place.wording, candidate, find_clock_date(state))
+        return ModelUser(self.user, place.spec, place.wording, task, state, candidate, self.context.prompts)
+
+    async def verify(self, task: Task, trajectory: Trajectory) -> Verdict:
+        """Return the verdict from execution, and from the judge where execution is undecided."""
+        place, state = self.context.place(trajectory.environment), self.context.state(task.initial_state)
+        settings, code = self.config.verify, self.context.code_checks
+        async with place.session() as session:
+            if task.variant == IMPORTED:
+                return await verify_dialogue(task, trajectory, state, session, settings, code)
+            verdict = await verify_trajectory(task, trajectory, state, session, settings, code, place.wording)
+        if self.judge is None:
+            return verdict
+        judge = Judge(self.judge, place.spec, self.config.judge, self.context.prompts)
+        return await judge.review(task, trajectory, verdict)
+
+
+def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
+    """All stages, by name."""
+    cast = RoleFactory(context)
+
+    async def sample(chain: Chain) -> tuple[Chain]:
+        return (chain,)
+
+    async def ground(chain: Chain) -> tuple[GroundedChain]:
+        async with context.place(chain.environment).session() as session:
+            return (await context.grounder(chain.environment, chain.state).ground(chain, session),)
+
+    async def write(grounded: GroundedChain) -> tuple[Task]:
+        return (await cast.write(grounded),)
+
+    async def vary(wanted: VaryInput) -> tuple[Task]:
+        task, name = wanted
+        if name is None:
+            return (task,)
+        async with context.place(task.environments[0]).session() as session:
+            varied = await derive_variant(name, context.case(task, name, session))
+        if varied.state is not None:
+            context.run.put_state(varied.state)
+        return (varied.task,)
+
+    async def play(task: Task) -> tuple[Trajectory, ...]:
+        return tuple([await cast.play(task, candidate) for candidate in range(context.config.play.candidates)])
+
+    async def verify(played: tuple[Task, tuple[Trajectory, ...]]) -> list[Verdict]:
+        task, candidates = played
+        judged = [(trajectory, await cast.verify(task, trajectory)) for trajectory in candidates]
+        return select_best(judged) if context.config.verify.best else [verdict for _, verdict in judged]
+
+    return {
+        "sample": PipelineStage("sample", sample, CHAINS, Chain, title="sample chains"),
+        "ground": PipelineStage("ground", ground, GROUNDED, GroundedChain, CHAINS, Chain, "ground by execution"),
+        "write": PipelineStage("write", write, TASKS, Task, GROUNDED, GroundedChain, "write tasks"),
+        "vary": PipelineStage("vary", vary, VARIED, Task, title="derive variants"),
+        "play": PipelineStage("play", play, TRAJECTORIES, Trajectory, find_tasks_file(context), Task, "play dialogues"),
+        "verify": PipelineStage("verify", verify, VERDICTS, Verdict, title="verify by replay"),
+    }

@@ -1,0 +1,244 @@
+"""Tasks of a run as an environment of the `verifiers` package. Imports `verifiers`, so import it only where it is used.
+
+    eval trajsmith --env.taskset.run runs/quickstart
+
+Tools are those that the task shows, word for word, on a session of each rollout's own; the user is the scripted one. A
+rollout is scored by playing the model's messages again on a fresh session: the verdict is the line's.
+"""
+
+# mypy: disable-error-code="misc, untyped-decorator"
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import verifiers.v1 as vf
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from verifiers.v1.types import content_text
+
+from trajsmith.environments.serving.mcp_server import to_mcp_result, to_mcp_tool
+from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
+from trajsmith.evals import EvalContext, ModelOutput, create_scripted_user, play_episode
+from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+from trajsmith.usersim import AgentAct, PlaySettings, render_system_prompt
+
+__all__ = ["RunEnv", "RunTaskset"]
+
+STEPS = 10_000
+"""Messages of the model per turn when it is scored: the harness has the limit."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    task: Task
+    ground: EvalContext
+
+    @property
+    def state(self) -> JsonObject:
+        return self.ground.state(self.task.initial_state)
+
+
+@lru_cache(maxsize=4)
+def _opened(run: str) -> dict[str, _Place]:
+    """Tasks of a run by id, with what they stand on."""
+    directory = RunDirectory.open(Path(run))
+    grounds = _in_a_thread(directory)
+    return {task.id: _Place(task, grounds[task.environments[0]]) for task in split_tasks(directory, "all")}
+
+
+def _in_a_thread(directory: RunDirectory) -> dict[str, EvalContext]:
+    """Opened in a thread of its own, since an event loop runs in this one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(open_eval_contexts(directory))).result()
+
+
+class RunData(vf.TaskData):
+    """Task data that travels to workers: run directory and task id."""
+
+    run: str
+    task_id: str
+
+    @property
+    def place(self) -> _Place:
+        """The task and its environment."""
+        return _opened(self.run)[self.task_id]
+
+
+class RunToolsConfig(vf.ToolsetConfig):
+    """Settings of a rollout's tool server."""
+
+
+class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
+    """The tools that a task shows, on one session: one process per rollout."""
+
+    TOOL_PREFIX = None
+
+    async def setup_task(self, task: Any) -> None:
+        """Open the session at the initial state of the task."""
+        place: _Place = task.place
+        shown = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
+        spec = place.ground.spec.model_copy(update={"tools": shown})
+        self.tools = [to_mcp_tool(tool) for tool in shown]
+        self.desk = SessionManager(ServingSpec(place.ground.source, spec, place.state))
+        await self.desk.open()
+
+    def register(self, mcp: Any) -> None:
+        """The handlers of our own MCP server: schemas and results as they are; a Python signature would change them."""
+        server = mcp._lowlevel_server
+        server.add_request_handler("tools/list", PaginatedRequestParams, self._list)
+        server.add_request_handler("tools/call", CallToolRequestParams, self._call)
+
+    async def _list(self, ctx: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=self.tools)
+
+    async def _call(self, ctx: Any, params: CallToolRequestParams) -> CallToolResult:
+        return to_mcp_result(await self.desk.call(params.name, params.arguments or {}))
+
+
+class RunTaskConfig(vf.TaskConfig):
+    """Settings of rewards and tool servers."""
+
+    reward: Literal["composite", "format_outcome", "checks", "rubric"] = "composite"
+    tools: RunToolsConfig = RunToolsConfig()
+
+
+class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
+    """One task of a run."""
+
+    @classmethod
+    def toolsets(cls, config: RunTaskConfig) -> list[Any]:
+        return [RunTools(config.tools)]
+
+    @vf.reward
+    async def verdict(self, trace: Any) -> float:
+        """The reward that the settings name, as the line gives it.
+
+        Raises:
+            EnvironmentFault: The environment or the user broke: nothing can be said of the model.
+        """
+        judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        if self.config.reward not in judgement.rewards:
+            raise EnvironmentFault("state", judgement.environment, f"cannot be scored: {judgement.outcome}")
+        return judgement.rewards[self.config.reward]
+
+    @vf.metric
+    async def checks(self, trace: Any) -> dict[str, float]:
+        """Every reward by its name, the share of gold calls, and whether the task was done."""
+        judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        return judgement.rewards | {"gold_calls": judgement.trajectory_match, "accepted": float(judgement.accepted)}
+
+
+class RunTasksetConfig(vf.TasksetConfig):
+    """Settings of the tasks."""
+
+    run: Path = Path("runs/quickstart")
+    """Run directory."""
+    split: Literal["train", "validation", "test", "all"] = "train"
+    limit: int | None = None
+    """At most this many tasks of each environment."""
+    task: RunTaskConfig = RunTaskConfig()
+
+
+class RunTaskset(vf.Taskset[RunTask, RunTasksetConfig]):
+    """Tasks of a run, but for those in which the user has tools of their own, or something is staged to go wrong."""
+
+    def load(self) -> Iterator[RunTask]:
+        path = self.config.run.resolve()
+        for task in split_tasks(RunDirectory.open(path), self.config.split, self.config.limit):
+            if task.user_tools or (task.twist and (task.twist.hidden or task.twist.refusal)):
+                continue
+            place = _opened(str(path))[task.id]
+            system = render_system_prompt(place.ground.spec, task, place.state)
+            data = RunData(id=task.id, prompt=None, system_prompt=system, run=str(path), task_id=task.id)
+            yield RunTask(data, self.config.task)
+
+
+class RunEnvConfig(vf.EnvConfig):
+    """The one seat."""
+
+    agent: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"})
+
+
+class RunEnv(vf.Env[RunEnvConfig]):
+    """The user of the task speaks, the model answers, until all turns are over."""
+
+    async def run(self, task: Any, agents: Any) -> None:
+        place: _Place = task.data.place
+        user = create_scripted_user(place.task, place.ground.spec, place.ground.wording, place.state, 0)
+        async with agents.agent.interaction(task) as talk:
+            for turn in range(len(place.task.turns)):
+                text = await user.open(turn)
+                while text:
+                    user_message = await talk.turn(text)
+                    if user_message.terminated:
+                        return
+                    act = AgentAct(Message(role="assistant", content=user_message.last_reply), hinted=False)
+                    reply = await user.reply(extract_messages(talk.trace), act)
+                    text = "" if reply.done else reply.text
+
+
+def extract_messages(trace: Any) -> list[Message]:
+    """The conversation of a trace in our own records."""
+    branches = trace.branches
+    return [_message(one) for one in branches[-1].messages] if branches else []
+
+
+def _message(one: Any) -> Message:
+    content = content_text(one.content or "")
+    if one.role == "assistant":
+        calls = tuple(_call(call) for call in one.tool_calls or ())
+        return Message(role="assistant", content=content, tool_calls=calls or None)
+    if one.role == "tool":
+        return Message(role="tool", content=content, tool_call_id=one.tool_call_id, name=one.name)
+    return Message(role=one.role, content=content)
+
+
+def _call(call: Any) -> ToolCall:
+    """The call; arguments that are no object stand in it as none, under a name that no tool has."""
+    arguments = None
+    with contextlib.suppress(orjson.JSONDecodeError):
+        arguments = orjson.loads(call.arguments or "{}")
+    whole = isinstance(arguments, dict)
+    function = FunctionCall(name=call.name if whole else "", arguments=arguments if whole else {})
+    return ToolCall(id=call.id, function=function)
+
+
+async def judge_rollout(place: _Place, messages: list[Message]) -> Verdict:
+    """The verdict on what the model said and called, played again.
+
+    Raises:
+        EnvironmentFault: The tools gave something else the second time.
+    """
+    assistant_messages = iter([message for message in messages if message.role == "assistant"])
+
+    async def complete(sofar: list[Message], tools: list[JsonObject]) -> ModelOutput:
+        message = next(assistant_messages, None)
+        if message is None:
+            return ModelOutput(Message(role="assistant"), 0, cut=True)
+        malformed = any(not call.function.name for call in message.tool_calls or ())
+        return ModelOutput(message, 0, malformed=malformed)
+
+    play = PlaySettings(max_steps=STEPS)
+    _, played, verdict = await play_episode(place.task, place.ground, "model", complete, play, 0)
+    _same_results(played, messages)
+    return verdict
+
+
+def _same_results(played: Trajectory, messages: list[Message]) -> None:
+    mine = [message.content for message in played.messages if message.role == "tool"]
+    theirs = [message.content for message in messages if message.role == "tool"]
+    if mine != theirs[: len(mine)]:
+        raise EnvironmentFault("state", played.environment, "the tools gave other results when the calls were repeated")
+
+
+if __name__ == "__main__":
+    RunTools.run()

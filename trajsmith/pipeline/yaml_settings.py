@@ -1,0 +1,395 @@
+"""Configuration as data: one YAML file, `--set` overrides, validated once; every fault is one line that says where.
+
+Unknown keys are refused whatever the models say: a misspelt key that is silently ignored costs a whole run.
+The YAML is that of version 1.2 where 1.1 surprises: `no`, `on` and `2024-01-01` are text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from trajsmith.records import InputError, JsonObject, JsonValue
+from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
+
+Settings = TypeVar("Settings", bound=BaseModel)
+KeyPath = tuple[int | str, ...]
+
+BOOL = "tag:yaml.org,2002:bool"
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+FLOAT = "tag:yaml.org,2002:float"
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader without dates, with `true` and `false` as the only booleans, and 1e-4 as a number (YAML 1.2)."""
+
+    yaml_implicit_resolvers = {
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag != TIMESTAMP and not (tag == BOOL and first not in "tTfF")
+        ]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper, which quotes a text that the loader would take for a number."""
+
+
+for _yaml in (_Loader, _Dumper):
+    _yaml.add_implicit_resolver(FLOAT, re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Parsed text with its node tree, which knows the lines."""
+
+    name: str
+    data: JsonValue
+    root: yaml.Node | None
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> "_Source":
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return cls(name, None, None)
+            for line, fault in _key_faults(root, set()):
+                raise InputError(f"{name}:{line}: {fault}")
+            return cls(name, loader.construct_document(root), root)
+        except yaml.MarkedYAMLError as error:
+            where = f"{name}:{error.problem_mark.line + 1}" if error.problem_mark else name
+            raise InputError(f"{where}: not valid YAML: {_one_line(error.problem or error.context)}") from error
+        except yaml.YAMLError as error:
+            raise InputError(f"{name}: not valid YAML: {_one_line(error)}") from error
+        finally:
+            loader.dispose()
+
+    def place(self, path: KeyPath) -> str:
+        """File and line of a key, or of the closest thing around it that stands in the file."""
+        node, line = self.root, 1
+        for key in path:
+            if isinstance(node, yaml.MappingNode):
+                matches = [(k, value) for k, value in node.value if k.value == key]
+                if not matches:
+                    break
+                line, node = matches[0][0].start_mark.line + 1, matches[0][1]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+                node = node.value[key]
+                line = node.start_mark.line + 1
+            else:
+                break
+        return f"{self.name}:{line}"
+
+
+@dataclass(frozen=True)
+class _Override:
+    """One `--set`, parsed."""
+
+    text: str
+    path: KeyPath
+    value: JsonValue
+
+    @property
+    def place(self) -> str:
+        return f"--set {self.text}"
+
+
+def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[str] = ()) -> Settings:
+    """Read a YAML file, apply `a.b.0.c=value` overrides in order, and validate.
+
+    Relative paths of files that are read (`SourcePath`) start at the folder of the file; those of run directories
+    and models at the working directory.
+
+    Raises:
+        InputError: The first fault, in one line: file, line, key, and the closest valid key for an unknown one.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise InputError(f"no such file: {file}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+    source = _Source.parse(str(file), text)
+    data = {} if source.data is None else source.data
+    if not isinstance(data, dict):
+        raise InputError(f"{file}:1: the file must hold keys and values, not a {_kind(data)}")
+    _refuse_secrets(data, source)
+    applied: list[_Override] = []
+    for override in overrides:
+        data, path_set, value = _apply(data, override)
+        applied.append(_Override(override, path_set, value))
+        _refuse_secrets(value, source, path_set, override)
+    try:
+        return model.model_validate(data, extra="forbid", context={"folder": file.absolute().parent})
+    except ValidationError as error:
+        raise InputError(_explain(error, model, data, source, applied)) from error
+    except InputError as error:  # raised by a validator of the model
+        raise InputError(f"{file}: {error}") from error
+
+
+def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), override: str = "") -> None:
+    """Refuse keys in a configuration: it is stored with the run and published with the dataset.
+
+    Raises:
+        InputError: A text holds the value of a variable that bears a key, or what looks like a key.
+    """
+    known = known_secrets()
+
+    def search(value: JsonValue, path: KeyPath) -> None:
+        if isinstance(value, str):
+            found = find_secret(value, known)
+            if found:
+                place = "--set" if override else source.place(path)
+                raise InputError(
+                    f"{place}: {_dotted(path)}: it holds {found}, and configurations are published: put it into an "
+                    "environment variable and name that one: key_env: NAME for a model, ${NAME} in env and headers"
+                )
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in pairs:
+            search(inner, (*path, key))
+
+    search(data, path)
+
+
+def publishable(data: Any, inside: str = "") -> Any:
+    """Settings without literal secrets: those of `env`, `headers`, keys by name, users and queries of addresses.
+
+    References to environment variables stay.
+    """
+    if isinstance(data, dict):
+        return {
+            key: _published(key, value)
+            if isinstance(value, str) and (inside in ("env", "headers") or SECRET_NAME.search(key))
+            else publishable(value, key)
+            for key, value in data.items()
+        }
+    if isinstance(data, list):
+        hidden = [isinstance(before, str) and _is_secret_flag(before) for before in ("", *data[:-1])][: len(data)]
+        return [PLACEHOLDER if hide else publishable(value) for hide, value in zip(hidden, data, strict=True)]
+    if isinstance(data, str):
+        name, equals, _ = data.partition("=")
+        if equals and _is_secret_flag(name) and not REFERENCE.search(data):
+            return f"{name}={PLACEHOLDER}"
+        return redact_url(data) if re.match(r"https?://\S+$", data) else data
+    return data
+
+
+def _is_secret_flag(text: str) -> bool:
+    return text.startswith("-") and "=" not in text and bool(SECRET_NAME.search(text))
+
+
+def _published(key: str, value: str) -> str:
+    return value if REFERENCE.search(value) or key in ("key_env", "reasoning_key") else PLACEHOLDER
+
+
+def dump_settings(settings: BaseModel, folders: bool = True) -> str:
+    """The settings as YAML with every default written out; `load_settings` reads the same settings back.
+
+    Args:
+        folders: False leaves out the folders of absolute paths and literal secrets, for what others are going to read.
+    """
+    data = settings.model_dump(mode="json", by_alias=True)
+    data = data if folders else publishable(_without_folders(data))
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _without_folders(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_folders(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_without_folders(value) for value in data]
+    return Path(data).name if isinstance(data, str) and Path(data).is_absolute() and "\n" not in data else data
+
+
+def _key_faults(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:
+    """Line and text of keys that stand twice or are no text, which the YAML library lets pass."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _key_faults(item, seen)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if key.tag not in {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}:
+            yield line, f"the key {_one_line(key.value)} is not read as text: put it in quotes"
+        elif key.value in lines:
+            yield line, f'the key "{key.value}" stands twice, first in line {lines[key.value]}'
+        lines[str(key.value)] = line
+        yield from _key_faults(value, seen)
+
+
+def _apply(data: JsonObject, override: str) -> tuple[JsonObject, KeyPath, JsonValue]:
+    """A copy of `data` with one `--set` in it, and where it went. Only the containers on the way are copied."""
+    name, equals, text = override.partition("=")
+    parts = name.strip().split(".")
+    if not equals or not all(parts):
+        raise InputError(f"--set {override}: write it as key=value, for example play.candidates=4")
+    value = _Source.parse(f"--set {override}", text).data
+    path: list[int | str] = []
+
+    def put(container: JsonValue, rest: list[str]) -> JsonValue:
+        if not rest:
+            return value
+        head, tail = rest[0], rest[1:]
+        where = ".".join(map(str, path)) or "the file"
+        if container is None or isinstance(container, dict):
+            path.append(head)
+            inside = container or {}
+            return {**inside, head: put(inside.get(head), tail)}
+        if not isinstance(container, list):
+            raise InputError(f"--set {override}: {where} is a {_kind(container)}, so nothing can be set inside it")
+        if not head.isdecimal() or int(head) >= len(container):
+            raise InputError(f"--set {override}: {where} is a list of {len(container)}, so {head} is no index in it")
+        index = int(head)
+        path.append(index)
+        return [*container[:index], put(container[index], tail), *container[index + 1 :]]
+
+    return put(data, parts), tuple(path), value
+
+
+def _explain(
+    error: ValidationError, model: type[BaseModel], data: JsonObject, source: _Source, overrides: list[_Override]
+) -> str:
+    """The fault that most likely is the cause: an unknown key before whatever is missing because of it."""
+    faults = error.errors(include_url=False)
+    for fault in faults:
+        if fault["type"] == "extra_forbidden":
+            path = _key_path(fault, data)
+            valid = _valid_keys(model, path[:-1])
+            if path[-1] not in valid:  # else it is only unknown to another branch of a union
+                return f"{_place(path, source, overrides)}: {_dotted(path)}: {_unknown(str(path[-1]), valid)}"
+    known = [fault for fault in faults if fault["type"] != "extra_forbidden"]
+    fault = (known or faults)[0]
+    path = _key_path(fault, data)
+    meant = _misspelt_entry(path, source) if fault["type"] == "missing" else ""
+    return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault)}{meant}"
+
+
+def _misspelt_entry(path: KeyPath, source: _Source) -> str:
+    """Return a hint for a missing key when an override created a misspelt entry beside it."""
+    end = next((end for end in range(1, len(path)) if not _holds(source.data, path[:end])), len(path))
+    if end >= len(path):
+        return ""
+    beside: Any = source.data
+    for key in path[: end - 1]:
+        beside = beside[key]
+    close = get_close_matches(str(path[end - 1]), beside, n=1, cutoff=0.6) if isinstance(beside, dict) else []
+    return f': "{path[end - 1]}" is a new entry; did you mean "{close[0]}"?' if close else ""
+
+
+def _place(path: KeyPath, source: _Source, overrides: list[_Override]) -> str:
+    """The last override that touches the key, or file and line."""
+    for override in reversed(overrides):
+        shared = min(len(path), len(override.path))
+        inside = len(override.path) <= len(path) or not _holds(source.data, path)
+        if path and path[:shared] == override.path[:shared] and inside:
+            return override.place
+    return source.place(path)
+
+
+def _holds(data: JsonValue, path: KeyPath) -> bool:
+    for key in path:
+        in_list = isinstance(data, list) and isinstance(key, int) and key < len(data)
+        if not in_list and not (isinstance(data, dict) and key in data):
+            return False
+        data = data[key]
+    return True
+
+
+def _key_path(fault: ErrorDetails, data: JsonValue) -> KeyPath:
+    """Pydantic's location without the names of union branches, which are no keys of the file."""
+    path: KeyPath = ()
+    last = len(fault["loc"]) - 1
+    for position, key in enumerate(fault["loc"]):
+        is_key = position == last and fault["type"] in {"missing", "extra_forbidden"}
+        if is_key or _holds(data, (*path, key)):
+            path = (*path, key)
+    return path
+
+
+def _message(fault: ErrorDetails) -> str:
+    if fault["type"] == "missing":
+        return "this key is required"
+    got = fault["input"]
+    shown = f" (got {str(got)[:60]!r})" if isinstance(got, str | int | float) else ""
+    return _one_line(fault["msg"].removeprefix("Value error, ")) + shown
+
+
+def _unknown(key: str, valid: dict[str, Any]) -> str:
+    close = get_close_matches(key, valid, n=1, cutoff=0.5)
+    if close:
+        return f'unknown key; did you mean "{close[0]}"?'
+    return f"unknown key; valid keys are {', '.join(sorted(valid))}" if valid else "unknown key; no keys are valid here"
+
+
+def _valid_keys(annotation: Any, path: KeyPath) -> dict[str, Any]:
+    """Names that may stand at a path, with their types; of all branches where types are alternatives."""
+    branches = list(_branches(annotation))
+    for key in path:
+        branches = [inner for branch in branches for inner in _inside(branch, key)]
+    return {name: inner for branch in branches for name, inner in _fields(branch).items()}
+
+
+def _branches(annotation: Any) -> Iterator[Any]:
+    if get_origin(annotation) in {Union, UnionType}:
+        for branch in get_args(annotation):
+            yield from _branches(branch)
+    elif get_origin(annotation) is Annotated:
+        yield from _branches(get_args(annotation)[0])
+    else:
+        yield annotation
+
+
+def _inside(annotation: Any, key: int | str) -> Iterator[Any]:
+    fields = _fields(annotation)
+    if key in fields:
+        yield from _branches(fields[str(key)])
+    elif not fields:
+        for argument in get_args(annotation)[0 if isinstance(key, int) else 1 :]:
+            yield from _branches(argument)
+
+
+def _fields(annotation: Any) -> dict[str, Any]:
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return {}
+    fields = annotation.model_fields.items()
+    return {key: field.annotation for name, field in fields for key in _names(name, field)}
+
+
+def _names(name: str, field: FieldInfo) -> Iterator[str]:
+    yield name
+    if isinstance(field.validation_alias, str):
+        yield field.validation_alias
+    elif isinstance(field.validation_alias, AliasChoices):
+        yield from (selector for selector in field.validation_alias.choices if isinstance(selector, str))
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(map(str, path)) or "the file"
+
+
+def _kind(value: JsonValue) -> str:
+    names = {dict: "mapping", list: "list", str: "text", bool: "truth value", int: "number", float: "number"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())

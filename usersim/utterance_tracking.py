@@ -1,0 +1,54 @@
+"""Tracking of a model user's statements: a scripted agent uses only values that appear in the user's text."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding.paths import find_values
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.fact_detection import is_fact_stated
+from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.records import FromOutput, GoldCall, JsonValue, Message, UserFact
+
+MAX_REPEATS = 2
+"""How often the same thing is asked for."""
+_NO = re.compile(r"\s*(no\b|nope|don't|do not|please don't|stop|wait|not (yet|that|now)|cancel that)", re.IGNORECASE)
+
+
+class UtteranceTracker:
+    """Facts that the user has stated in one dialogue."""
+
+    def __init__(self, wording: Wording) -> None:
+        self.wording = wording
+        self.read = 0
+        self.asked: Counter[str] = Counter()
+        self.said: list[str] = []
+
+    def find_stated_facts(self, messages: Sequence[Message], known: Mapping[str, UserFact]) -> set[str]:
+        """Return the keys of the facts that new messages of the user state."""
+        fresh = [message.content for message in messages[self.read :] if message.role == "user"]
+        self.read = len(messages)
+        self.said += fresh
+        return {key for key, entry in known.items() if any(is_fact_stated(text, entry, self.wording) for text in fresh)}
+
+    def is_repeated_too_often(self, keys: Sequence[str]) -> bool:
+        """Count a question for these facts; return True if it stayed unanswered too often."""
+        self.asked.update(keys)
+        return any(self.asked[key] > MAX_REPEATS for key in keys)
+
+    def refused(self, messages: Sequence[Message]) -> bool:
+        """Return True if the user's last message was a no."""
+        return messages[-1].role == "user" and _NO.match(messages[-1].content) is not None
+
+    def find_unreported_values(
+        self, call: GoldCall, calls: Sequence[GoldCall], results: Sequence[JsonValue]
+    ) -> list[str]:
+        """Return the labels of device values that this call needs and that the user has not reported yet."""
+        labels = []
+        for path, source, _ in iterate_leaves(call):
+            if isinstance(source, FromOutput) and calls[source.call].actor == "user":
+                value = next((match.value for match in find_values(results[source.call], source.path)), None)
+                if value is not None and not any(is_value_mentioned(text, value) for text in self.said):
+                    labels.append(self.wording.parameter(call.tool, path).label)
+        return labels
