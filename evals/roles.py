@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from trajsmith.environments import ToolResult
 from trajsmith.export.history import apply_window
@@ -39,6 +39,7 @@ CompletionFn = Callable[[list[Message], list[JsonObject]], Awaitable[ModelOutput
 """Messages so far and tools as OpenAI functions to the next message of the assistant."""
 
 
+@runtime_checkable
 class EvaluatedModel(Protocol):
     """Model under evaluation, wherever it runs."""
 

@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -58,5 +59,6 @@ def only_environment(module: Any) -> type[Environment[Any]]:
 
 
 def get_phrases_path(cls: type[Environment[Any]]) -> Path:
-    """Return the path of an environment's phrasebook: `phrases.yaml` beside its code."""
-    return Path(inspect.getfile(cls)).parent / "phrases.yaml"
+    """Return the path of the phrasebook: `phrases.yaml` beside the code of the class; none for a notebook class."""
+    file = getattr(sys.modules[cls.__module__], "__file__", None)
+    return Path(file).parent / "phrases.yaml" if file else Path()

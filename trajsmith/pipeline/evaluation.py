@@ -1,6 +1,6 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -103,8 +103,15 @@ class EvalConfig(FrozenModel):
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
-async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> list[Score]:
+async def run_eval(
+    config: EvalConfig, progress: RunProgress | None = None, tasks: Sequence[Task] | None = None
+) -> list[Score]:
     """Play what is missing, score everything, and write `results.json` beside the episodes.
+
+    Args:
+        config: Model, run and settings.
+        progress: Shows how far it is.
+        tasks: Tasks of the run to play, in place of those of the configuration's split.
 
     Raises:
         InputError: Model or run cannot be used, or the folder holds the results of something else.
@@ -113,7 +120,7 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     if not config.served:
         require_train("eval")
     run = RunDirectory.open(config.run)
-    tasks = list(split_tasks(run, config.split, config.limit))
+    tasks = list(split_tasks(run, config.split, config.limit) if tasks is None else tasks)
     if not tasks:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
     refuse_links(config.out)
