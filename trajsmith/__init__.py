@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trajsmith.api.datasets import export_dataset, filter_trajectories
     from trajsmith.api.environments import build_graph, check_environment, open_environment
     from trajsmith.api.evaluation import evaluate
+    from trajsmith.api.imports import import_dialogues
     from trajsmith.api.runs import Run, load_run, resume, run
     from trajsmith.api.trl_spec import TrajsmithSpec
     from trajsmith.environments import Environment, EnvironmentState, StateModel, tool
@@ -39,6 +40,7 @@ _HOMES = {
     "evaluate": "trajsmith.api.evaluation",
     "export_dataset": "trajsmith.api.datasets",
     "filter_trajectories": "trajsmith.api.datasets",
+    "import_dialogues": "trajsmith.api.imports",
     "load_run": "trajsmith.api.runs",
     "open_environment": "trajsmith.api.environments",
     "resume": "trajsmith.api.runs",
@@ -65,6 +67,7 @@ __all__ = [
     "evaluate",
     "export_dataset",
     "filter_trajectories",
+    "import_dialogues",
     "load_run",
     "open_environment",
     "resume",

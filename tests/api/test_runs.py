@@ -31,7 +31,7 @@ def test_every_public_name_is_there_with_an_example():
             continue
         assert getattr(ts, name).__doc__, name
     functions = ["run", "resume", "load_run", "open_environment", "check_environment", "build_graph"]
-    functions += ["filter_trajectories", "export_dataset", "evaluate", "TrajsmithSpec"]
+    functions += ["filter_trajectories", "export_dataset", "evaluate", "TrajsmithSpec", "import_dialogues"]
     assert [name for name in functions if "Example:" not in getattr(ts, name).__doc__] == []
     assert set(ts.__all__) <= set(dir(ts))
 

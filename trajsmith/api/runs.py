@@ -193,7 +193,7 @@ def run(
         >>> finished.dataset()[0]["messages"]
     """
     settings = resolve_config(
-        config, _list_overrides(overrides) + ([f"run={orjson.dumps(str(run)).decode()}"] if run else [])
+        config, list_overrides(overrides) + ([f"run={orjson.dumps(str(run)).decode()}"] if run else [])
     )
 
     async def start() -> Path:
@@ -221,7 +221,7 @@ def resume(path: Path | str, *, overrides: Overrides = (), progress: RunProgress
         >>> trajsmith.resume("runs/small", overrides={"verify.prune": False}).summary.funnel
     """
     directory = RunDirectory.open(path)
-    changes = _list_overrides(overrides)
+    changes = list_overrides(overrides)
     if changes:
         change = plan_change(directory, changes)
         run_blocking(check_ready(change.after))
@@ -243,7 +243,7 @@ def load_run(path: Path | str) -> Run:
     return Run(path)
 
 
-def _list_overrides(overrides: Overrides) -> list[str]:
+def list_overrides(overrides: Overrides) -> list[str]:
     """Return overrides as the command line writes them: key=value, the value as JSON, which YAML reads."""
     if isinstance(overrides, Mapping):
         return [f"{key}={orjson.dumps(value, default=str).decode()}" for key, value in overrides.items()]
