@@ -138,31 +138,11 @@ class Blueprint(FrozenModel):
         return [(entity, column) for entity in self.entities for column in entity.columns if column.references == table]
 
 
-FINAL_STATUSES = frozenset(
-    [
-        "archived",
-        "cancelled",
-        "canceled",
-        "closed",
-        "completed",
-        "complete",
-        "declined",
-        "deleted",
-        "delivered",
-        "done",
-        "expired",
-        "failed",
-        "finished",
-        "refunded",
-        "rejected",
-        "resolved",
-        "returned",
-        "revoked",
-        "terminated",
-        "void",
-        "withdrawn",
-    ]
-)
+FINAL_STATUSES = frozenset({
+    "archived", "cancelled", "canceled", "closed", "completed", "complete", "declined", "deleted", "delivered", "done",
+    "expired", "failed", "finished", "refunded", "rejected", "resolved", "returned", "revoked", "terminated", "void",
+    "withdrawn",
+})  # fmt: skip
 """Choices of a status that nothing leads out of."""
 
 

@@ -11,6 +11,7 @@ from trajsmith.environments.adapters.openapi.document_references import OpenApiD
 from trajsmith.environments.adapters.openapi.naming import with_article
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
+from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
 from trajsmith.records import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)
@@ -22,14 +23,6 @@ _AUTOMATIC = re.compile(r"^(created|updated|modified|inserted)(_(at|on|time|date
 _WORDS = ("note", "description", "comment", "summary", "message", "content", "text", "body")
 _OPENING = frozenset({"open", "opens", "opening", "start", "starts", "from"})
 _CLOSING = frozenset({"close", "closes", "closing", "end", "ends", "to", "until"})
-_SENTENCES = (
-    "Please call before noon", "As agreed last week", "Checked and found in order", "Needs a second look",
-    "Waiting for an answer", "Keep together with the others", "First of three parts", "Replaces the earlier one",
-    "To be settled this month", "Handle with care", "Nothing else to add", "Asked for by the customer",
-)  # fmt: skip
-_LABELS = (
-    "Amber", "Birch", "Cedar", "Dover", "Elm", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Kestrel", "Lagoon",
-)  # fmt: skip
 
 
 class ColumnBuilder:
@@ -124,7 +117,7 @@ class ColumnBuilder:
             longest = looked.get("maxLength") or 1000
             distinct.update(
                 dict.fromkeys(
-                    text for text in invent_texts(name, noun) if _fits(text, looked, kind) and len(text) <= longest
+                    text for text in _invent_texts(name, noun) if _fits(text, looked, kind) and len(text) <= longest
                 )
             )
         return tuple(distinct)[:POOL_SIZE]
@@ -133,11 +126,11 @@ class ColumnBuilder:
 _TYPES = {"text": "string", "whole": "integer", "number": "number", "texts": "array"}
 
 
-def invent_texts(name: str, noun: str) -> list[str]:
+def _invent_texts(name: str, noun: str) -> list[str]:
     """Return invented texts for a column of which only the name is known."""
     if any(word in name for word in _WORDS):
-        return list(_SENTENCES)
-    return [f"{label} {to_words(noun)}" for label in _LABELS]
+        return list(SENTENCES)
+    return [f"{label} {to_words(noun)}" for label in NEUTRAL]
 
 
 def build_open_columns() -> ColumnBuilder:

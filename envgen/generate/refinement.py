@@ -125,20 +125,8 @@ def _find_meant_entity(column: TableColumn, entities: list[Entity]) -> Entity | 
 
 
 _SIGNED = (
-    "balance",
-    "change",
-    "delta",
-    "latitude",
-    "longitude",
-    "lat",
-    "lon",
-    "lng",
-    "offset",
-    "temperature",
-    "x",
-    "y",
-    "z",
-)
+    "balance", "change", "delta", "latitude", "longitude", "lat", "lon", "lng", "offset", "temperature", "x", "y", "z",
+)  # fmt: skip
 _MOST = 1_000_000
 
 
