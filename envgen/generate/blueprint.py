@@ -80,6 +80,8 @@ class Entity(FrozenModel):
     """True if whoever makes a record says its key; else the environment counts."""
     start: int = 0
     """What counted keys begin after."""
+    reopens: bool = False
+    """True if a tool leads a record out of a status that would else be its last."""
     prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
     """What counted keys of text begin with."""
     description: str = ""
@@ -100,6 +102,14 @@ class Entity(FrozenModel):
         return next((column for column in self.columns if column.kind == "choice" and _is_status(column.name)), None)
 
 
+class RangeFilter(FrozenModel):
+    """Argument of a list that bounds a column: created_after, min_price."""
+
+    name: Name
+    column: Name
+    sign: Literal[">=", ">", "<=", "<"]
+
+
 class ToolBlueprint(FrozenModel):
     """A tool."""
 
@@ -113,8 +123,12 @@ class ToolBlueprint(FrozenModel):
     """Those of them that must be given."""
     search: NameOrNone = ""
     """Argument of a list that is looked for in all texts."""
-    sets: str = ""
-    """What a move makes of the status."""
+    ranges: tuple[RangeFilter, ...] = ()
+    """Arguments of a list that bound a column."""
+    column: NameOrNone = ""
+    """Column that a move sets."""
+    sets: str | bool = ""
+    """What a move makes of it."""
 
 
 class Blueprint(FrozenModel):
@@ -148,10 +162,10 @@ FINAL_STATUSES = frozenset({
 
 def find_final_choices(entity: Entity) -> tuple[str, ...]:
     """Return the status values that a record never leaves again; never all of them."""
-    status = entity.status
+    status = None if entity.reopens else entity.status
     finals = tuple(choice for choice in status.choices if choice.lower() in FINAL_STATUSES) if status else ()
     return finals if status and len(finals) < len(status.choices) else ()
 
 
 def _is_status(name: str) -> bool:
-    return name.rpartition("_")[2] in ("status", "state", "stage", "phase")
+    return name.removesuffix("_value").rpartition("_")[2] in ("status", "state", "stage", "phase")

@@ -23,7 +23,9 @@ def _render_helpers(blueprint: Blueprint) -> str:
             '    """True if one of the values has the text in it, in any case."""\n'
             "    return any(value is not None and text.lower() in value.lower() for value in values)"
         )
-    if any(first.kind == "moment" for entity in blueprint.entities for first, _ in find_spans(entity)):
+    compared = {first.kind for entity in blueprint.entities for first, _ in find_spans(entity)}
+    compared |= {blueprint.entity(o.table).column(one.column).kind for o in blueprint.operations for one in o.ranges}
+    if "moment" in compared:
         lines.append(
             "def _moment(value: datetime) -> datetime:\n"
             '    """A time that can be compared with others: those without a zone are UTC."""\n'

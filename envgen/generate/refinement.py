@@ -18,6 +18,7 @@ MAX_OPERATIONS = 36
 """Tools that it has at most."""
 MIN_OPERATIONS = 3
 """Tools that it has at least."""
+_REOPENING = frozenset({"reopen", "restore", "reactivate", "unarchive", "undelete", "uncancel"})
 
 
 def refine_blueprint(blueprint: Blueprint) -> Blueprint:
@@ -39,6 +40,8 @@ def refine_blueprint(blueprint: Blueprint) -> Blueprint:
     operations = _drop_duplicates(_keep_usable(blueprint.operations, entities, left_out), left_out)
     operations = _limit_operations(operations, left_out)
     entities = [_make_creatable(entity, operations) for entity in _order_by_reference(entities)]
+    reopened = {one.table for one in operations if one.action == "move" and _REOPENING & set(one.name.split("_"))}
+    entities = [one.model_copy(update={"reopens": one.table in reopened}) for one in entities]
     reason = _find_task_obstacle(operations)
     if reason:
         reasons = "; ".join(f"{one.what}: {one.reason}" for one in left_out[:3])
@@ -152,10 +155,11 @@ def _keep_usable(
         if entity is None:
             left_out.append(SkippedItem(what=operation.name, reason=f"{operation.table} is left out"))
             continue
-        if operation.action == "move" and operation.sets not in (entity.status.choices if entity.status else ()):
-            left_out.append(
-                SkippedItem(what=operation.name, reason=f"{operation.sets} is no status of {operation.table}")
-            )
+        column = entity.column(operation.column) if operation.column in entity.names else None
+        known_values = (True, False) if column and column.kind == "flag" else column.choices if column else ()
+        if operation.action == "move" and operation.sets not in known_values:
+            reason = f"{operation.sets} is no {operation.column or 'status'} of {operation.table}"
+            left_out.append(SkippedItem(what=operation.name, reason=reason))
             continue
         usable.append(operation)
     return usable
@@ -167,7 +171,8 @@ def _drop_duplicates(operations: list[ToolBlueprint], left_out: list[SkippedItem
     distinct = []
     for operation in operations:
         fields = operation.fields if operation.action in ("list", "create", "update") else ()
-        does = (operation.action, operation.table, fields, operation.needed, operation.sets, operation.search)
+        how = (operation.needed, operation.column, operation.sets, operation.search, operation.ranges)
+        does = (operation.action, operation.table, fields, *how)
         if does in seen:
             left_out.append(SkippedItem(what=operation.name, reason=f"it does the same as {seen[does]}"))
         else:
