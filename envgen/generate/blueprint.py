@@ -19,7 +19,7 @@ Name = Annotated[str, AfterValidator(_check_name)]
 NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(text))]
 """The same, or empty."""
 Scalar = str | int | float | bool
-ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
+ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts", "record", "records"]
 ToolAction = Literal["get", "list", "create", "update", "delete", "move"]
 
 
@@ -66,6 +66,8 @@ class TableColumn(FrozenModel):
     """True if the environment sets it to its clock when a record is made."""
     pool: tuple[Scalar, ...] = ()
     """Values that seed states draw from."""
+    columns: "tuple[TableColumn, ...]" = ()
+    """Fields of a record, or of each record of a list, that stands inside this one."""
 
 
 class Entity(FrozenModel):
@@ -95,6 +97,22 @@ class Entity(FrozenModel):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def parts(self) -> "tuple[Entity, ...]":
+        """Return the records that stand inside a record of this table, each as an entity named after its column."""
+        return tuple(self.part(column) for column in self.columns if column.columns)
+
+    def part(self, column: TableColumn) -> "Entity":
+        """Return the record, or each record of a list, in a column."""
+        last = column.name.rpartition("_")[2]
+        many = column.kind == "records" and last.endswith("s") and not last.endswith("ss")
+        name = column.name[:-1] if many and column.name[:-1] not in self.names else column.name
+        words = "".join(part.capitalize() for part in name.split("_"))
+        return Entity(
+            table=self.table, noun=f"{self.noun}_{name}", cls=f"{self.cls}{words}", key=column.name,
+            description=column.description, columns=column.columns,
+        )  # fmt: skip
 
     @property
     def status(self) -> TableColumn | None:
@@ -148,8 +166,13 @@ class Blueprint(FrozenModel):
         return next(entity for entity in self.entities if entity.table == table)
 
     def referrers(self, table: str) -> list[tuple[Entity, TableColumn]]:
-        """Columns that hold keys of a table."""
-        return [(entity, column) for entity in self.entities for column in entity.columns if column.references == table]
+        """Columns that hold keys of a table, or records with such keys."""
+        return [
+            (entity, column)
+            for entity in self.entities
+            for column in entity.columns
+            if table in (column.references, *(inner.references for inner in column.columns))
+        ]
 
 
 FINAL_STATUSES = frozenset({

@@ -184,7 +184,7 @@ def _render_starting_status(column: TableColumn, entity: Entity) -> str:
     if entity.status is not None and column.name == entity.status.name and find_starting_status(entity):
         return repr(find_starting_status(entity))
     if column.required:
-        return {"flag": "False", "texts": "[]"}.get(column.kind, "None")
+        return {"flag": "False", "texts": "[]", "records": "[]"}.get(column.kind, "None")
     return "None"
 
 
@@ -216,11 +216,7 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
 def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
     lines = [_render_lookup(entity)]
     for other, column in blueprint.referrers(entity.table):
-        holds = (
-            f"{entity.key} in (one.{column.name} or [])"
-            if column.kind == "texts"
-            else f"one.{column.name} == {entity.key}"
-        )
+        holds = _render_holding(column, entity)
         if other.table == entity.table:
             holds += f" and one.{entity.key} != {entity.key}"
         lines += [
@@ -228,6 +224,18 @@ def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
             f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} still has {to_words(other.table)}")',
         ]
     return [*lines, f"del self.state.{entity.table}[{_render_key(entity)}]", "return record"]
+
+
+def _render_holding(column: TableColumn, entity: Entity) -> str:
+    """Return the test that a record `one` holds the key of an entity's record in a column."""
+    inner = [f"part.{one.name} == {entity.key}" for one in column.columns if one.references == entity.table]
+    if column.kind == "records":
+        return f"any({' or '.join(inner)} for part in one.{column.name} or [])"
+    if column.kind == "record":
+        return f"(one.{column.name} is not None and any({' or '.join(inner)} for part in [one.{column.name}]))"
+    return (
+        f"{entity.key} in (one.{column.name} or [])" if column.kind == "texts" else f"one.{column.name} == {entity.key}"
+    )
 
 
 def _render_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:

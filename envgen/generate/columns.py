@@ -8,7 +8,7 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
 from trajsmith.envgen.generate.identifiers import to_identifier, to_words
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
-from trajsmith.environments.adapters.openapi.naming import with_article
+from trajsmith.environments.adapters.openapi.naming import to_singular, with_article
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
@@ -28,7 +28,9 @@ _CLOSING = frozenset({"close", "closes", "closing", "end", "ends", "to", "until"
 class ColumnBuilder:
     """Builder of the columns of one document."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, nested: bool = False) -> None:
+        """Read schemas of a dialect; records inside records only if they may be nested."""
+        self._nested = nested
         self._dialect = dialect
         self._maker = ValueGenerator(dialect)
 
@@ -36,6 +38,10 @@ class ColumnBuilder:
         """Return a property as a column, or the reason why it cannot be one."""
         looked = self._looked(schema)
         kind = self._kind(looked)
+        if kind is None and self._nested:
+            part = self._record(label, looked, name or to_identifier(label), required and not self._may_be_null(schema))
+            if part is not None:
+                return part
         if kind is None:
             inside = _is_kind(looked, "object")
             return (
@@ -60,6 +66,24 @@ class ColumnBuilder:
             automatic=automatic,
             pool=() if automatic else self._pool(name, label, looked, kind, noun),
         )
+
+    def _record(self, label: str, looked: JsonObject, name: str, required: bool) -> TableColumn | None:
+        """Return the records inside a record as a column; None if they have nothing that can be a column."""
+        many = looked.get("type") == "array" and isinstance(looked.get("items"), dict)
+        one = self._looked(looked["items"]) if many else looked
+        properties = self._dialect.all_properties(one) if _is_kind(one, "object") else {}
+        needed, inner = self._dialect.required(one), dict[str, TableColumn]()
+        flat = ColumnBuilder(self._dialect)
+        for key, child in properties.items():
+            column = flat.column(key, child, to_singular(name), key in needed, to_identifier(key, taken=inner))
+            if isinstance(column, TableColumn):
+                inner[column.name] = column.model_copy(update={"automatic": False})
+        kind: ColumnKind = "records" if many else "record"
+        about, columns = _first_sentence(looked.get("description")), tuple(inner.values())
+        return TableColumn(
+            name=name, kind=kind, label=label, description=about, required=required, columns=columns,
+            shortest=looked.get("minItems") if many else None, longest=looked.get("maxItems") if many else None,
+        ) if inner else None  # fmt: skip
 
     def _looked(self, schema: JsonObject) -> JsonObject:
         looked = {**self._dialect.look(schema), **{k: v for k, v in schema.items() if k != "$ref"}}

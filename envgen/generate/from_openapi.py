@@ -53,7 +53,7 @@ class _BlueprintReader:
         self._built = built
         self._name = name
         self._text = text
-        self._columns = ColumnBuilder(built.model.responses)
+        self._columns = ColumnBuilder(built.model.responses, nested=True)
         self._left_out = [SkippedItem(what=label, reason=reason) for label, reason in built.left_out.items()]
         self._names: dict[str, dict[str, str]] = {}
         """Names of columns by the properties that they are, by table."""
@@ -158,9 +158,22 @@ class _BlueprintReader:
         result = self._columns.column(label, schema, table.noun, required, name)
         if isinstance(result, str):
             return result
-        columns.append(result)
+        columns.append(self._refer_inside(table, result))
         names[label] = name
         return ""
+
+    def _refer_inside(self, table: ResourceTable, column: TableColumn) -> TableColumn:
+        """Return a column of records in which keys of other tables refer to them."""
+        inner = []
+        for one in column.columns:
+            paths = ((column.label, one.label), (column.label, "*", one.label))
+            target = next((r.table for r in table.references if r.path in paths and r.table in self._keys), None)
+            if target is not None and one.kind in ("text", "whole"):
+                kind = "whole" if self._whole(self._built.model.tables[target]) else "text"
+                references = to_identifier(target, "items")
+                one = one.model_copy(update={"kind": kind, "references": references, "pool": (), "pattern": ""})
+            inner.append(one)
+        return column.model_copy(update={"columns": tuple(inner)})
 
     def _whole(self, table: ResourceTable) -> bool:
         looked = self._built.model.responses.look(table.identity_schema)
