@@ -53,6 +53,7 @@ from trajsmith.records.grounded import (
 from trajsmith.records.message import FunctionCall, Message, ToolCall
 from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
+from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
 from trajsmith.records.tool import Actor, ToolAnnotations, ToolSpec
@@ -92,12 +93,14 @@ __all__ = [
     "Origin",
     "Persona",
     "Perturbation",
+    "PluginSource",
     "PolicyCheck",
     "PolicyRule",
     "Provenance",
     "PrunedCall",
     "Record",
     "RecordDropped",
+    "Registry",
     "RunError",
     "Selector",
     "SourcePath",

@@ -268,17 +268,7 @@ def _build_verdict(
     turns: tuple[TurnVerdict, ...] = (),
 ) -> Verdict:
     gold = len(task.gold_calls)
-    match = round(matched / gold, 4) if gold else 1.0
-    evidence = RewardEvidence(
-        outcome=outcome,
-        checks=[check for check in checks if check.kind != USER],
-        state_match=state_match,
-        trajectory_match=match,
-        gold_calls=gold,
-        calls=len(trajectory.events),
-        errors=[event.error for event in trajectory.events if event.actor == "assistant"],
-    )
-    return Verdict(
+    verdict = Verdict(
         trajectory_id=trajectory.id,
         task_id=task.id,
         environment=trajectory.environment,
@@ -286,9 +276,24 @@ def _build_verdict(
         checks=checks,
         state_match=state_match,
         replay_match=replay_match,
-        rewards=compute_rewards(evidence, settings.rewards),
+        rewards={},
         accepted=outcome == "completed",
         reasons=reasons,
-        trajectory_match=match,
+        trajectory_match=round(matched / gold, 4) if gold else 1.0,
         turns=turns,
+    )
+    rewards = compute_rewards(build_evidence(task, trajectory, verdict), settings.rewards)
+    return _update_verdict(verdict, rewards=rewards)
+
+
+def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> RewardEvidence:
+    """Build what the rewards of a verdict are computed from."""
+    return RewardEvidence(
+        outcome=verdict.outcome,
+        checks=[check for check in verdict.checks if check.kind != USER],
+        state_match=verdict.state_match,
+        trajectory_match=verdict.trajectory_match,
+        gold_calls=len(task.gold_calls),
+        calls=len(trajectory.events),
+        errors=[event.error for event in trajectory.events if event.actor == "assistant"],
     )
