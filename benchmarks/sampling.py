@@ -29,7 +29,7 @@ from _toolgraph_theirs import Draw, published_samplers, published_tools
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
 from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
@@ -161,10 +161,10 @@ DIALS: tuple[dict[str, Any], ...] = (
 
 def dials(chains: int) -> Table:
     """What every setting does to chains of the bundled environments."""
-    tools = [tool for name in library_names() for tool in library_environment(name).describe().tools]
+    tools = [tool for name in ENVIRONMENTS.names() for tool in ENVIRONMENTS.get(name).describe().tools]
     index = GraphIndex(build_graph(tools))
     table = Table(
-        "setting", "tools", *SHARES, title=f"{len(tools)} tools of {len(library_names())} bundled environments"
+        "setting", "tools", *SHARES, title=f"{len(tools)} tools of {len(ENVIRONMENTS.names())} bundled environments"
     )
     for wanted in DIALS:
         settings = SampleSettings.model_validate({"length": (4, 12), "servers": 3, **wanted})

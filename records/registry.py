@@ -4,30 +4,32 @@ The built-in things of a kind are modules; installed ones are entry points of th
 listed without being imported. docs/plugins.md has the protocol of every kind.
 """
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trajsmith.records.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 T = TypeVar("T")
 Registered = TypeVar("Registered")
 
 OWN = "trajsmith"
-_log = logging.getLogger(OWN)
 
 
 @cache
-def _scan_entry_points() -> EntryPoints:
+def _scan_entry_points() -> "EntryPoints":
     """Read the entry points of all installed distributions once."""
+    from importlib.metadata import entry_points  # not at the top: sandboxed workers import this module
+
     return entry_points()
 
 
@@ -39,7 +41,7 @@ class PluginSource:
     module: str
     distribution: str = ""
     """Name and version of an installed distribution, "trajsmith" for built-in things, empty for a program's own."""
-    entry_point: EntryPoint | None = None
+    entry_point: "EntryPoint | None" = None
 
     def __str__(self) -> str:
         return f"{self.module} ({self.distribution or 'registered by this program'})"
@@ -67,6 +69,7 @@ class Registry(Generic[T]):
         find: Callable[[ModuleType], T] | None = None,
     ) -> None:
         self.kind = kind
+        self.noun = kind.removesuffix("s")
         self._built_in = built_in
         self._find = find
         self._things: dict[str, T] = {}
@@ -111,7 +114,7 @@ class Registry(Generic[T]):
         if name not in names:
             close = get_close_matches(name, names, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(f"no {self.kind} named {name!r}{hint}; there are: {', '.join(names) or 'none'}")
+            raise ValueError(f"no {self.noun} named {name!r}{hint}; there are: {', '.join(names) or 'none'}")
         return name
 
     def get(self, name: str) -> T:
@@ -133,12 +136,14 @@ class Registry(Generic[T]):
 
     def load_all(self) -> dict[str, T]:
         """Return everything that can be loaded, by name; of what cannot, one line is logged."""
+        from logging import getLogger
+
         things = {}
         for name in self.names():
             try:
                 things[name] = self.get(name)
             except InputError as error:
-                _log.warning("%s", error)
+                getLogger(OWN).warning("%s", error)
         return things
 
     def _sources(self) -> dict[str, list[PluginSource]]:
@@ -176,5 +181,5 @@ class Registry(Generic[T]):
                 return self._find(loaded)
             raise ImportError(f"the module registers no {source.name!r}")
         except Exception as error:  # a plug-in is anybody's code, and may break in any way while it is imported
-            where = f"{self.kind} {source.name!r} of {source}"
+            where = f"{self.noun} {source.name!r} of {source}"
             raise InputError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error

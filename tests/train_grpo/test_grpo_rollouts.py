@@ -13,7 +13,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import FunctionCall, Message, ToolCall
 from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.usersim import PlaySettings
-from trajsmith.verify.rewards import rewards
+from trajsmith.verify.rewards import REWARDS
 
 CONFIG = """
 name: grpo
@@ -68,8 +68,8 @@ def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
         assert episode.passed and played.final_state == record.final_state
         assert played.messages == record.messages
         assert (judgement.checks, judgement.outcome) == (verdict.checks, verdict.outcome)
-        earned = {name: compute_episode_reward(name, task, played, judgement) for name in rewards.names()}
-        assert earned == dict.fromkeys(rewards.names(), 1.0)
+        earned = {name: compute_episode_reward(name, task, played, judgement) for name in REWARDS.names()}
+        assert earned == dict.fromkeys(REWARDS.names(), 1.0)
 
 
 def test_a_broken_format_ends_the_episode_at_once(run):

@@ -10,7 +10,7 @@ import typer
 import yaml
 from pydantic import ValidationError
 
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.output_files import ensure_writable, write_file
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import InputError, ToolSpec, format_first_error
@@ -254,5 +254,5 @@ def _tool(line: bytes, where: str) -> ToolSpec:
 
 
 def _library_tools(names: list[str]) -> list[ToolSpec]:
-    chosen = library_names() if "*" in names else names
-    return [tool for name in chosen for tool in library_environment(name).describe().tools]
+    chosen = ENVIRONMENTS.names() if "*" in names else names
+    return [tool for name in chosen for tool in ENVIRONMENTS.get(name).describe().tools]

@@ -12,8 +12,8 @@ from trajsmith.records.verdict import Outcome
 Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
 """A pure function to a number, or None where it cannot tell."""
 
-rewards: Registry[Reward] = Registry("rewards", "trajsmith.verify.rewards")
-RewardName = Annotated[str, AfterValidator(rewards.check_name)]
+REWARDS: Registry[Reward] = Registry("rewards", "trajsmith.verify.rewards")
+RewardName = Annotated[str, AfterValidator(REWARDS.check_name)]
 
 
 class RewardSettings(FrozenModel):
