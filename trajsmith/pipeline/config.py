@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -10,6 +10,7 @@ from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
+from trajsmith.pipeline.engine import EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.querygen import WriteSettings
@@ -24,8 +25,8 @@ from trajsmith.verify.duplicates import DuplicateSettings
 class EngineSettings(FrozenModel):
     """Settings of the engine that runs the stages."""
 
-    kind: Literal["local"] = "local"
-    """asyncio on this machine."""
+    kind: EngineName = "local"
+    """`local`: asyncio on this machine; `trajsmith plugins --kind engines` lists all."""
     concurrency: PositiveInt = 8
     """Records in work at a time."""
 
