@@ -19,7 +19,7 @@ from trajsmith.environments.adapters.tau2.settings import Tau2Settings
 from trajsmith.environments.file_reading import read_json, read_text
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
-from trajsmith.environments.sandbox.gate import EVERYTHING, can_share_worker, examine_source
+from trajsmith.environments.sandbox.gate import can_share_worker, examine_source
 from trajsmith.environments.sandbox.serialization import split_words
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
@@ -183,7 +183,7 @@ def _needs_own_process(sandbox: SandboxSettings, kind: str, payload: JsonObject)
         return sandbox.plays == "process"
     if kind in _EVENTS:
         return True
-    own = EVERYTHING if kind in _OWN_MODULES else ()
+    own = kind in _OWN_MODULES
     return not all(can_share_worker(examine_source(source, file, own)) for file, source in _sources(payload))
 
 
