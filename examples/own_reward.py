@@ -1,40 +1,45 @@
-"""A reward of your own: score trajectories with it, keep the best, and train with it.
+"""A reward of your own: it stands in every verdict of the run, filters its trajectories, and trains.
 
     python examples/own_reward.py
 
-To have it in every verdict of your runs, put `reward(evidence, settings)` into a package of yours and name it in its
-pyproject.toml; `verify.rewards.names` then chooses it:
+A script registers its rewards before it uses a run that names them. For runs of the command line, put the function into
+a package of yours and name it in its pyproject.toml:
 
     [project.entry-points."trajsmith.rewards"]
-    brevity = "my_package.brevity:reward"
+    few_calls = "my_package.few_calls:few_calls"
 """
 
 import trajsmith as ts
+from trajsmith.verify.rewards import REWARDS, RewardEvidence, RewardSettings
 
-CONFIG = {"name": "small", "seed": 7, "environments": [{"library": "bank"}], "sample": {"count": 20, "length": [3, 6]}}
+CONFIG = {
+    "name": "own-reward",
+    "seed": 7,
+    "environments": [{"library": "bank"}],
+    "sample": {"count": 20, "length": [3, 6]},
+    "verify": {"rewards": {"names": ["composite", "few_calls"]}},
+}
 
 
-def brevity(trajectory: ts.Trajectory, verdict: ts.Verdict) -> float | None:
-    """Return 1 for short answers of the agent, less for long ones, 0 for a task that was not done.
+@REWARDS.register("few_calls")
+def few_calls(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
+    """Return 1 for a completed task with at most two calls, less for more calls, 0 for a task that was not done.
 
     None means that nothing can be said: the environment or the user broke, which must not teach anything.
     """
-    if verdict.outcome in ("environment_error", "user_error", "undecided"):
+    if evidence.is_undecidable:
         return None
-    answers = [one.content for one in trajectory.messages if one.role == "assistant" and not one.tool_calls]
-    words = sum(len(text.split()) for text in answers) / max(1, len(answers))
-    return float(verdict.accepted) * min(1.0, 15 / max(1.0, words))
+    return float(evidence.outcome == "completed") * min(1.0, 2 / max(1, evidence.calls))
 
 
 def main() -> None:
     run = ts.run(CONFIG, run="runs/own-reward", fresh=True)
-    scored = [(brevity(one.trajectory, one.verdict) or 0.0, one) for one in run.judged]
-    print("scores:", sorted(round(score, 2) for score, _ in scored))
-    chosen = [one for score, one in scored if score >= 0.8]
-    written = ts.export_dataset(run, "trl", run.path / "brief", records=chosen)
-    print("kept:", written.writers["trl"].splits)
+    print("scores:", sorted({verdict.rewards["few_calls"] for verdict in run.verdicts}))
+    chosen = ts.filter_trajectories(run, min={"few_calls": 0.6})
+    written = ts.export_dataset(run, "trl", run.path / "few-calls", records=chosen)
+    print("kept:", written.writers["trl"].splits, "dropped:", dict(chosen.dropped))
 
-    with ts.TrajsmithSpec(run, rewards=["composite", brevity]) as spec:  # GRPO: see grpo.py
+    with ts.TrajsmithSpec(run, rewards=["few_calls"]) as spec:  # GRPO: see grpo.py
         print("rewards:", [reward.__name__ for reward in spec.reward_funcs])
 
 

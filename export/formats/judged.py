@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trajsmith.export.dataset import COLUMNS
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.records import JsonObject
 
 
@@ -11,9 +11,10 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     yield item.row | {"accepted": item.verdict.accepted, "reasons": list(item.verdict.reasons)}
 
 
-FORMAT = Format(
-    "judged",
-    "TRL rows with `accepted` and `reasons`; the format of `trajsmith export --include rejected` and `all`",
-    rows,
-    COLUMNS | {"accepted": "bool", "reasons": "json"},
+FORMATS.register("judged")(
+    Format(
+        "TRL rows with `accepted` and `reasons`; the format of `trajsmith export --include rejected` and `all`",
+        rows,
+        COLUMNS | {"accepted": "bool", "reasons": "json"},
+    )
 )

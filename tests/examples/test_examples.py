@@ -14,14 +14,15 @@ RUNS = {
     "import_dialogues.py": "Please water the rose. -> ('recorded results differ',)",
     "mcp_server/run.py": "set_amount",
     "own_environment.py": "'accepted': 8",
-    "own_reward.py": "rewards: ['composite', 'brevity']",
+    "own_reward.py": "rewards: ['few_calls']",
     "push.py": "would upload README.md",
     "run_and_load.py": "verdict: completed",
     "sft.py": "fine-tune on 40 rows",
     "tool_graph.py": "before retail.",
 }
 """Script to a part of its output."""
-SCRIPTS = sorted(str(file.relative_to(EXAMPLES)) for file in EXAMPLES.rglob("*.py"))
+PROJECT = EXAMPLES / "garden"  # `trajsmith init` copies it; tests/pipeline runs it
+SCRIPTS = sorted(str(file.relative_to(EXAMPLES)) for file in EXAMPLES.rglob("*.py") if PROJECT not in file.parents)
 
 
 @pytest.fixture

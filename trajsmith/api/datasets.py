@@ -15,7 +15,7 @@ from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.records import InputError
 from trajsmith.records.verdict import Outcome
-from trajsmith.verify.rewards import list_rewards
+from trajsmith.verify.rewards import REWARDS
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -101,8 +101,7 @@ def filter_trajectories(
             raise InputError(f"no verdict {name!r}; there are: {', '.join(OUTCOMES)}")
         outcomes += match
     for name in min or {}:
-        if name not in list_rewards():
-            raise InputError(f"no reward named {name!r}; there are: {', '.join(list_rewards())}")
+        REWARDS.get(name)
     opened = Run(records) if isinstance(records, str | Path) else records
     return TrajectoryFilter(opened, dict(min or {}), tuple(outcomes))
 

@@ -74,7 +74,7 @@ def _open_run(path: Path, config: ConfigInput | None, overrides: list[str]) -> t
     if config is None:
         raise InputError(
             f"{path} holds no run yet: say with --config FILE on which environment the recorded calls are made "
-            "(a YAML with `environments:`, for example configs/import_tau2_airline.yaml)"
+            "(a YAML with `environments:`)"
         )
     settings = resolve_config(config, [*overrides, f"run={path}"])
     return RunDirectory.create(settings.run, dump_settings(settings)), settings

@@ -9,11 +9,11 @@ from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.pipeline.eval_contexts import RunEvalContexts, list_training_tasks, open_eval_contexts
 from trajsmith.records import InputError, JsonObject, Task
-from trajsmith.train_grpo import REWARDS, Reward
 from trajsmith.train_grpo.trainer import build_trainer_class
 from trajsmith.train_grpo.training import build_episode_classes, build_prompt_dataset, build_reward_function
 from trajsmith.train_sft.libraries import require_train
 from trajsmith.usersim import PlaySettings
+from trajsmith.verify.rewards import REWARDS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,8 +35,7 @@ class TrajsmithSpec:
 
     Args:
         run: Run, or run directory, that has the tasks.
-        rewards: Names of `trajsmith.train_grpo.REWARDS`, or functions from trajectory and verdict to a number, None
-            where they cannot tell.
+        rewards: Names of rewards, those of plug-ins and of `trajsmith.verify.rewards.REWARDS.register` among them.
         split: Which tasks of the run.
         limit: At most this many tasks of each environment.
         max_steps: Messages of the model per turn.
@@ -62,7 +61,7 @@ class TrajsmithSpec:
         self,
         run: Run | Path | str,
         *,
-        rewards: Sequence[str | Reward] = ("composite",),
+        rewards: Sequence[str] = ("composite",),
         split: Literal["train", "validation", "test", "all"] = "train",
         limit: int | None = None,
         max_steps: int = 12,
@@ -71,8 +70,7 @@ class TrajsmithSpec:
         self._run = run if isinstance(run, Run) else Run(run)
         self._rewards = rewards
         for reward in rewards:
-            if isinstance(reward, str) and reward not in REWARDS:
-                raise InputError(f"no reward named {reward!r}; there are: {', '.join(sorted(REWARDS))}")
+            REWARDS.get(reward)
         self.tasks: list[Task] = list_training_tasks(self._run.directory, split, limit)
         """Tasks that are played."""
         if not self.tasks:
@@ -99,10 +97,7 @@ class TrajsmithSpec:
     @property
     def reward_funcs(self) -> list[Callable[..., list[float | None]]]:
         """Rewards in TRL's form; None where the environment or the user broke, which teaches nothing."""
-        return [
-            build_reward_function(reward) if isinstance(reward, str) else build_reward_function(reward.__name__, reward)
-            for reward in self._rewards
-        ]
+        return [build_reward_function(reward) for reward in self._rewards]
 
     @property
     def trainer_class(self) -> Callable[..., Any]:

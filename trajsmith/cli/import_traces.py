@@ -53,7 +53,7 @@ def import_files(
     file says what is right (gold actions), the final state is compared with the gold state; where it holds verdicts of
     its own, the agreement is shown. Dialogues that cannot be used are counted by reason, the others go on.
 
-        trajsmith import simulations.json --run runs/airline --config configs/import_tau2_airline.yaml
+        trajsmith import simulations.json --run runs/airline --config airline.yaml
     """
     from trajsmith.api.imports import import_dialogues
     from trajsmith.pipeline.progress import open_progress

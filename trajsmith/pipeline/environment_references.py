@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
@@ -64,7 +64,7 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
     Raises:
         InputError: There is no such thing.
     """
-    if reference in library_names():
+    if reference in ENVIRONMENTS.names():
         return [EnvironmentSettings(library=reference)]
     match = _ENTRY.fullmatch(reference)
     if match and Path(match[1]).is_file():
@@ -79,7 +79,7 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
         if matches:
             return matches
     if not path.is_file():
-        names = ", ".join(library_names())
+        names = ", ".join(ENVIRONMENTS.names())
         raise InputError(f"no environment named {reference!r} in the library, and no such file; there are: {names}")
     if path.suffix == ".py":
         return [_entry(reference, **_of_python(path, python[2] if python else None))]
