@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 import trajsmith as ts
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.records import InputError
 
 COUNTER = '''
@@ -40,7 +40,7 @@ class Counter(Environment[CounterState]):
 
 def test_calls_refusals_state_and_reset():
     with ts.open_environment("retail") as retail:
-        assert retail.tools == library_environment("retail").describe().tools
+        assert retail.tools == ENVIRONMENTS.get("retail").describe().tools
         before = retail.state
         customer = next(iter(before["customers"].values()))
         found = retail.call("find_customer_by_email", email=customer["email"])
@@ -107,8 +107,8 @@ def test_the_graph_of_an_environment_is_a_networkx_graph():
 
 
 def test_a_graph_of_tools_that_are_given():
-    specs = library_environment("bank").describe().tools
+    specs = ENVIRONMENTS.get("bank").describe().tools
     listed = [tool.model_dump(mode="json") for tool in specs]
-    assert ts.build_graph(listed) == ts.build_graph(specs) == ts.build_graph(library_environment("bank"))
+    assert ts.build_graph(listed) == ts.build_graph(specs) == ts.build_graph(ENVIRONMENTS.get("bank"))
     with pytest.raises(InputError, match=r"tools\[0\]: no tool: .*server"):
         ts.build_graph([{"name": "x"}])
