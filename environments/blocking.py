@@ -58,7 +58,8 @@ def run_blocking(work: Coroutine[Any, Any, Value]) -> Value:
 
     In a script the coroutine gets an event loop in this thread. In a notebook or an asynchronous program a loop runs in
     this thread already: the coroutine then gets a loop in a thread of its own, and the caller's loop waits until this
-    call returns. `await asyncio.to_thread(...)` keeps the caller's loop responsive. Ctrl-C cancels the work in both.
+    call returns. `await asyncio.to_thread(...)` keeps the caller's loop responsive. An interrupt cancels the work in
+    both; inside `asyncio.run`, which keeps the first Ctrl-C for itself, the second one does.
     """
     try:
         asyncio.get_running_loop()

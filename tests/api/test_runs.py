@@ -9,6 +9,7 @@ import pytest
 
 import trajsmith as ts
 from trajsmith.pipeline.config import RunConfig
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
 
 CONFIG = {
@@ -128,3 +129,33 @@ def test_verify_refuses_another_initial_state(run):
     task, trajectory, _ = next(run.judged)
     with ts.open_environment("retail", seed=99) as environment, pytest.raises(InputError, match="does not start from"):
         ts.verify(task, trajectory, environment)
+
+
+INTERRUPTED = """
+import asyncio, os, pathlib, signal, sys, threading, time
+import trajsmith as ts
+
+def interrupt():
+    while not pathlib.Path(sys.argv[1], "chains.jsonl").exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+async def cell():
+    threading.Thread(target=interrupt).start()
+    ts.run("quickstart", run=sys.argv[1], overrides={"sample.count": 5000})
+
+loop = asyncio.new_event_loop()  # as a notebook's: without the handler of asyncio.run, which waits for a second Ctrl-C
+try:
+    loop.run_until_complete(cell())
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count())
+"""
+
+
+def test_an_interrupt_in_a_notebook_ends_the_work_and_the_run_goes_on(tmp_path):
+    path = tmp_path / "run"
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(path)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted 1\n", done.stderr
+    with RunDirectory.open(path).lock():  # nobody holds it any more
+        pass
+    assert ts.resume(path, overrides={"sample.count": 3}).summary.funnel["sampled"] == 3
