@@ -206,10 +206,10 @@ class _BlueprintReader:
 
     def _operation(self, tool: str, derived: DerivedOperation, known: dict[str, Entity]) -> ToolBlueprint | str:
         action = derived.action
-        levels, links = action.chain.levels, isinstance(action, LinkAction | UnlinkAction)
-        whose, part = action.table.name, ""
+        levels, whose, part, linked = action.chain.levels, action.table.name, "", ""
         if isinstance(action, LinkAction | UnlinkAction):
             whose = levels[-2 if action.by is None else -1].table
+            linked = self._names.get(whose, {}).get(action.path[0], "") if action.path[1:] == ("*",) else ""
         elif action.table.fixed and len(levels) > 1:
             whose, part = levels[-2].table, f"@{action.table.name}"
         elif isinstance(action, GetPropertyAction | UpdatePropertyAction):
@@ -234,9 +234,8 @@ class _BlueprintReader:
             return self._creating(action, base, entity)
         if isinstance(action, UpdateAction):
             return self._updating(action, base, entity)
-        column = self._names[whose].get(action.path[0], "") if links else ""
-        if column and entity.column(column).references and action.path[1:] == ("*",):
-            return ToolBlueprint(action="link" if isinstance(action, LinkAction) else "unlink", column=column, **base)
+        if linked and entity.column(linked).references:
+            return ToolBlueprint(action="link" if isinstance(action, LinkAction) else "unlink", column=linked, **base)
         return f"{derived.kind} of a part of a record"
 
     def _on_part(self, action: OperationAction, base: dict[str, str], entity: Entity, name: str) -> ToolBlueprint | str:
