@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PositiveInt, create_model, field_validator, model_validator
 
-from trajsmith.environments.adapters._base import ADAPTERS, SourceOptions, open_sandboxed
+from trajsmith.environments.adapters.registry import ADAPTERS, SourceOptions, open_sandboxed
 from trajsmith.environments.file_reading import read_json, read_text
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source

@@ -8,11 +8,11 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from trajsmith.cli.run_table import out
-from trajsmith.records import InputError, Registry
+from trajsmith.records import InputError, Registry, RunError
 
 REGISTRIES = {
     "environments": "trajsmith.environments.library:ENVIRONMENTS",
-    "adapters": "trajsmith.environments.adapters._base:ADAPTERS",
+    "adapters": "trajsmith.environments.adapters.registry:ADAPTERS",
     "providers": "trajsmith.models.settings:PROVIDERS",
     "rewards": "trajsmith.verify.rewards:REWARDS",
     "checks": "trajsmith.verify.checks:CHECKS",
@@ -59,4 +59,4 @@ def plugins(
     for fault in dict.fromkeys(faults):
         out.print(f"[red]not usable:[/red] {escape(fault)}", soft_wrap=True)
     if faults:
-        raise typer.Exit(1)
+        raise RunError("not every plug-in can be used")

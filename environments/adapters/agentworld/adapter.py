@@ -1,7 +1,7 @@
 """The adapter of Agent-World: a directory of data files, and functions."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.agentworld.settings import PRELOAD, AgentWorldSettings, build_payload
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.session import EnvironmentSource
 
 

@@ -1,7 +1,7 @@
 """The adapter of AWM: a FastAPI server over SQLite; needs the extra `awm`."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.awm.settings import PRELOAD, AwmSettings, build_payload
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.sandbox.serialization import split_words
 from trajsmith.environments.session import EnvironmentSource
 

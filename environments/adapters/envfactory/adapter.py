@@ -1,7 +1,7 @@
 """The adapter of EnvFactory: a tool file and what lies beside it, or a whole checkout."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.envfactory.settings import PRELOAD, EnvFactorySettings, build_payload, discover
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.session import EnvironmentSource
 
 

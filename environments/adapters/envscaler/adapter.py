@@ -1,7 +1,7 @@
 """The adapter of EnvScaler: a class with a config dict."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.envscaler.settings import PRELOAD, EnvScalerSettings, build_payload, discover
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.session import EnvironmentSource
 
 

@@ -1,8 +1,8 @@
 """The adapter of live MCP servers."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.adapters.mcp.source import McpSource
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions
 
 
 def open_source(settings: McpSettings, options: SourceOptions) -> McpSource:

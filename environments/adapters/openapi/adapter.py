@@ -1,7 +1,7 @@
 """The adapter of OpenAPI documents."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.openapi.settings import PRELOAD, OpenApiSettings, build_payload
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.session import EnvironmentSource
 
 

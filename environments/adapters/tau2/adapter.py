@@ -1,6 +1,6 @@
 """The adapter of domains of tau2-bench, where that package is installed or a checkout is at hand."""
 
-from trajsmith.environments.adapters._base import ADAPTERS, Adapter, SourceOptions, open_sandboxed
+from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions, open_sandboxed
 from trajsmith.environments.adapters.tau2.settings import PRELOAD, Tau2Settings, build_payload
 from trajsmith.environments.session import EnvironmentSource
 
