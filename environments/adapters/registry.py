@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from trajsmith.environments import adapters
-from trajsmith.environments.sandbox.gate import EVERYTHING, can_share_worker, examine_source
+from trajsmith.environments.sandbox.gate import can_share_worker, examine_source
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import EnvironmentSource
@@ -87,8 +87,8 @@ def _needs_own_process(sandbox: SandboxSettings, payload: JsonObject, has_events
         return sandbox.plays == "process"
     if has_events:
         return True
-    own = EVERYTHING if own_modules else ()
-    return not all(can_share_worker(examine_source(source, file, own)) for file, source in _list_sources(payload))
+    sources = _list_sources(payload)
+    return not all(can_share_worker(examine_source(source, file, own_modules)) for file, source in sources)
 
 
 def _list_sources(payload: JsonObject) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from trajsmith.records import InputError, format_first_error
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
 _FASTMCP = re.compile(r"^\s*from\s+mcp\.server\.fastmcp\s+import|^\s*(from|import)\s+fastmcp\b", re.M)
-_NATIVE = re.compile(r"^\s*from\s+environments\b|^\s*import\s+environments\b", re.M)
+_NATIVE = re.compile(r"^\s*(from|import)\s+trajsmith\b", re.M)
 _FASTAPI = re.compile(r"^\s*(from|import)\s+fastapi\b", re.M)
 WHAT = (
     "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
