@@ -7,6 +7,7 @@ import re
 from datetime import date, datetime, time
 from typing import Any
 
+from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.records import JsonObject
 
 PLAIN = (
@@ -42,7 +43,7 @@ def fits_schema(value: Any, schema: JsonObject, types: frozenset[str]) -> bool:
         pattern = schema.get("pattern")
         if len(value) < schema.get("minLength", 0) or len(value) > schema.get("maxLength", FARTHEST):
             return False
-        return not isinstance(pattern, str) or re.search(pattern, value) is not None
+        return not isinstance(pattern, str) or matches_pattern(pattern, value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return is_within_bounds(value, schema)
     return True
@@ -175,7 +176,7 @@ def _matching(pattern: str) -> tuple[str, ...]:
     except re.error:
         return ("",)
     candidates = (_text_of(tree, random.Random(seed), {}) for seed in range(PATTERNS))
-    return tuple(dict.fromkeys(text for text in candidates if re.search(pattern, text))) or ("",)
+    return tuple(dict.fromkeys(text for text in candidates if matches_pattern(pattern, text))) or ("",)
 
 
 def _text_of(tree: Any, rng: random.Random, groups: dict[int, str]) -> str:

@@ -5,12 +5,12 @@ description and refusals say, forms of dates and times, and plain samples at las
 """
 
 import random
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.hints import Hints, read_hints
 from trajsmith.grounding.names import is_identifier, split_name
@@ -115,10 +115,7 @@ def _fit_text(value: str, field: SchemaField, template: str | None) -> str | Non
         whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day, 10)
         value = whole.strftime(form)
     pattern = field.schema.get("pattern")
-    try:
-        fits = not isinstance(pattern, str) or re.search(pattern, value) is not None
-    except re.error:
-        fits = True
+    fits = not isinstance(pattern, str) or matches_pattern(pattern, value)
     longest, shortest = field.schema.get("maxLength"), field.schema.get("minLength", 0)
     return value if fits and shortest <= len(value) <= (longest or len(value)) else None
 
