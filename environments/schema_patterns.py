@@ -48,7 +48,7 @@ def compile_schema(schema: JsonValue) -> Validator:
 
 @functools.lru_cache
 def _bound_dialect(dialect: type[Validator]) -> Callable[..., Validator]:
-    additional = dialect.VALIDATORS.get("additionalProperties")
+    additional = dialect.VALIDATORS["additionalProperties"]
 
     def check_pattern(validator: Any, pattern: str, text: JsonValue, _: JsonObject) -> Iterator[ValidationError]:
         if isinstance(text, str) and not matches_pattern(pattern, text):
@@ -71,7 +71,10 @@ def _bound_dialect(dialect: type[Validator]) -> Callable[..., Validator]:
             schema = {"properties": {**schema.get("properties", {}), **named}}
         yield from additional(validator, rest, instance, schema)
 
-    checks = {"pattern": check_pattern, "patternProperties": check_pattern_properties}
-    checks |= {"additionalProperties": check_additional} if additional else {}
-    bounded: Callable[..., Validator] = extend(dialect, checks)
+    checks = {
+        "pattern": check_pattern,
+        "patternProperties": check_pattern_properties,
+        "additionalProperties": check_additional,
+    }
+    bounded: Callable[..., Validator] = extend(dialect, checks)  # type: ignore[no-untyped-call]
     return bounded

@@ -12,7 +12,7 @@ from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.grounding.search import ChainDraft, GroundingSearch
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_facts
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import Chain, EnvironmentSpec, GroundedChain, JsonObject, RecordDropped, derive_seed
 
@@ -38,8 +38,7 @@ class Grounder:
         self.state = state
         self.settings = settings
         self.tools = {tool.name: tool for tool in spec.tools}
-        pool = ValuePool(state)
-        self.assigner = Assigner(self.tools, pool, phrasebook, settings.optional, state, settings.rows)
+        self.assigner = Assigner(self.tools, ValueSource(state), phrasebook, settings.optional, settings.rows)
         self.phrasebook = phrasebook
         self.givers: Producers = givers or {}
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.records import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
 
@@ -106,8 +107,8 @@ class ArgumentPlan:
         """Leaves for required objects and lists that would have none; all of them half of the time."""
         included: list[str] = []
         for name in self.containers:
-            inner = [path for path in optional if _top(path) == name and path != name]
-            if inner and not any(_top(path) == name for path in (*self.required, *extra)):
+            inner = [path for path in optional if get_argument_name(path) == name and path != name]
+            if inner and not any(get_argument_name(path) == name for path in (*self.required, *extra)):
                 included += inner if rng.random() < 0.5 else rng.sample(inner, rng.randint(1, len(inner)))
         return included
 
@@ -170,38 +171,17 @@ def _move_to_row(option: Option, number: int) -> Option:
     return replace(option, source=FromUser(known=f"{option.source.known}#row{number + 1}"))
 
 
-def _top(path: str) -> str:
-    return path.split(".")[0].split("[")[0]
-
-
 def assemble_arguments(chosen: Mapping[str, Option]) -> Assignment:
     """Build nested arguments from leaf paths; a nested argument gets a composite provenance."""
-    arguments: JsonObject = {}
+    values = {path: option.value for path, option in chosen.items()}
     provenance: dict[str, Provenance] = {}
     leaves: dict[str, dict[str, Any]] = {}
     for path, option in chosen.items():
-        top = _top(path)
-        if top == path:
-            arguments[top] = option.value
-            provenance[top] = option.source
+        name = get_argument_name(path)
+        if name == path:
+            provenance[name] = option.source
         else:
-            _place(arguments, path, option.value)
-            leaves.setdefault(top, {})[path.replace("[*]", "[0]")] = option.source
-    for top, provenances in leaves.items():
-        provenance[top] = Composite(leaves=provenances)
-    return Assignment(arguments, provenance, {path: option.value for path, option in chosen.items()})
-
-
-def _place(arguments: JsonObject, path: str, value: Any) -> None:
-    """Put a value at `items[*].sku`, which is the first row, or at `items[1].sku`."""
-    node: Any = arguments
-    parts = path.split(".")
-    for part in parts[:-1]:
-        name, _, index = part.removesuffix("]").partition("[")
-        node = node.setdefault(name, [] if index else {})
-        if index:
-            number = 0 if index == "*" else int(index)
-            node.extend({} for _ in range(len(node), number + 1))
-            node = node[number]
-    name, _, index = parts[-1].removesuffix("]").partition("[")
-    node[name] = [value] if index else value
+            leaves.setdefault(name, {})[path.replace(EVERY, "[0]")] = option.source
+    for name, sources in leaves.items():
+        provenance[name] = Composite(leaves=sources)
+    return Assignment(build_arguments(values), provenance, values)

@@ -9,7 +9,7 @@ from typing import Any
 from trajsmith.environments import ToolResult
 from trajsmith.grounding.assign import Assigner, AssignmentContext
 from trajsmith.grounding.rewind import Rewindable
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec, canonical_json
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, walk_leaves
@@ -60,7 +60,7 @@ class StateProbe:
 
     spec: EnvironmentSpec
     session: Rewindable
-    pool: ValuePool
+    values: ValueSource
     phrasebook: Phrasebook
     rng: random.Random
     budget: CallBudget
@@ -77,8 +77,8 @@ class StateProbe:
     async def harvest(self, sources: SOURCES) -> None:
         """Call every tool until two calls of it work, reads first; what they give fills the others' arguments."""
         tools = {tool.name: tool for tool in self.spec.tools}
-        assigner = Assigner(tools, self.pool, self.phrasebook, 0.3)
-        order = sorted(tools.values(), key=lambda tool: (tool.declares_write, len(_needs(tool)), tool.name))
+        assigner = Assigner(tools, self.values, self.phrasebook, 0.3)
+        order = sorted(tools.values(), key=lambda tool: (tool.declares_write, len(tool.required), tool.name))
         count: dict[str, int] = defaultdict(int)
         for number in range(ROUNDS):
             for tool in order:
@@ -149,11 +149,6 @@ class StateProbe:
             await self.session.rollback(self.base)
             return None, False, None
         return result, changed, mark
-
-
-def _needs(tool: ToolSpec) -> Sequence[str]:
-    required = tool.input_schema.get("required")
-    return required if isinstance(required, list) else ()
 
 
 def _ready(
