@@ -15,6 +15,7 @@ from trajsmith.envcheck.state_view import View
 from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding.paths import iterate_named_values
 from trajsmith.grounding.schema_values import fits_schema, list_allowed_numbers
 from trajsmith.grounding.text_generation import generate_text
 from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
@@ -85,14 +86,14 @@ class ArgumentSampler:
 
     def learn_from_result(self, tool: str, content: Any) -> None:
         """Remember the values of a result, by their names."""
-        for name, value in _named_values(content):
+        for name, value in _iter_named_values(content):
             for known in (self._heard[name], self._here[name]):
                 if value not in known:
                     known.append(value)
 
     def record_success(self, tool: str, arguments: JsonObject) -> None:
         """Remember the arguments of a call that succeeded."""
-        for name, value in _named_values(arguments):
+        for name, value in _iter_named_values(arguments):
             if value not in self._worked[name]:
                 self._worked[name].append(value)
 
@@ -255,13 +256,5 @@ def _moment_kind(leaf: SchemaField, data: StateColumns, columns: list[tuple[str,
     return "day" if parts & _DAYS else ""
 
 
-def _named_values(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All plain values of a result with the names that they stand under."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from _named_values(value, key)
-    elif isinstance(content, list):
-        for value in content[:12]:
-            yield from _named_values(value, name)
-    elif name and content is not None and content != "":
-        yield name, content
+def _iter_named_values(content: Any) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in iterate_named_values(content, rows=12) if name and value != "")

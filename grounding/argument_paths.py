@@ -33,7 +33,7 @@ def replace_value_at(arguments: JsonObject, path: str, value: Any) -> JsonObject
 def _replace(node: Any, steps: list[str | int], value: Any) -> Any:
     if not steps:
         return value
-    copy = list(node) if isinstance(node, list) else dict(node)
+    copy: Any = list(node) if isinstance(node, list) else dict(node)
     copy[steps[0]] = _replace(copy[steps[0]], steps[1:], value)
     return copy
 

@@ -1,13 +1,24 @@
 """All ways to fill the arguments of one call, and one of them drawn at random."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
 from trajsmith.grounding.lessons import Lessons
-from trajsmith.records import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
+from trajsmith.records import (
+    Composite,
+    Constant,
+    FromOutput,
+    FromUser,
+    GoldCall,
+    JsonObject,
+    JsonValue,
+    Provenance,
+    ToolSpec,
+    canonical_json,
+)
 
 EVERY = "[*]"
 BLAME = 0.15
@@ -35,6 +46,17 @@ class Assignment:
     provenance: dict[str, Provenance]
     leaves: dict[str, Any]
     """Leaf path to value."""
+
+    def as_call(self, tool: ToolSpec, changed: bool, result: JsonValue) -> GoldCall:
+        """Return the call that was made with these arguments."""
+        return GoldCall(
+            tool=tool.name,
+            actor=tool.actor,
+            arguments=self.arguments,
+            provenance=self.provenance,
+            effect="write" if changed else "read",
+            result=result,
+        )
 
 
 @dataclass
@@ -92,6 +114,22 @@ class ArgumentPlan:
     def draw(self, rng: random.Random) -> Assignment:
         """One random assignment; at least one optional leaf where nothing is required."""
         return self._draw_wide(rng) if self.wide is not None else self._draw(rng)
+
+    def draw_untried(self, rng: random.Random, tried: set[bytes], draws: int) -> Iterator[Assignment]:
+        """Yield assignments that were not tried; where another one is asked for, the values of the last are blamed.
+
+        Args:
+            rng: Source of randomness.
+            tried: Arguments that the call was made with; those that are yielded are added.
+            draws: Assignments that are drawn, those counted too that were tried before.
+        """
+        for _ in range(draws if self.possible else 0):
+            assignment = self.draw(rng)
+            arguments = canonical_json(assignment.arguments)
+            if arguments not in tried:
+                tried.add(arguments)
+                yield assignment
+                self.blame(assignment)
 
     def _draw(self, rng: random.Random) -> Assignment:
         extra = [path for path in self.optional if rng.random() < self.share]
