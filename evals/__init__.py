@@ -1,5 +1,6 @@
 """Evaluation of models on tasks: episodes on live environments, scores with intervals."""
 
+from trajsmith.evals.benchmarks import BENCHMARKS, Benchmark, BenchmarkName
 from trajsmith.evals.chat_model import ChatEvaluatedModel
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.evals.evaluate import EvalSettings, evaluate
@@ -9,13 +10,16 @@ from trajsmith.evals.roles import (
     EvaluatedAgent,
     EvaluatedModel,
     ModelOutput,
-    ModelUserFactory,
+    RoleUserFactory,
     UserFactory,
     create_scripted_user,
 )
 from trajsmith.evals.scores import Score, compute_wilson_interval, score_episodes
 
 __all__ = [
+    "BENCHMARKS",
+    "Benchmark",
+    "BenchmarkName",
     "CallableModel",
     "ChatEvaluatedModel",
     "CompletionFn",
@@ -25,7 +29,7 @@ __all__ = [
     "EvaluatedAgent",
     "EvaluatedModel",
     "ModelOutput",
-    "ModelUserFactory",
+    "RoleUserFactory",
     "Score",
     "UserFactory",
     "compute_wilson_interval",

@@ -1,7 +1,7 @@
 """A model as the agent of a dialogue, behind one narrow asynchronous function; and who plays the user."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trajsmith.environments import ToolResult
@@ -9,10 +9,8 @@ from trajsmith.export.history import apply_window
 from trajsmith.models.model import ChatModel
 from trajsmith.models.prompts import Prompts
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, Task
-from trajsmith.usersim import AgentAct, ExposedTools, ModelUser, UserRole
-from trajsmith.usersim import build_scripted_user as user_by_script
+from trajsmith.usersim import AgentAct, ExposedTools, PlaySettings, RoleContext, UserRole, build_user
 
 
 @dataclass(frozen=True)
@@ -111,19 +109,18 @@ class UserFactory(Protocol):
     ) -> UserRole: ...
 
 
-def create_scripted_user(
-    task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, sample: int
-) -> UserRole:
-    """Create the scripted user, which matches the model's text against patterns."""
-    return user_by_script(task, wording, sample, find_clock_date(state))
-
-
 @dataclass(frozen=True)
-class ModelUserFactory:
-    """Factory of users played by a model."""
+class RoleUserFactory:
+    """Factory of users of a registered role."""
 
-    model: ChatModel
-    prompts: Prompts
+    role: str = "scripted"
+    prompts: Prompts = field(default_factory=Prompts)
+    model: ChatModel | None = None
 
     def __call__(self, task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, sample: int) -> UserRole:
-        return ModelUser(self.model, spec, wording, task, state, sample, self.prompts)
+        context = RoleContext(task, spec, wording, state, sample, PlaySettings(), self.prompts, self.model)
+        return build_user(self.role, context)
+
+
+create_scripted_user = RoleUserFactory()
+"""The scripted user, which matches the model's text against patterns."""

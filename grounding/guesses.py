@@ -106,7 +106,7 @@ def _generate_values(
         form = template or ("%Y-%m-%dT%H:%M:%S" if field.schema.get("format") == "date-time" else "%Y-%m-%d")
         yield from _format_datetimes(now, form, parts)
     if isinstance(field.schema.get("pattern"), str):
-        yield from list_matching_texts(field.schema["pattern"])[:4]
+        yield from filter(None, list_matching_texts(field.schema["pattern"])[:4])
     if set(parts) & _QUERY:
         yield from sample_texts(index, rng, MOST // 2)
     for word in reversed(parts):

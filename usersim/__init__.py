@@ -3,6 +3,14 @@
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
+from trajsmith.usersim.players import (
+    DIALOGUE_ROLES,
+    DialogueRole,
+    RoleContext,
+    build_agent,
+    build_user,
+    get_role_name,
+)
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -10,20 +18,26 @@ from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted
 
 __all__ = [
     "AGENT",
+    "DIALOGUE_ROLES",
     "USER",
     "AgentAct",
     "AgentRole",
     "Dialogue",
+    "DialogueRole",
     "ExposedTools",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",
+    "RoleContext",
     "ScriptedAgent",
     "ScriptedUser",
     "UserAct",
     "UserCall",
     "UserRole",
+    "build_agent",
     "build_scripted_agent",
     "build_scripted_user",
+    "build_user",
+    "get_role_name",
     "render_system_prompt",
 ]

@@ -11,7 +11,7 @@ import orjson
 
 from trajsmith.grounding import iterate_leaves
 from trajsmith.grounding.references import leads_to
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
 from trajsmith.records import (
     EnvironmentFault,
@@ -35,6 +35,7 @@ MIN_BATCH_SIZE = 4
 """Siblings that are not divided any further where some of them are in the way."""
 
 
+@VARIANTS.register("long_context")
 async def vary(case: VariantCase) -> VariantResult:
     """The task, in other words, on a crowded state.
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.evals import EvalContext, ModelUserFactory, UserFactory, create_scripted_user
+from trajsmith.evals import EvalContext, RoleUserFactory, UserFactory
 from trajsmith.export.splits import Split
 from trajsmith.models import SCRIPTED, ChatModel
 from trajsmith.models.prompts import Prompts
@@ -19,7 +19,7 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.usersim import USER
+from trajsmith.usersim import USER, get_role_name
 from trajsmith.verify.decontaminate import Decontaminator
 
 
@@ -85,14 +85,15 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
     background = BackgroundLoop()
     try:
         if config.user.model == SCRIPTED:
-            yield create_scripted_user, background
+            yield RoleUserFactory(get_role_name(config.user, None), Prompts(config.prompts)), background
             return
         prompts = Prompts(config.prompts)
         prompts.get(USER)
         config.out.mkdir(parents=True, exist_ok=True)
         board = background.run(_open_board(config))
         try:
-            yield ModelUserFactory(background.run(_open_user_model(board)), prompts), background
+            model = background.run(_open_user_model(board))
+            yield RoleUserFactory(get_role_name(config.user, model), prompts, model), background
         finally:
             background.run(board.close())
     finally:

@@ -1,6 +1,6 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -9,13 +9,15 @@ import orjson
 from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.evals import (
+    BENCHMARKS,
+    BenchmarkName,
     ChatEvaluatedModel,
+    EvalContext,
     EvalSettings,
     EvaluatedModel,
-    ModelUserFactory,
+    RoleUserFactory,
     Score,
     UserFactory,
-    create_scripted_user,
     evaluate,
     score_episodes,
 )
@@ -41,7 +43,7 @@ from trajsmith.records import (
 from trajsmith.records.links import refuse_links
 from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
-from trajsmith.usersim import USER
+from trajsmith.usersim import USER, get_role_name
 
 EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
@@ -61,8 +63,10 @@ class EvalConfig(FrozenModel):
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What all requests to endpoints may cost."""
-    run: Path
+    run: Path | None = None
     """Run directory that has the tasks."""
+    benchmark: BenchmarkName | None = None
+    """Installed benchmark that has the tasks, in place of a run."""
     split: Literal["train", "validation", "test", "all"] = "test"
     """Which of its tasks, by the split settings of the run; `test` was never trained on."""
     limit: PositiveInt | None = None
@@ -89,6 +93,8 @@ class EvalConfig(FrozenModel):
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:
         self.roles.check(self.models)
+        if (self.run is None) == (self.benchmark is None):
+            raise InputError("name either a run or a benchmark")
         return self
 
     def question(self) -> JsonObject:
@@ -99,7 +105,10 @@ class EvalConfig(FrozenModel):
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
-        asked["run"] = content_hash(str(self.run.resolve()), 12)
+        if self.benchmark is None:
+            del asked["benchmark"]
+        if self.run is not None:
+            asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
@@ -112,15 +121,12 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     """
     if not config.served:
         require_train("eval")
-    run = RunDirectory.open(config.run)
-    tasks = list(split_tasks(run, config.split, config.limit))
-    if not tasks:
-        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    tasks, grounds = await _load_tasks(config)
     refuse_links(config.out)
     _same_question(config)
     board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
-        scores = await _play(config, run, tasks, board, progress or NullProgress())
+        scores = await _play(config, tasks, grounds, board, progress or NullProgress())
     except BudgetExceeded as stop:
         raise BudgetExceeded(_explain_spent_budget(config, board, len(tasks))) from stop
     finally:
@@ -132,12 +138,30 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     return scores
 
 
+async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
+    """Return the tasks of the run or of the benchmark, and what their environments are evaluated with."""
+    if config.benchmark is not None:
+        tasks, grounds = await BENCHMARKS.get(config.benchmark)(config.limit)
+        if not tasks:
+            raise InputError(f"benchmark {config.benchmark} has no tasks")
+        return tasks, grounds
+    run = RunDirectory.open(config.run or Path())
+    held_out = list(split_tasks(run, config.split, config.limit))
+    if not held_out:
+        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    return held_out, await open_eval_contexts(run)
+
+
 async def _play(
-    config: EvalConfig, run: RunDirectory, tasks: list[Task], board: ModelRegistry, progress: RunProgress
+    config: EvalConfig,
+    tasks: Sequence[Task],
+    grounds: Mapping[str, EvalContext],
+    board: ModelRegistry,
+    progress: RunProgress,
 ) -> list[Score]:
     await board.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    grounds, users = await open_eval_contexts(run), _users(config, board)
+    users = _users(config, board)
     async with _player(config, board) as player:
         with progress.stage("play episodes", total, 0, 0) as bar:
             over = _counter(bar.advance)
@@ -167,10 +191,11 @@ def _open_role_model(board: ModelRegistry, role: Role) -> ChatModel:
 
 def _users(config: EvalConfig, board: ModelRegistry) -> UserFactory:
     if config.user.model == SCRIPTED:
-        return create_scripted_user
+        return RoleUserFactory(get_role_name(config.user, None), Prompts(config.prompts))
     prompts = Prompts(config.prompts)
     prompts.get(USER)
-    return ModelUserFactory(_open_role_model(board, "user"), prompts)
+    model = _open_role_model(board, "user")
+    return RoleUserFactory(get_role_name(config.user, model), prompts, model)
 
 
 @asynccontextmanager
