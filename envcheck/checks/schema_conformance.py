@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from trajsmith.envcheck.checks.base import Check, Suspicion
@@ -13,6 +12,7 @@ from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
 from trajsmith.envcheck.schema_probes import SchemaProbe
 from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.grounding.schema_values import has_format, lacks_utc_offset
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, ToolSpec
 
@@ -50,7 +50,7 @@ class ValidStarts(Check):
                 seen=f"after the start, {names} differ from what was given", expected="the state as given"
             )
         schema = check_session.spec.state_schema
-        error = best_match(Draft202012Validator(schema).iter_errors(after)) if schema else None
+        error = best_match(compile_schema(schema).iter_errors(after)) if schema else None
         if error is not None:
             return CaseEvidence(
                 seen=f"{error.json_path}: {error.message[:200]}", expected="a state that fits its schema"
