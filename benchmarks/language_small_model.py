@@ -23,7 +23,8 @@ sys.path[:0] = [str(ROOT), str(SERVER)]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 from small_model import MODEL  # noqa: E402
 
-from trajsmith.export.loss_mask import MaskPreview, open_tokenizer  # noqa: E402
+from trajsmith.export.loss_mask import MaskPreview  # noqa: E402
+from trajsmith.models.transformers_engine import open_tokenizer  # noqa: E402
 from trajsmith.pipeline.config import load_config  # noqa: E402
 from trajsmith.pipeline.journal import read_records  # noqa: E402
 from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402

@@ -8,10 +8,11 @@ from typing import BinaryIO
 from pydantic import PositiveInt
 
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
-from trajsmith.evals.roles import EvaluatedModel, UserFactory, create_scripted_user, limit_history
-from trajsmith.records import EnvironmentFault, FrozenModel, RunError, Task
+from trajsmith.export.history import apply_window
+from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
+from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
 from trajsmith.records.links import append_no_follow, refuse_link
-from trajsmith.usersim import PlaySettings
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
 class EvalSettings(FrozenModel):
@@ -42,11 +43,12 @@ def read_episodes(file: Path) -> list[Episode]:
 async def evaluate(
     tasks: Sequence[Task],
     grounds: Mapping[str, EvalContext],
-    player: EvaluatedModel,
+    model: ChatModel,
     settings: EvalSettings,
     file: Path,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
     over: Callable[[int], None] = lambda number: None,
+    past_reasoning: bool = True,
 ) -> list[Episode]:
     """Play the episodes that are not in `file` yet and return all episodes of these tasks.
 
@@ -54,10 +56,11 @@ async def evaluate(
     the file holds every episode that was over.
 
     Args:
-        player: The model.
+        model: The model under evaluation.
         file: Where episodes are written, one line each.
         users: Who plays the user.
         over: Told how many more episodes are over, at first those of an earlier part of the work.
+        past_reasoning: Show the model its reasoning of earlier turns, as contexts of training have it.
 
     Raises:
         InputError: `file` is a symbolic link.
@@ -68,14 +71,15 @@ async def evaluate(
     done = {(one.task_id, one.sample): one for one in read_episodes(file) if not one.should_retry}
     over(len(names & done.keys()))
     room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
+    shown = model if settings.history is None else limit_history(model, settings.history)
 
     async def one(task: Task, sample: int, out: BinaryIO) -> None:
-        ground, complete = grounds[task.environments[0]], player.of(task, sample)
-        if settings.history is not None:
-            complete = limit_history(complete, settings.history)
+        ground = grounds[task.environments[0]]
         async with room:
             try:
-                episode, _, _ = await play_episode(task, ground, player.name, complete, play, sample, users)
+                episode, _, _ = await play_episode(
+                    task, ground, shown, play, sample, users, past_reasoning=past_reasoning
+                )
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
         out.write(episode.to_line())
@@ -93,6 +97,21 @@ async def evaluate(
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from error
     return [done[task.id, sample] for task, sample in wanted]
+
+
+def limit_history(model: ChatModel, window: int) -> ChatModel:
+    """Wrap a model so that it sees only the last `window` assistant turns.
+
+    What stays is what rows keep (AWM, appendix A): the beginning, the first exchange, the latest request.
+    """
+
+    async def reply(request: ChatRequest) -> ChatReply:
+        messages = request.messages
+        places: list[JsonObject] = [{"role": message.role, "at": at} for at, message in enumerate(messages)]
+        seen = tuple(messages[row["at"]] for row in apply_window(places, len(places), window))
+        return await model.complete(request.model_copy(update={"messages": seen}))
+
+    return CallableModel(model.name, reply)
 
 
 async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:

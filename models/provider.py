@@ -52,4 +52,8 @@ def open_provider(entry: str, settings: ModelSettings, folder: Path | None = Non
         from trajsmith.models.vllm_engine import VllmProvider
 
         return VllmProvider(entry, settings)
-    raise InputError(f"models.{entry}.provider: {settings.provider!r} is none of openai, vllm")
+    if settings.provider == "transformers":
+        from trajsmith.models.transformers_engine import TransformersProvider
+
+        return TransformersProvider(entry, settings)
+    raise InputError(f"models.{entry}.provider: {settings.provider!r} is none of openai, vllm, transformers")

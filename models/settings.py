@@ -41,10 +41,10 @@ class Sampling(FrozenModel):
 class ModelSettings(Sampling):
     """One model and the server behind it."""
 
-    provider: Literal["openai", "vllm"] = "openai"
-    """`openai`: any OpenAI-compatible server; `vllm`: in this process, on this machine's GPU."""
+    provider: Literal["openai", "vllm", "transformers"] = "openai"
+    """`openai`: any OpenAI-compatible server; `vllm` and `transformers`: in this process, on this machine."""
     model: str = Field(min_length=1)
-    """Name that the server knows, or for `vllm` a folder or a name on the Hub."""
+    """Name that the server knows, or for a model in this process a folder or a name on the Hub."""
     base_url: str = HOSTED_URL
     """Address up to and including /v1."""
     key_env: str | None = None

@@ -107,7 +107,8 @@ def test_calls_that_cannot_be_read_are_answered_and_never_made(taught):
 
 
 def test_only_what_the_model_said_is_learnt_from_its_rows(taught, checkpoint):
-    from trajsmith.export.loss_mask import MaskPreview, open_tokenizer
+    from trajsmith.export.loss_mask import MaskPreview
+    from trajsmith.models.transformers_engine import open_tokenizer
     from trajsmith.train_sft.training import read_rows
 
     preview = MaskPreview(open_tokenizer(str(checkpoint)))

@@ -266,12 +266,7 @@ def _store_sources(store: RecordStore, sources: Sequence[ThemeSource]) -> None:
 
 
 def _open_stage_models(board: ModelRegistry) -> dict[StageRole, ChatModel]:
-    models: dict[StageRole, ChatModel] = {}
-    for role in ROLES:
-        talker = board.role_model(cast(Role, role))
-        assert talker is not None, "roles.check lets no role be scripted"
-        models[role] = talker
-    return models
+    return {role: board.require_role_model(role) for role in ROLES}
 
 
 def _short(outcome: SynthesisOutcome) -> dict[str, Any]:

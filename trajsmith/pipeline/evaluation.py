@@ -1,29 +1,19 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import orjson
 from pydantic import Field, PositiveInt, model_validator
 
-from trajsmith.evals import (
-    ChatEvaluatedModel,
-    EvalSettings,
-    EvaluatedModel,
-    ModelUserFactory,
-    Score,
-    UserFactory,
-    create_scripted_user,
-    evaluate,
-    score_episodes,
-)
+from trajsmith.evals import EvalSettings, Score, evaluate, score_episodes
 from trajsmith.evals.evaluate import read_episodes
 from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry, RoleSettings
+from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.output_files import write_file
 from trajsmith.pipeline.progress import NullProgress, RunProgress
@@ -39,9 +29,9 @@ from trajsmith.records import (
     content_hash,
 )
 from trajsmith.records.links import refuse_links
-from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
+from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
-from trajsmith.usersim import USER
+from trajsmith.usersim import build_user_factory
 
 EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
@@ -84,7 +74,10 @@ class EvalConfig(FrozenModel):
     @property
     def roles(self) -> RolesSettings:
         """Return the role settings as the model registry reads them."""
-        return RolesSettings(agent=RoleSettings(model=self.model if self.served else SCRIPTED), user=self.user)
+        agent = RoleSettings(temperature=self.temperature, max_tokens=self.max_new_tokens)
+        return RolesSettings(
+            agent=agent.model_copy(update={"model": self.model}) if self.served else RoleSettings(), user=self.user
+        )
 
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:
@@ -137,11 +130,17 @@ async def _play(
 ) -> list[Score]:
     await board.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    grounds, users = await open_eval_contexts(run), _users(config, board)
-    async with _player(config, board) as player:
+    grounds = await open_eval_contexts(run)
+    users = build_user_factory(board.role_model("user"), Prompts(config.prompts))
+    model = _open_evaluated_model(config, board)
+    try:
         with progress.stage("play episodes", total, 0, 0) as bar:
-            over = _counter(bar.advance)
-            return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
+            over, settings = _counter(bar.advance), config.settings
+            return score_episodes(
+                await evaluate(tasks, grounds, model, settings, file, users, over, past_reasoning=not config.served)
+            )
+    finally:
+        await model.close()
 
 
 def _counter(advance: Callable[[], None]) -> Callable[[int], None]:
@@ -158,32 +157,13 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
     return [role for role in roles if config.roles.of(role).model != SCRIPTED]
 
 
-def _open_role_model(board: ModelRegistry, role: Role) -> ChatModel:
-    model = board.role_model(role)
-    if model is None:
-        raise InputError(f"no model plays the {role}")
-    return model
-
-
-def _users(config: EvalConfig, board: ModelRegistry) -> UserFactory:
-    if config.user.model == SCRIPTED:
-        return create_scripted_user
-    prompts = Prompts(config.prompts)
-    prompts.get(USER)
-    return ModelUserFactory(_open_role_model(board, "user"), prompts)
-
-
-@asynccontextmanager
-async def _player(config: EvalConfig, board: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
+def _open_evaluated_model(config: EvalConfig, board: ModelRegistry) -> ChatModel:
     if config.served:
-        yield ChatEvaluatedModel(_open_role_model(board, "agent"), config.max_new_tokens, config.temperature)
-        return
-    from trajsmith.evals.transformers_model import TransformersModel
-
+        return board.require_role_model("agent")
     tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
-    limits: dict[str, Any] = {"temperature": config.temperature, "batch": config.batch}
-    async with TransformersModel(config.model, model, tokenizer, config.max_new_tokens, **limits) as local:
-        yield local
+    return TransformersModel(
+        config.model, model, tokenizer, config.max_new_tokens, temperature=config.temperature, batch=config.batch
+    )
 
 
 def _explain_spent_budget(config: EvalConfig, board: ModelRegistry, tasks: int) -> str:

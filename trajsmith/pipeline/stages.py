@@ -7,7 +7,6 @@ from typing import Any
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts, PromptSpec
-from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.journal import read_records
@@ -16,7 +15,7 @@ from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.pipeline.variant_inputs import TASKS, VARIED, VaryInput, find_tasks_file
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
 from trajsmith.querygen.vary import derive_variant
-from trajsmith.records import Chain, GroundedChain, InputError, JsonObject, Task, Trajectory, Verdict, derive_seed
+from trajsmith.records import Chain, GroundedChain, InputError, Task, Trajectory, Verdict, derive_seed
 from trajsmith.toolgraph import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (
@@ -25,10 +24,9 @@ from trajsmith.usersim import (
     AgentRole,
     Dialogue,
     ModelAgent,
-    ModelUser,
-    UserRole,
+    UserFactory,
     build_scripted_agent,
-    build_scripted_user,
+    build_user_factory,
 )
 from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
@@ -116,6 +114,10 @@ class RoleFactory:
         return self.context.role_model("user")
 
     @cached_property
+    def users(self) -> UserFactory:
+        return build_user_factory(self.user, self.context.prompts)
+
+    @cached_property
     def judge(self) -> ChatModel | None:
         return self.context.role_model("judge")
 
@@ -148,7 +150,8 @@ class RoleFactory:
     async def play(self, task: Task, candidate: int) -> Trajectory:
         """One play of a task."""
         place, state = self.context.place(task.environments[0]), self.context.state(task.initial_state)
-        agent, user = self._agent(task, place, candidate), self._user(task, place, state, candidate)
+        agent = self._agent(task, place, candidate)
+        user = self.users(task, place.spec, place.wording, state, candidate)
         async with place.session() as opened:
             session = inject_faults(opened, task)
             settings, prompts = self.config.play, self.context.prompts
@@ -159,11 +162,6 @@ class RoleFactory:
         if self.agent is None:
             return build_scripted_agent(task, place.wording, candidate, listens=self.user is not None)
         return ModelAgent(self.agent, place.spec, task, self.config.play, candidate)
-
-    def _user(self, task: Task, place: EnvironmentHandle, state: JsonObject, candidate: int) -> UserRole:
-        if self.user is None:
-            return build_scripted_user(task, place.wording, candidate, find_clock_date(state))
-        return ModelUser(self.user, place.spec, place.wording, task, state, candidate, self.context.prompts)
 
     async def verify(self, task: Task, trajectory: Trajectory) -> Verdict:
         """Return the verdict from execution, and from the judge where execution is undecided."""
