@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from pydantic import PositiveInt
 
@@ -11,7 +10,9 @@ from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.export.history import apply_window
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
 from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
-from trajsmith.records.links import append_no_follow, refuse_link
+from trajsmith.records.journal import AppendFile, read_lines
+from trajsmith.records.links import refuse_link
+from trajsmith.records.storage import storage_boundary
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
@@ -34,10 +35,7 @@ def read_episodes(file: Path) -> list[Episode]:
     Raises:
         InputError: The file is something else.
     """
-    if not file.is_file():
-        return []
-    lines = file.read_bytes().split(b"\n")
-    return [Episode.from_line(line, f"{file}:{number}") for number, line in enumerate(lines[:-1], 1)]
+    return [Episode.from_line(line, f"{file}:{number}") for number, line, _ in read_lines(file)]
 
 
 async def evaluate(
@@ -73,7 +71,7 @@ async def evaluate(
     room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
     shown = model if settings.history is None else limit_history(model, settings.history)
 
-    async def one(task: Task, sample: int, out: BinaryIO) -> None:
+    async def one(task: Task, sample: int, out: AppendFile) -> None:
         ground = grounds[task.environments[0]]
         async with room:
             try:
@@ -82,20 +80,17 @@ async def evaluate(
                 )
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
-        out.write(episode.to_line())
-        out.flush()
+        out.append(episode.to_line())
         done[task.id, sample] = episode
         over(1)
 
     missing = [(task, sample) for task, sample in wanted if (task.id, sample) not in done]
-    try:
+    with storage_boundary(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        refuse_link(file.parent, PurePath(file.name))
-        _trim_partial_line(file)
-        with append_no_follow(file) as out:
-            await _await_all(one(task, sample, out) for task, sample in missing)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+    refuse_link(file.parent, PurePath(file.name))
+    with AppendFile(file, lock=True) as out:
+        out.cut_torn_line()
+        await _await_all(one(task, sample, out) for task, sample in missing)
     return [done[task.id, sample] for task, sample in wanted]
 
 
@@ -123,13 +118,3 @@ async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _trim_partial_line(file: Path) -> None:
-    """Cut off an incomplete last line."""
-    if file.is_file():
-        content = file.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with file.open("r+b") as out:
-                out.truncate(whole)

@@ -46,7 +46,7 @@ def open_provider(entry: str, settings: ModelSettings, folder: Path | None = Non
         if settings.batch and folder is not None:
             from trajsmith.models.batch_api import BatchApiProvider
 
-            return BatchApiProvider(OpenAIProvider(entry, settings), folder / f"batches-{entry}.json")
+            return BatchApiProvider(OpenAIProvider(entry, settings), folder / f"batches-{entry}.jsonl")
         return OpenAIProvider(entry, settings)
     if settings.provider == "vllm":
         from trajsmith.models.vllm_engine import VllmProvider

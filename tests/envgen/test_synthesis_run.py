@@ -18,7 +18,6 @@ from running_server import RunningServer
 from trajsmith.cli import app
 from trajsmith.envgen.generate import GenerationResult
 from trajsmith.envgen.sources.domains import build_domain_source
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.pipeline.environment_generation import (
     GenConfig,
     GenerationInputs,
@@ -29,6 +28,7 @@ from trajsmith.pipeline.environment_generation import (
 )
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
+from trajsmith.records.journal import StepJournal
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -230,7 +230,7 @@ def test_a_run_that_was_killed_while_it_kept_its_themes_knows_all_of_them(tmp_pa
     one, other = (build_domain_source(name) for name in ("score lending", "idle chatter"))
     given = GenerationInputs(sources=(one, other))
     _store_inputs(run, given)
-    _store_sources(RecordStore(run.path), [one])  # and here it is killed
+    _store_sources(StepJournal(run.path), [one])  # and here it is killed
     assert load_run_inputs(run.path) == given
     with pytest.raises(InputError, match="was stopped while it read 2 sources: go on with trajsmith env gen --run"):
         _store_inputs(run, GenerationInputs(sources=(one,)))

@@ -11,11 +11,11 @@ from trajsmith.evals.evaluate import read_episodes
 from trajsmith.models import CallableModel, ChatReply, MalformedCall
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import FunctionCall, Message, ModelFault, ToolCall, Trajectory
+from trajsmith.records.journal import read_records
 from trajsmith.usersim import ScriptedAgent
 
 CONFIG = """

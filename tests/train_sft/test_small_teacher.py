@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from trajsmith.pipeline.config import load_config
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Task, Trajectory, Verdict
+from trajsmith.records.journal import read_records
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl", "peft"):

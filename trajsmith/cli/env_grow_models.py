@@ -98,12 +98,12 @@ async def _grown(
     from trajsmith.envgen.growth.model_growth import build_growth_loop, place_child
     from trajsmith.envgen.growth.regression import GrowthDraftRunner
     from trajsmith.envgen.synthesis.examination import DraftRunner
-    from trajsmith.envgen.synthesis.store import RecordStore
     from trajsmith.pipeline.environment_generation import generate
+    from trajsmith.records.journal import StepJournal
 
     generated = await generate(settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent))
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None
     bench = GrowthDraftRunner(DraftRunner(settings.run / "drafts", settings.synthesis, settings.sandbox), parent)
-    return generated, await place_child(RecordStore(settings.run), bench, accepted, out)
+    return generated, await place_child(StepJournal(settings.run), bench, accepted, out)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeAlias, TypeVar, cast
 
-from trajsmith.pipeline.journal import FAULT, Journal, count, count_ledger, read_records
+from trajsmith.pipeline.journal import FAULT, Journal, count_ledger
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
 from trajsmith.records import (
@@ -26,6 +26,7 @@ from trajsmith.records import (
     StageSummary,
     TrajsmithError,
 )
+from trajsmith.records.journal import count_records, read_records
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=Record)
@@ -222,4 +223,4 @@ def _from_file(stage: PipelineStage[In, Out], run: RunDirectory, skip: int) -> I
 def _total(stage: PipelineStage[In, Out], run: RunDirectory, inputs: Iterable[tuple[str, In]] | None) -> int | None:
     if inputs is not None:
         return len(inputs) if isinstance(inputs, Sized) else None
-    return count(run.file(stage.input)) if stage.input else None
+    return count_records(run.file(stage.input)) if stage.input else None

@@ -28,7 +28,6 @@ from trajsmith.envgen.synthesis.search_records import (
     search_all,
 )
 from trajsmith.envgen.synthesis.settings import ROLES, StageRole, StageRoles, SynthesisSettings
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.models import BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from trajsmith.models.prompts import Prompts
@@ -37,6 +36,7 @@ from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import CONFIG, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
 from trajsmith.records import FrozenModel, InputError, SourcePath, content_hash
+from trajsmith.records.journal import StepJournal
 
 SUMMARY = "summary.json"
 UNREAD = "unread.json"
@@ -162,7 +162,7 @@ class RunGenerationResult(NamedTuple):
     """What the search server gave, where there is one."""
 
 
-MakeLoop = Callable[[PromptedGenerator, DraftRunner, RecordStore, str, str], SynthesisLoop]
+MakeLoop = Callable[[PromptedGenerator, DraftRunner, StepJournal, str, str], SynthesisLoop]
 """What the stages work with, from desk, bench, store, makers and fingerprint."""
 
 
@@ -185,7 +185,7 @@ async def generate(
     prompts = await check_ready(config, sources)
     run = open_run(config)
     with run.lock():
-        store = RecordStore(run.path)
+        store = StepJournal(run.path)
         again = again or f"trajsmith env gen --run {run.path}"
         board = ModelRegistry(config.models, build_role_settings(config.roles), config.budget, run.path, again)
         try:
@@ -215,7 +215,7 @@ async def generate(
 
 
 async def _searched(
-    config: GenConfig, store: RecordStore, sources: Sequence[ThemeSource], console: Console | None
+    config: GenConfig, store: StepJournal, sources: Sequence[ThemeSource], console: Console | None
 ) -> Sequence[ThemeSource]:
     """The sources, with passages where a search found some."""
     if config.search is None:
@@ -258,7 +258,7 @@ def _store_inputs(run: RunDirectory, inputs: GenerationInputs) -> None:
     run.write_json(UNREAD, inputs.model_dump(mode="json"))
 
 
-def _store_sources(store: RecordStore, sources: Sequence[ThemeSource]) -> None:
+def _store_sources(store: StepJournal, sources: Sequence[ThemeSource]) -> None:
     """Keep what a run is about, so that its directory is all that is needed to go on."""
     for theme in (Theme(source=source) for source in sources):
         if store.get("themes", Theme, theme.id) is None:
@@ -289,7 +289,7 @@ def load_run_inputs(folder: Path) -> GenerationInputs:
         InputError: There is no run, or it was stopped before it kept anything.
     """
     left = load_unread_inputs(folder) or GenerationInputs()
-    store = RecordStore(folder)
+    store = StepJournal(folder)
     sources = drop_superseded(store, [*left.sources, *(theme.source for theme in store.all("themes", Theme))])
     if not sources and left.tasks is None:
         raise InputError(f"{folder} knows of no source yet: give one, such as --from-domain NAME, with --config FILE")

@@ -13,11 +13,11 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import InputError, Task
+from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
 from trajsmith.usersim import UserFactory, build_scripted_user, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator
