@@ -1,12 +1,13 @@
 """Values that a schema allows, its boundary values, and values that it forbids."""
 
+import contextlib
 import functools
-import importlib
 import random
 import re
 from datetime import date, datetime, time
 from typing import Any
 
+from trajsmith.environments import pattern_text
 from trajsmith.records import JsonObject
 
 PLAIN = (
@@ -169,67 +170,8 @@ def generate_matching_text(pattern: str, rng: random.Random) -> str:
 @functools.lru_cache(maxsize=256)
 def _matching(pattern: str) -> tuple[str, ...]:
     """Texts for a pattern, always the same ones; one empty text if none could be made."""
-    parser: Any = importlib.import_module("re._parser")  # private, but the one parser of what `re` accepts
-    try:
-        tree = parser.parse(pattern)
-    except re.error:
-        return ("",)
-    candidates = (_text_of(tree, random.Random(seed), {}) for seed in range(PATTERNS))
-    return tuple(dict.fromkeys(text for text in candidates if re.search(pattern, text))) or ("",)
-
-
-def _text_of(tree: Any, rng: random.Random, groups: dict[int, str]) -> str:
-    """A text for the parsed form of a regular expression; looking around is left out."""
-    return "".join(_part(str(name), value, rng, groups) for name, value in tree)
-
-
-def _part(name: str, value: Any, rng: random.Random, groups: dict[int, str]) -> str:
-    match name:
-        case "LITERAL":
-            return chr(value)
-        case "ANY":
-            return rng.choice(_LETTERS)
-        case "NOT_LITERAL":
-            return rng.choice([one for one in _LETTERS if one != chr(value)])
-        case "IN":
-            return rng.choice(_members(value))
-        case "BRANCH":
-            return _text_of(rng.choice(value[1]), rng, groups)
-        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-            low, high, inner = value
-            times = rng.randint(int(low), min(int(high), int(low) + 4))
-            return "".join(_text_of(inner, rng, groups) for _ in range(times))
-        case "SUBPATTERN":
-            text = _text_of(value[-1], rng, groups)
-            if value[0] is not None:
-                groups[value[0]] = text
-            return text
-        case "ATOMIC_GROUP":
-            return _text_of(value, rng, groups)
-        case "GROUPREF":
-            return groups.get(value, "")
-        case _:
-            return ""
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_CLASSES = {
-    "CATEGORY_DIGIT": "0123456789", "CATEGORY_WORD": _LETTERS + "_", "CATEGORY_SPACE": " ",
-    "CATEGORY_NOT_DIGIT": _LETTERS[:52], "CATEGORY_NOT_WORD": "-. ", "CATEGORY_NOT_SPACE": _LETTERS,
-}  # fmt: skip
-
-
-def _members(items: Any) -> list[str]:
-    """Characters of a class, or some that are not in it."""
-    members: set[str] = set()
-    for name, value in items:
-        match str(name):
-            case "LITERAL":
-                members.add(chr(value))
-            case "RANGE":
-                members |= {chr(code) for code in range(value[0], min(value[1], value[0] + 200) + 1)}
-            case "CATEGORY":
-                members |= set(_CLASSES.get(str(value), ""))
-    if items and str(items[0][0]) == "NEGATE":
-        members = set(_LETTERS + "-. ") - members
-    return sorted(members) or ["?"]
+    texts = dict[str, None]()
+    for seed in range(PATTERNS):
+        with contextlib.suppress(ValueError):
+            texts[pattern_text.generate_matching_text(pattern, random.Random(seed))] = None
+    return tuple(texts) or ("",)

@@ -17,9 +17,9 @@ from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 from trajsmith.environments.adapters.openapi.settings import OpenApiSettings
 from trajsmith.environments.adapters.tau2.settings import Tau2Settings
 from trajsmith.environments.file_reading import read_json, read_text
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
-from trajsmith.environments.sandbox.gate import EVERYTHING, can_share_worker, examine_source
+from trajsmith.environments.sandbox.gate import can_share_worker, examine_source
 from trajsmith.environments.sandbox.serialization import split_words
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
@@ -110,7 +110,7 @@ def expand_settings(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
     itself.
     """
     if settings.library == "*":
-        return [settings.model_copy(update={"library": name}) for name in library_names()]
+        return [settings.model_copy(update={"library": name}) for name in ENVIRONMENTS.names()]
     if settings.envfactory is not None and settings.envfactory.tools.is_dir():
         discovered = envfactory.discover(settings.envfactory.tools)
         chosen = settings.envfactory.model_dump(include={"max_states", "moment", "hide"})
@@ -183,7 +183,7 @@ def _needs_own_process(sandbox: SandboxSettings, kind: str, payload: JsonObject)
         return sandbox.plays == "process"
     if kind in _EVENTS:
         return True
-    own = EVERYTHING if kind in _OWN_MODULES else ()
+    own = kind in _OWN_MODULES
     return not all(can_share_worker(examine_source(source, file, own)) for file, source in _sources(payload))
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from trajsmith.export.dataset import DatasetWriter
-from trajsmith.export.formats import ExportItem, FormatSettings, find_format
+from trajsmith.export.formats import FORMATS, ExportItem, FormatSettings
 from trajsmith.export.rows import ToolSchemaCache, build_row
 from trajsmith.export.splits import SplitSettings
 from trajsmith.records import (
@@ -63,7 +63,7 @@ class MultiFormatWriter:
         settings: FormatSettings,
         rows_per_shard: int = 2000,
     ) -> None:
-        self.formats = {name: find_format(name) for name in targets}
+        self.formats = {name: FORMATS.get(name) for name in targets}
         self.writers = {
             name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns) for name, folder in targets.items()
         }

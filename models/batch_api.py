@@ -17,6 +17,7 @@ from trajsmith.models.failures import OUTAGE, FailedAttempt, HttpErrorResponse
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.serialization import build_request_body, parse_reply
+from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import JsonObject, RunError, TrajsmithError
 from trajsmith.records.journal import AppendFile, read_lines
 
@@ -321,3 +322,12 @@ def _take_batch(bodies: dict[str, bytes], most: int, most_bytes: int) -> Iterato
         if number and (number >= most or size > most_bytes):
             return
         yield name, body
+
+
+@PROVIDERS.register("openai")
+def open_openai_provider(entry: str, settings: ModelSettings, folder: Path | None) -> OpenAIProvider | BatchApiProvider:
+    """Open an OpenAI-compatible server, for single requests or through its batch API."""
+    provider = OpenAIProvider(entry, settings)
+    if settings.batch and folder is not None:
+        return BatchApiProvider(provider, folder / f"batches-{entry}.jsonl")
+    return provider

@@ -7,6 +7,7 @@ template that TRL knows for the model's family.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ import orjson
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.serialization import JSON_WORDS
-from trajsmith.models.settings import ModelSettings
+from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import FunctionCall, InputError, JsonObject, Message, ModelFault, ToolCall, install_command
 
 OPENS, CLOSES = "<tool_call>", "</tool_call>"
@@ -190,6 +191,12 @@ class TransformersProvider:
         return TransformersModel(
             name, model, tokenizer, settings.max_tokens or MAX_NEW_TOKENS, batch=settings.concurrency
         )
+
+
+@PROVIDERS.register("transformers")
+def open_transformers_provider(entry: str, settings: ModelSettings, folder: Path | None) -> TransformersProvider:
+    """Open a model in this process."""
+    return TransformersProvider(entry, settings)
 
 
 def require_transformers(where: str) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ import orjson
 from trajsmith.models.failures import FailedAttempt, collapse_whitespace
 from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
 from trajsmith.models.serialization import JSON_WORDS, parse_tool_call
-from trajsmith.models.settings import ModelSettings
+from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
@@ -191,3 +192,9 @@ def split_calls(text: str) -> tuple[str, list[ToolCall], list[MalformedCall]]:
         else:
             malformed.append(call)
     return _CALL.sub("", text).strip(), calls, malformed
+
+
+@PROVIDERS.register("vllm")
+def open_vllm_provider(entry: str, settings: ModelSettings, folder: Path | None) -> VllmProvider:
+    """Open a model in this process."""
+    return VllmProvider(entry, settings)

@@ -10,7 +10,7 @@ from trajsmith.models.transformers_engine import open_model
 from trajsmith.records import InputError, JsonObject, Message, Task
 from trajsmith.train_grpo.factory import build_class_name, build_environment_class
 from trajsmith.train_grpo.loop import build_template_row
-from trajsmith.train_grpo.rewards import REWARDS
+from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.train_grpo.rollouts import Rollout
 from trajsmith.train_grpo.settings import GrpoConfig
 from trajsmith.train_grpo.trainer import build_trainer_class
@@ -138,13 +138,13 @@ def build_trainer(
 
 def build_reward_function(name: str) -> Any:
     """Build the reward function in TRL's form, for the episodes of a batch."""
-    reward = REWARDS[name]
 
     def score(environments: Sequence[Any], **_: Any) -> list[float | None]:
         rewards = []
         for environment in environments:
-            done = environment._rollout.verdict()
-            rewards.append(None if done is None else reward(done[1], done[2]))
+            rollout = environment._rollout
+            done = rollout.verdict()
+            rewards.append(None if done is None else compute_episode_reward(name, rollout.task, done[1], done[2]))
         return rewards
 
     score.__name__ = name

@@ -8,8 +8,8 @@ from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
 from trajsmith.usersim.dialogue import render_clock
-from trajsmith.usersim.roles import AgentAct, UserAct, UserCall, UserFactory
-from trajsmith.usersim.variant_roles import build_scripted_user, build_user_direction
+from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
+from trajsmith.usersim.variant_roles import build_user_direction
 
 STOP = "###STOP###"
 
@@ -129,20 +129,3 @@ class ModelUser:
 
 def _strip_markup(content: str) -> str:
     return content.replace(STOP, "").strip()
-
-
-def build_user_factory(model: ChatModel | None, prompts: Prompts) -> UserFactory:
-    """Build the factory of simulated users, played by a model or, without one, by the scripted language.
-
-    Raises:
-        InputError: The prompt of the user cannot be used.
-    """
-    if model is None:
-        return build_scripted_user
-    prompts.get(USER)
-    played_by = model
-
-    def build_user(task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int) -> ModelUser:
-        return ModelUser(played_by, spec, wording, task, state, candidate, prompts)
-
-    return build_user

@@ -11,6 +11,8 @@ from trajsmith.envgen.generate.refinement import find_starting_status
 from trajsmith.environments.adapters.openapi.naming import with_article
 
 TypeName = Callable[[Entity, TableColumn], str]
+_PLAIN_TYPES = {"whole": "int", "number": "float", "date": "date", "moment": "datetime"}
+_SIGNS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 LIST_LIMIT = 20
 """Records that a list shows if it is not told how many."""
 
@@ -53,7 +55,7 @@ def _build_summary(operation: ToolBlueprint, entity: Entity) -> str:
     summaries = {
         "get": f"Show {noun}.", "list": f"List {many}.", "create": f"Make a new {to_words(entity.noun)}.",
         "update": f"Change {noun}.", "delete": f"Delete {noun}.",
-        "move": f"Mark {noun} as {to_plain_words(operation.sets)}.",
+        "move": f"Mark {noun} as {_describe_value(operation)}.",
     }[operation.action]  # fmt: skip
     text = (described if described.endswith((".", "!", "?")) else f"{described}.") if described else summaries
     return "\n        ".join(textwrap.wrap(text, 100))
@@ -80,7 +82,7 @@ def _render_arguments(operation: ToolBlueprint, entity: Entity, type_name: TypeN
         kind = type_name(entity, column)
         if operation.action == "list":
             kind = "str" if column.kind in ("text", "texts") else kind
-            kind = {"whole": "int", "number": "float"}.get(column.kind, kind)
+            kind = _PLAIN_TYPES.get(column.kind, kind)
         about = _describe_argument(column, entity)
         if name in operation.needed:
             needed.append((f"{name}: {kind}", about))
@@ -92,6 +94,10 @@ def _render_arguments(operation: ToolBlueprint, entity: Entity, type_name: TypeN
                 )
             )
     if operation.action == "list":
+        for bound in operation.ranges:
+            column = entity.column(bound.column)
+            about = f"Only those whose {to_words(bound.column)} is {_SIGNS[bound.sign]} this."
+            others.append((f"{bound.name}: {_PLAIN_TYPES[column.kind]} | None = None", about))
         if operation.search and _find_text_columns(entity):
             others.append((f"{operation.search}: str | None = None", "Only those with this text in them."))
         others.append((f"limit: Annotated[int, Field(ge=1, le=100)] = {LIST_LIMIT}", "How many to show at most."))
@@ -125,6 +131,12 @@ def _render_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
             lines += [look] if name in operation.needed else [f"if {name} is not None:", f"    {look}"]
         holds = f"{name} in (one.{name} or [])" if column.kind == "texts" else f"one.{name} == {name}"
         tests.append(holds if name in operation.needed else f"({name} is None or {holds})")
+    for bound in operation.ranges:
+        reads = "_moment({})" if entity.column(bound.column).kind == "moment" else "{}"
+        value, limit = reads.format(f"one.{bound.column}"), reads.format(bound.name)
+        compared = f"{value} {bound.sign} {limit}"
+        present = "" if entity.column(bound.column).required else f"one.{bound.column} is not None and "
+        tests.append(f"({bound.name} is None or {present}{compared})")
     if operation.search and _find_text_columns(entity):
         searched = ", ".join(f"one.{name}" for name in _find_text_columns(entity))
         tests.append(f"({operation.search} is None or _mentions({operation.search}, {searched}))")
@@ -172,7 +184,7 @@ def _render_starting_status(column: TableColumn, entity: Entity) -> str:
     if entity.status is not None and column.name == entity.status.name and find_starting_status(entity):
         return repr(find_starting_status(entity))
     if column.required:
-        return {"flag": "False", "texts": "[]"}.get(column.kind, "None")
+        return {"flag": "False", "texts": "[]", "records": "[]"}.get(column.kind, "None")
     return "None"
 
 
@@ -204,11 +216,7 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
 def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
     lines = [_render_lookup(entity)]
     for other, column in blueprint.referrers(entity.table):
-        holds = (
-            f"{entity.key} in (one.{column.name} or [])"
-            if column.kind == "texts"
-            else f"one.{column.name} == {entity.key}"
-        )
+        holds = _render_holding(column, entity)
         if other.table == entity.table:
             holds += f" and one.{entity.key} != {entity.key}"
         lines += [
@@ -218,17 +226,47 @@ def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
     return [*lines, f"del self.state.{entity.table}[{_render_key(entity)}]", "return record"]
 
 
+def _render_holding(column: TableColumn, entity: Entity) -> str:
+    """Return the test that a record `one` holds the key of an entity's record in a column."""
+    inner = [f"part.{one.name} == {entity.key}" for one in column.columns if one.references == entity.table]
+    if column.kind == "records":
+        return f"any({' or '.join(inner)} for part in one.{column.name} or [])"
+    if column.kind == "record":
+        return f"(one.{column.name} is not None and any({' or '.join(inner)} for part in [one.{column.name}]))"
+    return (
+        f"{entity.key} in (one.{column.name} or [])" if column.kind == "texts" else f"one.{column.name} == {entity.key}"
+    )
+
+
 def _render_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
-    assert entity.status is not None, "moves are of entities with a status"
-    status = entity.status.name
+    column = operation.column
+    is_flag = isinstance(operation.sets, bool)
+    is_there = f"record.{column}{'' if is_flag else f' == {operation.sets!r}'}"
     lines = [
         _render_lookup(entity),
-        f"if record.{status} == {operation.sets!r}:",
-        f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {to_plain_words(operation.sets)} already")',
+        f"if {'not ' if operation.sets is False else ''}{is_there}:",
+        f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {_describe_value(operation)} already")',
     ]
-    if find_final_choices(entity):
+    if entity.status is not None and column == entity.status.name and find_final_choices(entity):
         lines += [
-            f"if record.{status} in {entity.noun.upper()}_FINAL:",
-            f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {{record.{status}}} and stays so")',
+            f"if record.{column} in {entity.noun.upper()}_FINAL:",
+            f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {{record.{column}}} and stays so")',
         ]
-    return [*lines, f"record.{status} = {operation.sets!r}", "return record"]
+    if not operation.fields:
+        return [*lines, f"record.{column} = {operation.sets!r}", "return record"]
+    entries = ", ".join(f'"{name}": {name}' for name in operation.fields)
+    lines += [
+        f"given = {{name: value for name, value in {{{entries}}}.items() if value is not None}}",
+        f'changed = record.model_copy(update={{**given, "{column}": {operation.sets!r}}})',
+    ]
+    if has_checks(entity):
+        lines.append(f"self._check_{entity.noun}(changed)")
+    return [*lines, f"self.state.{entity.table}[{_render_key(entity)}] = changed", "return changed"]
+
+
+def _describe_value(operation: ToolBlueprint) -> str:
+    """What a move makes of a record, in words: "closed", "locked", "not locked"."""
+    if isinstance(operation.sets, bool):
+        flag = to_words(operation.column.removeprefix("is_"))
+        return flag if operation.sets else f"not {flag}"
+    return to_plain_words(operation.sets)

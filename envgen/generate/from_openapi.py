@@ -3,11 +3,13 @@
 """
 
 from pathlib import Path as FilePath
+from typing import Literal
 
 from trajsmith.envgen.generate.blueprint import (
     Blueprint,
     BlueprintSource,
     Entity,
+    RangeFilter,
     SkippedItem,
     TableColumn,
     ToolBlueprint,
@@ -25,6 +27,7 @@ from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, Resourc
 from trajsmith.environments.adapters.openapi.write_actions import CreateAction, DeleteAction, UpdateAction
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
+_SIGNS: dict[str, Literal[">=", ">", "<=", "<"]] = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
 MAX_COLUMNS = 24
 """Columns of an entity; required ones come first."""
 
@@ -50,7 +53,7 @@ class _BlueprintReader:
         self._built = built
         self._name = name
         self._text = text
-        self._columns = ColumnBuilder(built.model.responses)
+        self._columns = ColumnBuilder(built.model.responses, nested=True)
         self._left_out = [SkippedItem(what=label, reason=reason) for label, reason in built.left_out.items()]
         self._names: dict[str, dict[str, str]] = {}
         """Names of columns by the properties that they are, by table."""
@@ -155,9 +158,22 @@ class _BlueprintReader:
         result = self._columns.column(label, schema, table.noun, required, name)
         if isinstance(result, str):
             return result
-        columns.append(result)
+        columns.append(self._refer_inside(table, result))
         names[label] = name
         return ""
+
+    def _refer_inside(self, table: ResourceTable, column: TableColumn) -> TableColumn:
+        """Return a column of records in which keys of other tables refer to them."""
+        inner = []
+        for one in column.columns:
+            paths = ((column.label, one.label), (column.label, "*", one.label))
+            target = next((r.table for r in table.references if r.path in paths and r.table in self._keys), None)
+            if target is not None and one.kind in ("text", "whole"):
+                kind = "whole" if self._whole(self._built.model.tables[target]) else "text"
+                references = to_identifier(target, "items")
+                one = one.model_copy(update={"kind": kind, "references": references, "pool": (), "pattern": ""})
+            inner.append(one)
+        return column.model_copy(update={"columns": tuple(inner)})
 
     def _whole(self, table: ResourceTable) -> bool:
         looked = self._built.model.responses.look(table.identity_schema)
@@ -171,9 +187,9 @@ class _BlueprintReader:
         entity = known.get(name)
         if entity is None:
             return "about something there is only one of"
-        description = (
-            " ".join(derived.operation.description.split("\n")[0].split())[:200].replace('"""', "").replace("\\", "/")
-        )
+        words = " ".join(derived.operation.description.split("\n")[0].split())
+        stated = "" if words == derived.operation.label else words
+        description = stated[:200].replace('"""', "").replace("\\", "/")
         base = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
         if isinstance(action, GetAction):
             return ToolBlueprint(action="get", **base)
@@ -189,17 +205,31 @@ class _BlueprintReader:
 
     def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint:
         names = self._names[action.table.name]
-        fields, search = [], ""
+        fields, search, ranges = list[str](), "", list[RangeFilter]()
         for test in action.query.conditions:
-            if test.test == "equal" and test.paths and test.paths[0][0] in names and len(test.paths[0]) == 1:
-                fields.append(names[test.paths[0][0]])
+            path = test.paths[0] if test.paths else ("",)
+            name = names.get(path[0], "") if path[1:] in ((), ("*",), self._embedded_key(action, path[0])) else ""
+            if test.test in ("equal", "any") and name:
+                fields.append(name)
+            elif test.test in _SIGNS and name and not path[1:]:
+                taken = {*names.values(), *(one.name for one in ranges)}
+                argument = to_identifier(test.parameter, taken=taken)
+                ranges.append(RangeFilter(name=argument, column=name, sign=_SIGNS[test.test]))
             elif test.test == "search":
                 search = "query"
         needed = []
         if action.below is not None and action.below.kind == "owned" and action.below.path[0] in names:
             needed = [names[action.below.path[0]]]
         fields = [f for f in dict.fromkeys([*needed, *fields]) if f != entity.key and entity.column(f).kind != "moment"]
-        return ToolBlueprint(action="list", fields=tuple(fields), needed=tuple(needed), search=search, **base)
+        ranges = [one for one in ranges if entity.column(one.column).kind in ("whole", "number", "date", "moment")]
+        return ToolBlueprint(
+            action="list", fields=tuple(fields), needed=tuple(needed), search=search, ranges=tuple(ranges), **base
+        )
+
+    def _embedded_key(self, action: ListAction, label: str) -> tuple[str, ...]:
+        """Return where a record that is shown inside another one has its key; empty if none is shown there."""
+        shown = (one.table for one in action.table.references if one.path == (label,) and one.embedded)
+        return tuple(self._built.model.tables[name].identity for name in shown)
 
     def _creating(self, action: CreateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
@@ -221,16 +251,18 @@ class _BlueprintReader:
 
     def _updating(self, action: UpdateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
-        status = entity.status
-        for label, value in action.sets.items():
-            if status is not None and names.get(label) == status.name and value in status.choices:
-                return ToolBlueprint(action="move", sets=str(value), **base)
-        if action.sets:
-            return "what it changes is no status that records show"
         inner = self._built.model.requests.all_properties(action.inputs.record_schema or {})
         labels = [*inner, *action.inputs.fields.values()]
         fields = [names[label] for label in labels if label in names and names[label] != entity.key]
         fields = [name for name in dict.fromkeys(fields) if not entity.column(name).automatic]
+        for label, value in action.sets.items():
+            column = names.get(label, "")
+            values = entity.column(column).choices if column else ()
+            if value in values or (column and isinstance(value, bool) and entity.column(column).kind == "flag"):
+                also = tuple(name for name in fields if name != column)
+                return ToolBlueprint(action="move", column=column, sets=value, fields=also, **base)
+        if action.sets:
+            return "what it changes is nothing that records show"
         return (
             ToolBlueprint(action="update", fields=tuple(fields), **base)
             if fields

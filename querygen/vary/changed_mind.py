@@ -8,7 +8,7 @@ from trajsmith.grounding import iterate_leaves
 from trajsmith.grounding.fields import list_input_fields
 from trajsmith.grounding.values import ValuePool, list_candidate_values
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
-from trajsmith.querygen.vary._case import VariantCase, VariantResult, replace_arguments
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, JsonValue, Perturbation, RecordDropped
@@ -22,6 +22,7 @@ CHECK = (
 TRIES = 8
 
 
+@VARIANTS.register("changed_mind")
 async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 

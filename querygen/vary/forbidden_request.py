@@ -13,7 +13,7 @@ from trajsmith.grounding import ReferenceNotResolved, build_selector_key, iterat
 from trajsmith.grounding.names import split_name
 from trajsmith.grounding.references import pick_values
 from trajsmith.grounding.user_facts import get_label
-from trajsmith.querygen.vary._case import VariantCase, VariantResult, replace_arguments
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromOutput, GoldCall, JsonValue, Perturbation, RecordDropped, Selector, UserFact
 
@@ -81,6 +81,7 @@ class _Forbidden:
     rule: str
 
 
+@VARIANTS.register("forbidden_request")
 async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the forbidden thing is asked for.
 

@@ -10,7 +10,7 @@ from functools import partial
 import orjson
 
 from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, resolve_reference
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
 from trajsmith.records import (
     EnvironmentFault,
@@ -34,6 +34,7 @@ MIN_BATCH_SIZE = 4
 """Siblings that are not divided any further where some of them are in the way."""
 
 
+@VARIANTS.register("long_context")
 async def vary(case: VariantCase) -> VariantResult:
     """The task, in other words, on a crowded state.
 

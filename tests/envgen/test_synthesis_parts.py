@@ -37,7 +37,7 @@ from trajsmith.envgen.synthesis.references import (
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault, merge_tests
 from trajsmith.envgen.synthesis.settings import STAGES
 from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_nondeterminism, find_process_only
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.models.prompts import Prompts
 from trajsmith.records import RunError
@@ -184,7 +184,7 @@ def test_what_reaches_outside_is_seen_before_it_runs(code):
 def test_bundled_environments_reach_for_nothing_and_tell_no_time_of_their_own():
     import inspect
 
-    code = inspect.getsource(inspect.getmodule(library_environment("bank")))
+    code = inspect.getsource(inspect.getmodule(ENVIRONMENTS.get("bank")))
     assert (find_closed_access(code), find_nondeterminism(code), find_process_only(code)) == ([], [], [])
 
 
@@ -326,7 +326,7 @@ def words(**given):
     ids=["right", "path", "expression", "statement", "attribute", "tool"],
 )
 def test_words_become_templates_only_if_braces_hold_names(given, said):
-    fault = find_words_fault(words(**given), library_environment("helpdesk").describe())
+    fault = find_words_fault(words(**given), ENVIRONMENTS.get("helpdesk").describe())
     assert said in fault if said else not fault
 
 

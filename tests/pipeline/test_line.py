@@ -13,7 +13,7 @@ import jsonschema
 import orjson
 import pytest
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import iterate_leaves
 from trajsmith.pipeline.journal import count_ledger
 from trajsmith.pipeline.progress import NullProgress
@@ -189,7 +189,7 @@ def line(tmp_path_factory):
     path = tmp_path_factory.mktemp("line") / "run"
     end(begin("run", QUICKSTART, "--run", path, "--set", f"sample.count={DIALOGUES}"))
     run = RunDirectory.open(path)
-    specs = {name: EnvironmentSpec(**run.read_json(f"environments/{name}.json")) for name in library_names()}
+    specs = {name: EnvironmentSpec(**run.read_json(f"environments/{name}.json")) for name in ENVIRONMENTS.names()}
     played = list(join_verdicts(run))
     return SimpleNamespace(
         path=path,
@@ -225,7 +225,7 @@ def tells(text, value):
 def test_the_line_is_long_enough_to_judge(line):
     assert len(line.played) >= 0.9 * DIALOGUES
     assert len(line.accepted) >= 0.9 * len(line.played), line.summary.rejected
-    assert {trajectory.environment for _, trajectory in line.accepted} == set(library_names())
+    assert {trajectory.environment for _, trajectory in line.accepted} == set(ENVIRONMENTS.names())
 
 
 def test_every_dialogue_starts_with_the_user_and_ends_with_the_agent(line):

@@ -11,8 +11,9 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import FunctionCall, Message, ToolCall
-from trajsmith.train_grpo.rewards import REWARDS
+from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.usersim import PlaySettings
+from trajsmith.verify.rewards import REWARDS
 
 CONFIG = """
 name: grpo
@@ -63,11 +64,12 @@ def test_gold_transcripts_of_a_batch_score_as_in_the_line(run):
         found = [rollout.verdict() for rollout in rollouts]
     finally:
         background.close()
-    for (episode, played, judgement), (_, record, verdict) in zip(found, known, strict=True):
+    for (episode, played, judgement), (task, record, verdict) in zip(found, known, strict=True):
         assert episode.passed and played.final_state == record.final_state
         assert played.messages == record.messages
         assert (judgement.checks, judgement.outcome) == (verdict.checks, verdict.outcome)
-        assert {name: reward(played, judgement) for name, reward in REWARDS.items()} == dict.fromkeys(REWARDS, 1.0)
+        earned = {name: compute_episode_reward(name, task, played, judgement) for name in REWARDS.names()}
+        assert earned == dict.fromkeys(REWARDS.names(), 1.0)
 
 
 def test_a_broken_format_ends_the_episode_at_once(run):
@@ -87,8 +89,8 @@ def test_a_broken_format_ends_the_episode_at_once(run):
         _, played, verdict = rollout.verdict()
     finally:
         background.close()
-    assert REWARDS["format_outcome"](played, verdict) == -1.0
-    assert REWARDS["composite"](played, verdict) < 1.0
+    assert compute_episode_reward("format_outcome", task, played, verdict) == -1.0
+    assert compute_episode_reward("composite", task, played, verdict) < 1.0
 
 
 CALLS = {
@@ -120,7 +122,7 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
     finally:
         background.close()
     assert ended is None and going[-1].role == "tool"
-    assert REWARDS["format_outcome"](played, verdict) == -1.0
+    assert compute_episode_reward("format_outcome", task, played, verdict) == -1.0
     assert played.events == ()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, train
+from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
 from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
@@ -24,7 +24,6 @@ Result = TypeVar("Result")
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -32,6 +31,9 @@ env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(scaffold.configs_app, name="configs")
+app.callback()(scaffold.show_version)
+app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command()(push.card)
 app.command()(push.push)
@@ -48,7 +50,7 @@ RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an op
 
 @app.command()
 def run(
-    config: Annotated[Path, typer.Argument(help="YAML configuration, for example configs/quickstart.yaml.")],
+    config: Annotated[Path, typer.Argument(help=scaffold.CONFIG_HELP)],
     overrides: Set = None,
     directory: Annotated[
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 
 from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
-from trajsmith.cli.env_growth import print_growth
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
-    from trajsmith.envgen.growth.blueprint_growth import GrowthResult
+    from trajsmith.envgen.growth.model_growth import GrowthResult
     from trajsmith.envgen.growth.model_parent import ModelParent
     from trajsmith.envgen.sources import ThemeSource
     from trajsmith.pipeline.environment_generation import GenConfig, RunGenerationResult
 
-
+out = Console(highlight=False)
 EXAMPLE = "configs/envgen_openai.yaml"
 
 
@@ -63,7 +62,7 @@ def grow_by_models(
     require_decisions(generated.undecided, again)
     if grown is None:
         raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
-    print_growth(grown)
+    _print_growth(grown)
 
 
 def _source(parent: "ModelParent", wanted: GrowthRequest, config: Path | None, run: Path | None) -> "ThemeSource":
@@ -107,3 +106,21 @@ async def _grown(
         return generated, None
     bench = GrowthDraftRunner(DraftRunner(settings.run / "drafts", settings.synthesis, settings.sandbox), parent)
     return generated, await place_child(StepJournal(settings.run), bench, accepted, out)
+
+
+def _print_growth(grown: "GrowthResult") -> None:
+    before, after = grown.before, grown.after
+    score = "no score" if grown.score is None else f"{grown.score:.2f}"
+    out.print(
+        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
+    )
+    out.print(
+        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
+        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
+        markup=False,
+    )
+    for one in grown.added:
+        out.print(f"added: {one}", markup=False, soft_wrap=True)
+    for left in grown.refused:
+        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
+    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)

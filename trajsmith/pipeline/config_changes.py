@@ -125,7 +125,7 @@ def _voice(config: RunConfig, role: Role) -> JsonObject:
     """Everything that decides what the player of a role says."""
     settings = config.roles.of(role)
     if settings.model == SCRIPTED:
-        return {"model": SCRIPTED}
+        return {"model": SCRIPTED, "played_by": settings.played_by}
     model = config.models[settings.model].model_dump(mode="json", include=set(SPEAKING))
     return model | settings.model_dump(mode="json", exclude_none=True, exclude={"model"}) | {"entry": settings.model}
 

@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from pydantic import AfterValidator
 
 from trajsmith.pipeline.journal import FAULT, Journal, count_ledger
 from trajsmith.pipeline.progress import NullProgress, RunProgress
@@ -22,6 +24,7 @@ from trajsmith.records import (
     ModelFault,
     Record,
     RecordDropped,
+    Registry,
     RunError,
     StageSummary,
     TrajsmithError,
@@ -54,6 +57,23 @@ class PipelineStage(Generic[In, Out]):
     input_model: type[Record] | None = None
     title: str = ""
     """What the progress bar says; the name if empty."""
+
+
+class Engine(Protocol):
+    """Runs one stage over everything that is not committed yet, as `run_stage` does."""
+
+    async def __call__(
+        self,
+        stage: PipelineStage[Any, Any],
+        run: RunDirectory,
+        inputs: Iterable[tuple[str, Any]] | None = None,
+        concurrency: int = 8,
+        progress: RunProgress | None = None,
+    ) -> StageSummary: ...
+
+
+ENGINES: Registry[Engine] = Registry("engines", {"local": "trajsmith.pipeline.engine"})
+EngineName = Annotated[str, AfterValidator(ENGINES.check_name)]
 
 
 class _Clock:
@@ -99,6 +119,7 @@ def summarize_stage(run: RunDirectory, stage: str) -> StageSummary:
     return StageSummary(name=stage, **counts._asdict(), seconds=read_stage_seconds(run, stage))
 
 
+@ENGINES.register("local")
 async def run_stage(
     stage: PipelineStage[In, Out],
     run: RunDirectory,

@@ -19,7 +19,7 @@ from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.usersim import UserFactory, build_scripted_user, build_user_factory
+from trajsmith.usersim import UserFactory, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator
 
 
@@ -85,12 +85,12 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
     background = BackgroundLoop()
     try:
         if config.user.model == SCRIPTED:
-            yield build_scripted_user, background
+            yield build_user_factory(config.user, None, Prompts(config.prompts)), background
             return
         config.out.mkdir(parents=True, exist_ok=True)
         board = background.run(_open_board(config))
         try:
-            yield background.run(_build_model_users(board, Prompts(config.prompts))), background
+            yield background.run(_build_model_users(board, config)), background
         finally:
             background.run(board.close())
     finally:
@@ -104,7 +104,7 @@ async def _open_board(config: GrpoConfig) -> ModelRegistry:
     )
 
 
-async def _build_model_users(board: ModelRegistry, prompts: Prompts) -> UserFactory:
-    users = build_user_factory(board.require_role_model("user"), prompts)
+async def _build_model_users(board: ModelRegistry, config: GrpoConfig) -> UserFactory:
+    users = build_user_factory(config.user, board.require_role_model("user"), Prompts(config.prompts))
     await board.run_preflight(["user"])
     return users

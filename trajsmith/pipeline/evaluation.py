@@ -1,13 +1,21 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 import orjson
 from pydantic import Field, PositiveInt, model_validator
 
-from trajsmith.evals import EvalSettings, Score, evaluate, score_episodes
+from trajsmith.evals import (
+    BENCHMARKS,
+    BenchmarkName,
+    EvalContext,
+    EvalSettings,
+    Score,
+    evaluate,
+    score_episodes,
+)
 from trajsmith.evals.evaluate import read_episodes
 from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from trajsmith.models.prompts import Prompts
@@ -51,8 +59,10 @@ class EvalConfig(FrozenModel):
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What all requests to endpoints may cost."""
-    run: Path
+    run: Path | None = None
     """Run directory that has the tasks."""
+    benchmark: BenchmarkName | None = None
+    """Installed benchmark that has the tasks, in place of a run."""
     split: Literal["train", "validation", "test", "all"] = "test"
     """Which of its tasks, by the split settings of the run; `test` was never trained on."""
     limit: PositiveInt | None = None
@@ -82,6 +92,8 @@ class EvalConfig(FrozenModel):
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:
         self.roles.check(self.models)
+        if (self.run is None) == (self.benchmark is None):
+            raise InputError("name either a run or a benchmark")
         return self
 
     def question(self) -> JsonObject:
@@ -92,7 +104,10 @@ class EvalConfig(FrozenModel):
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
-        asked["run"] = content_hash(str(self.run.resolve()), 12)
+        if self.benchmark is None:
+            del asked["benchmark"]
+        if self.run is not None:
+            asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
@@ -105,15 +120,12 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     """
     if not config.served:
         require_train("eval")
-    run = RunDirectory.open(config.run)
-    tasks = list(split_tasks(run, config.split, config.limit))
-    if not tasks:
-        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    tasks, grounds = await _load_tasks(config)
     refuse_links(config.out)
     _same_question(config)
     board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
-        scores = await _play(config, run, tasks, board, progress or NullProgress())
+        scores = await _play(config, tasks, grounds, board, progress or NullProgress())
     except BudgetExceeded as stop:
         raise BudgetExceeded(_explain_spent_budget(config, board, len(tasks))) from stop
     finally:
@@ -125,13 +137,30 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     return scores
 
 
+async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
+    """Return the tasks of the run or of the benchmark, and what their environments are evaluated with."""
+    if config.benchmark is not None:
+        tasks, grounds = await BENCHMARKS.get(config.benchmark)(config.limit)
+        if not tasks:
+            raise InputError(f"benchmark {config.benchmark} has no tasks")
+        return tasks, grounds
+    run = RunDirectory.open(config.run or Path())
+    held_out = list(split_tasks(run, config.split, config.limit))
+    if not held_out:
+        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    return held_out, await open_eval_contexts(run)
+
+
 async def _play(
-    config: EvalConfig, run: RunDirectory, tasks: list[Task], board: ModelRegistry, progress: RunProgress
+    config: EvalConfig,
+    tasks: Sequence[Task],
+    grounds: Mapping[str, EvalContext],
+    board: ModelRegistry,
+    progress: RunProgress,
 ) -> list[Score]:
     await board.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    grounds = await open_eval_contexts(run)
-    users = build_user_factory(board.role_model("user"), Prompts(config.prompts))
+    users = build_user_factory(config.user, board.role_model("user"), Prompts(config.prompts))
     model = _open_evaluated_model(config, board)
     try:
         with progress.stage("play episodes", total, 0, 0) as bar:

@@ -21,7 +21,7 @@ from trajsmith.models.registry import check_models
 from trajsmith.pipeline.config import RunConfig, check_files, load_config
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
-from trajsmith.pipeline.engine import run_stage
+from trajsmith.pipeline.engine import ENGINES
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -168,7 +168,8 @@ async def _run_stages(
     progress: RunProgress | None,
     rounds: Sequence[TopUpRound] = (),
 ) -> None:
-    all_stages = make_stages(context)
+    all_stages, engine = make_stages(context), context.config.engine
+    run_stage = ENGINES.get(engine.kind)
     try:
         for name in names:
             inputs: Iterable[tuple[str, Any]] | None = None
@@ -179,7 +180,7 @@ async def _run_stages(
                 inputs = VaryPlan(context, rounds)
             elif name == "verify":
                 inputs = TaskCandidates(run)
-            await run_stage(all_stages[name], run, inputs, context.config.engine.concurrency, progress)
+            await run_stage(all_stages[name], run, inputs, engine.concurrency, progress)
     finally:
         context.code_checks.close()
 

@@ -29,6 +29,8 @@ from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
 from trajsmith.usersim import AgentAct, PlaySettings, build_scripted_user, render_system_prompt
+from trajsmith.verify import build_evidence
+from trajsmith.verify.rewards import RewardName, RewardSettings, compute_rewards
 
 __all__ = ["RunEnv", "RunTaskset"]
 
@@ -108,7 +110,7 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
 class RunTaskConfig(vf.TaskConfig):
     """Settings of rewards and tool servers."""
 
-    reward: Literal["composite", "format_outcome", "checks", "rubric"] = "composite"
+    reward: RewardName = "composite"
     tools: RunToolsConfig = RunToolsConfig()
 
 
@@ -126,15 +128,17 @@ class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
         Raises:
             EnvironmentFault: The environment or the user broke: nothing can be said of the model.
         """
-        judgement = await judge_rollout(self.data.place, extract_messages(trace))
-        if self.config.reward not in judgement.rewards:
+        name, task = self.config.reward, self.data.place.task
+        played, judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        rewards = compute_rewards(build_evidence(task, played, judgement), RewardSettings(names=(name,)))
+        if name not in rewards:
             raise EnvironmentFault("state", judgement.environment, f"cannot be scored: {judgement.outcome}")
-        return judgement.rewards[self.config.reward]
+        return rewards[name]
 
     @vf.metric
     async def checks(self, trace: Any) -> dict[str, float]:
         """Every reward by its name, the share of gold calls, and whether the task was done."""
-        judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        _, judgement = await judge_rollout(self.data.place, extract_messages(trace))
         return judgement.rewards | {"gold_calls": judgement.trajectory_match, "accepted": float(judgement.accepted)}
 
 
@@ -213,8 +217,8 @@ def _call(call: Any) -> ToolCall:
     return ToolCall(id=call.id, function=function)
 
 
-async def judge_rollout(place: _Place, messages: list[Message]) -> Verdict:
-    """The verdict on what the model said and called, played again.
+async def judge_rollout(place: _Place, messages: list[Message]) -> tuple[Trajectory, Verdict]:
+    """Play what the model said and called again, and return the trajectory and the verdict on it.
 
     Raises:
         EnvironmentFault: The tools gave something else the second time.
@@ -232,7 +236,7 @@ async def judge_rollout(place: _Place, messages: list[Message]) -> Verdict:
     play = PlaySettings(max_steps=STEPS)
     _, played, verdict = await play_episode(place.task, place.ground, CallableModel("model", repeat), play, 0)
     _same_results(played, messages)
-    return verdict
+    return played, verdict
 
 
 def _same_results(played: Trajectory, messages: list[Message]) -> None:

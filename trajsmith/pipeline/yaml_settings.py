@@ -23,6 +23,8 @@ from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_
 Settings = TypeVar("Settings", bound=BaseModel)
 KeyPath = tuple[int | str, ...]
 
+PACKAGED_CONFIGS = Path(__file__).parents[1] / "configs"
+"""Folder of the configurations that are installed with the package."""
 BOOL = "tag:yaml.org,2002:bool"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
 FLOAT = "tag:yaml.org,2002:float"
@@ -105,16 +107,33 @@ class _Override:
         return f"--set {self.text}"
 
 
+def find_config(path: Path | str) -> Path:
+    """Return the path of a configuration; a bare name such as "quickstart" that is no file is a packaged one.
+
+    Raises:
+        InputError: It is a bare name, and there is no configuration of that name.
+    """
+    file = Path(path)
+    if file.is_file() or file.suffix or len(file.parts) != 1:
+        return file
+    packaged = PACKAGED_CONFIGS / f"{file}.yaml"
+    if not packaged.is_file():
+        close = get_close_matches(str(file), [config.stem for config in PACKAGED_CONFIGS.glob("*.yaml")], n=1)
+        hint = f'did you mean "{close[0]}"?' if close else "`trajsmith configs` lists those that are installed"
+        raise InputError(f"no such file or packaged configuration: {file}: {hint}")
+    return packaged
+
+
 def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[str] = ()) -> Settings:
     """Read a YAML file, apply `a.b.0.c=value` overrides in order, and validate.
 
-    Relative paths of files that are read (`SourcePath`) start at the folder of the file; those of run directories
-    and models at the working directory.
+    A bare name stands for a packaged configuration, see `find_config`. Relative paths of files that are read
+    (`SourcePath`) start at the folder of the file; those of run directories and models at the working directory.
 
     Raises:
         InputError: The first fault, in one line: file, line, key, and the closest valid key for an unknown one.
     """
-    file = Path(path)
+    file = find_config(path)
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError as error:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 import yaml
@@ -232,3 +233,30 @@ def test_a_document_without_schemas_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="no operation can be played"):
         read_openapi(tmp_path / "bare.json")
+
+
+SPECS = Path(__file__).parents[2] / "environments" / "openapi" / "specs"
+
+
+def test_verbs_of_a_document_set_a_status_or_a_flag_and_may_change_more():
+    made = refine_blueprint(read_openapi(SPECS / "desk.json"))
+    moves = {one.name: (one.column, one.sets, one.fields) for one in made.operations if one.action == "move"}
+    assert moves == {
+        "tickets_close": ("state_value", "closed", ("resolution",)),
+        "tickets_reopen": ("state_value", "open", ()),
+        "tickets_lock": ("locked", True, ()),
+        "tickets_unlock": ("locked", False, ()),
+    }
+    assert made.entity("tickets").reopens, "a closed ticket is not closed for good: a tool opens it again"
+
+
+def test_lists_of_a_document_are_narrowed_by_bounds_tags_and_embedded_records():
+    shop, desk = (refine_blueprint(read_openapi(SPECS / name)) for name in ("shop.yaml", "desk.json"))
+    products = next(one for one in shop.operations if one.name == "search_products")
+    assert [(one.name, one.column, one.sign) for one in products.ranges] == [
+        ("min_price", "price", ">="),
+        ("max_price", "price", "<="),
+    ]
+    assert "tags" in products.fields
+    tickets = next(one for one in desk.operations if one.name == "tickets_list")
+    assert {"state_value", "assignee_id"} <= set(tickets.fields)

@@ -6,7 +6,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from served import Counted, client_of, drawn_calls, seen
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.serving import prepare_serving
 from trajsmith.environments.serving.mcp_server import to_mcp_tool
@@ -22,7 +22,7 @@ async def in_process(source, calls, actor):
     return [(result.text, result.content if result.ok else None, result.error) for result in results], session
 
 
-@pytest.mark.parametrize("name", library_names())
+@pytest.mark.parametrize("name", ENVIRONMENTS.names())
 async def test_a_transcript_over_http_is_that_of_the_session(name):
     source = build_library_source(name, {"small": 1})
     spec = await source.spec()
@@ -38,15 +38,15 @@ async def test_a_transcript_over_http_is_that_of_the_session(name):
 
 STDIO = """
 import asyncio, sys
-from trajsmith.environments.native_source import library_source
-from trajsmith.environments.serving import prepare
-from trajsmith.environments.serving.stdio import claimed_stdio, serve_stdio
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.stdio import claim_stdio, serve_stdio
 
 async def main(stdin, stdout):
-    source = library_source(sys.argv[1], {"small": 1})
-    await serve_stdio(await prepare(source, seed=3, actor=sys.argv[2]), stdin, stdout)
+    source = build_library_source(sys.argv[1], {"small": 1})
+    await serve_stdio(await prepare_serving(source, seed=3, actor=sys.argv[2]), stdin, stdout)
 
-with claimed_stdio() as streams:
+with claim_stdio() as streams:
     print("a word of an environment at its start")
     asyncio.run(main(*streams))
 """
