@@ -90,7 +90,7 @@ def resume(
     overrides: Set = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped; nothing is lost, doubled or done twice.
+    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
@@ -99,7 +99,10 @@ def resume(
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
+        from trajsmith.cli.env_gen_models import resume_generation
+
+        resume_generation(opened.path, overrides or [])
+        return
     if overrides:
         _change(opened, overrides, yes)
     show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))

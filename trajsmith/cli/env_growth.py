@@ -58,10 +58,12 @@ def grow(
 
     Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
     """
-    from trajsmith.cli.env_grow_models import GrowthRequest, grow_by_models
+    from trajsmith.cli.env_grow_models import grow_by_models
+    from trajsmith.pipeline.environment_generation import GrowthRequest
 
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
-    grow_by_models(GrowthRequest(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
+    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
+    grow_by_models(wanted, config, run, overrides or [], dry_run)
 
 
 def taxonomy(

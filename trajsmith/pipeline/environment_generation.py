@@ -39,6 +39,8 @@ from trajsmith.records import FrozenModel, InputError, SourcePath, content_hash
 from trajsmith.records.journal import StepJournal
 
 SUMMARY = "summary.json"
+GROWTH = "growth.json"
+"""The environment that a run grows; not there in a run that makes new ones."""
 UNREAD = "unread.json"
 """What a start was given, while not all themes of it are kept."""
 
@@ -149,6 +151,19 @@ class GenerationInputs(FrozenModel):
     """A set of requests of which the designer finds the themes."""
 
 
+class GrowthRequest(FrozenModel):
+    """What a run grows: an environment that models made. Kept in the run, so that its directory is enough to go on."""
+
+    directory: Path
+    """Folder of the parent."""
+    out: Path
+    """Directory of the child's folder."""
+    name: str | None = None
+    """The child's name; None is the parent's with a number."""
+    wish: str | None = None
+    """What there should be more of."""
+
+
 class RunGenerationResult(NamedTuple):
     """Result of a generation."""
 
@@ -168,15 +183,15 @@ MakeLoop = Callable[[PromptedGenerator, DraftRunner, StepJournal, str, str], Syn
 
 async def generate(
     config: GenConfig, sources: Sequence[ThemeSource], tasks: Path | None = None, console: Console | None = None,
-    make_loop: MakeLoop = SynthesisLoop, again: str = "",
+    make_loop: MakeLoop = SynthesisLoop, growth: GrowthRequest | None = None,
 ) -> RunGenerationResult:  # fmt: skip
-    """Make environments of sources; the same command goes on where a killed one was.
+    """Make environments of sources; `trajsmith resume` goes on where a killed run was.
 
     Args:
         tasks: A set of requests of which the designer finds the themes.
         console: Where it is told how it goes; nowhere if None.
         make_loop: Another loop than that from a theme to an environment.
-        again: The command that goes on after a stop, for the line that says so; env gen's if empty.
+        growth: What the run grows, where it does.
 
     Raises:
         InputError: A setting, a key or an address is wrong, or the run directory is something else.
@@ -186,8 +201,10 @@ async def generate(
     run = open_run(config)
     with run.lock():
         store = StepJournal(run.path)
-        again = again or f"trajsmith env gen --run {run.path}"
-        board = ModelRegistry(config.models, build_role_settings(config.roles), config.budget, run.path, again)
+        if growth is not None:
+            run.write_json(GROWTH, growth.model_dump(mode="json"))
+        roles = build_role_settings(config.roles)
+        board = ModelRegistry(config.models, roles, config.budget, run.path, f"trajsmith resume {run.path}")
         try:
             talkers = _open_stage_models(board)
             _store_inputs(run, GenerationInputs(sources=tuple(sources), tasks=tasks))
@@ -252,7 +269,7 @@ def _store_inputs(run: RunDirectory, inputs: GenerationInputs) -> None:
     if left is not None and (left.tasks not in (None, inputs.tasks) or not set(left.sources) <= set(inputs.sources)):
         remaining = left.tasks or f"{len(left.sources)} sources"
         raise InputError(
-            f"{run.path} was stopped while it read {remaining}: go on with trajsmith env gen --run {run.path} first, "
+            f"{run.path} was stopped while it read {remaining}: go on with trajsmith resume {run.path} first, "
             "or choose another run directory"
         )
     run.write_json(UNREAD, inputs.model_dump(mode="json"))
@@ -280,6 +297,19 @@ def load_unread_inputs(folder: Path) -> GenerationInputs | None:
         return GenerationInputs.model_validate_json(path.read_bytes()) if path.is_file() else None
     except ValidationError as error:
         raise InputError(f"{path} was changed by hand: take it away and give the source again") from error
+
+
+def load_growth_request(folder: Path) -> GrowthRequest | None:
+    """Return what a run grows; None if it makes new environments.
+
+    Raises:
+        InputError: The file was changed by hand.
+    """
+    path = folder / GROWTH
+    try:
+        return GrowthRequest.model_validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError as error:
+        raise InputError(f"{path} was changed by hand: give the same trajsmith env grow again") from error
 
 
 def load_run_inputs(folder: Path) -> GenerationInputs:
