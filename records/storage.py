@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from trajsmith.records.errors import RunError
+from trajsmith.records.errors import InputError, RunError
 from trajsmith.records.links import link_error, open_no_follow
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -70,3 +70,24 @@ def write_whole_file(path: Path, data: bytes, again: str = SAME_COMMAND) -> None
     """
     with storage_boundary(path, again), open_whole_file(path) as file:
         file.write(data)
+
+
+def ensure_writable(target: Path, make: bool = False) -> Path:
+    """The path of a file that is going to be written; found out before any work.
+
+    Args:
+        make: Make the folder where it is missing.
+
+    Raises:
+        InputError: Nothing can be written there.
+    """
+    if make:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {target}: the folder cannot be made: {error.strerror}") from error
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {target}: there is no folder {target.parent}")
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}: {'it is a folder' if target.is_dir() else 'the folder is read-only'}")
+    return target

@@ -125,7 +125,7 @@ def test_history_units_give_their_rows(folder, unit, window, rows):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"trainer": {"learning_rat": 1e-3}}, "did you mean 'learning_rate'"),
+        ({"trainer": {"learning_rat": 1e-3}}, 'did you mean "learning_rate"'),
         ({"trainer": {"learning_rate": "fast"}}, r"learning_rate: input should be a valid number.* \(got 'fast'\)"),
         ({"trainer": {"max_steps": "3"}}, "trainer.max_steps: input should be a valid integer"),
         ({"lora": {"lora_dropout": "a bit"}}, "lora.lora_dropout: input should be a valid number"),

@@ -13,8 +13,8 @@ from typer.exceptions import TyperException
 from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
-from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
 from trajsmith.records import InputError, RunError, TrajsmithError
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.run_directory import RunDirectory

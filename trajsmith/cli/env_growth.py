@@ -12,6 +12,7 @@ from trajsmith.cli.options import Config, DryRun, Set
 from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envgen.growth.duplicates import DuplicatePair
@@ -200,11 +201,7 @@ def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    write_whole_file(ensure_writable(path, make=True), text.encode())
 
 
 def _pair(pair: "DuplicatePair") -> str:

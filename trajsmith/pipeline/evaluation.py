@@ -23,7 +23,6 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry, RoleSettings
 from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.output_files import write_file
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
@@ -31,12 +30,12 @@ from trajsmith.records import (
     FrozenModel,
     InputError,
     JsonObject,
-    RunError,
     SourcePath,
     Task,
     content_hash,
 )
 from trajsmith.records.links import refuse_links
+from trajsmith.records.storage import storage_boundary, write_whole_file
 from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
 from trajsmith.usersim import build_user_factory
@@ -133,7 +132,7 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    write_file(config.out / RESULTS, lambda path: path.write_bytes(data))
+    write_whole_file(config.out / RESULTS, data)
     return scores
 
 
@@ -229,14 +228,10 @@ def _same_question(config: EvalConfig) -> None:
         RunError: The folder cannot be written.
     """
     asked, file = config.question(), config.out / QUESTION
-    try:
+    with storage_boundary(file):
         if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )
         config.out.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_bytes(orjson.dumps(asked))
-        part.replace(file)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+        write_whole_file(file, orjson.dumps(asked))
