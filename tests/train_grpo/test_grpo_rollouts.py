@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trajsmith.evals import ModelOutput
+from trajsmith.models import ChatReply, MalformedCall
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -46,7 +46,7 @@ def play(rollouts, trajectories, background):
     while active:
         steps = collect_next_steps(background, [rollout for rollout, _ in active])
         going = [(pair, step) for pair, step in zip(active, steps, strict=True) if step is not None]
-        replies = [(rollout, ModelOutput(record.messages[len(step)], 5)) for (rollout, record), step in going]
+        replies = [(rollout, ChatReply(message=record.messages[len(step)])) for (rollout, record), step in going]
         send_replies(background, replies)
         active = [pair for pair, _ in going]
 
@@ -82,9 +82,9 @@ def test_a_broken_format_ends_the_episode_at_once(run):
     try:
         rollout.start(background)
         assert [message.role for message in collect_next_steps(background, [rollout])[0]] == ["system", "user"]
-        send_replies(
-            background, [(rollout, ModelOutput(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))]
-        )
+        malformed = MalformedCall(id="call_0", name="", text="{", error="the call is no JSON")
+        message = Message(role="assistant", content="<tool_call>{")
+        send_replies(background, [(rollout, ChatReply(message=message, malformed=(malformed,)))])
         assert collect_next_steps(background, [rollout]) == [None]
         _, played, verdict = rollout.verdict()
     finally:
@@ -109,7 +109,7 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
     grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     ground = grounds[task.environments[0]]
     function = FunctionCall(name=name or task.exposed_tools[0], arguments=arguments)
-    said = ModelOutput(Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)), 3)
+    said = ChatReply(message=Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)))
     strict = Rollout(task, ground, PlaySettings(), ArgumentValidator(ground.spec))
     lenient = Rollout(task, ground, PlaySettings())
     try:

@@ -102,7 +102,7 @@ def test_tools_work_together(play):
 def test_done_stages_are_not_done_again(tmp_path):
     done = []
     StageJournal(tmp_path, "a").run("code", lambda: done.append(1) or "first")
-    with (tmp_path / "ledger.jsonl").open("ab") as file:
+    with (tmp_path / "stages.jsonl").open("ab") as file:
         file.write(b'{"stage": "tes')  # a killed run's last line
     assert StageJournal(tmp_path, "a").run("code", lambda: done.append(2) or "second") == "first"
     assert StageJournal(tmp_path, "b").run("code", lambda: done.append(3) or "third") == "third"
@@ -170,8 +170,8 @@ def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
     for _ in range(2):
         with pytest.raises(RunError, match="nothing is known of it: give the same command again"):
             generate_environment(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
-    ledger = (tmp_path / "out" / "work" / "boxes" / "ledger.jsonl").read_text()
-    stages = [json.loads(line)["stage"] for line in filter(None, ledger.splitlines())]
+    ledger = (tmp_path / "out" / "work" / "boxes" / "stages.jsonl").read_text()
+    stages = [json.loads(line)["record"]["stage"] for line in ledger.splitlines()]
     assert asked == [1, 1] and stages == ["blueprint", "code", "tests"]
     assert not (tmp_path / "out" / "rejected").exists()
 
