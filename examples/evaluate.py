@@ -7,8 +7,8 @@
 """
 
 import trajsmith as ts
-from trajsmith.evals import ModelOutput
-from trajsmith.records import JsonObject, Message
+from trajsmith.models import ChatReply, ChatRequest
+from trajsmith.records import Message
 
 CONFIG = {
     "name": "exam",
@@ -19,10 +19,10 @@ CONFIG = {
 }
 
 
-async def answer(messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
+async def answer(request: ChatRequest) -> ChatReply:
     """Return the next message of the assistant; this one only talks."""
-    text = f"I have {len(tools)} tools, but I would rather talk."
-    return ModelOutput(Message(role="assistant", content=text), tokens=len(text.split()))
+    text = f"I have {len(request.tools)} tools, but I would rather talk."
+    return ChatReply(message=Message(role="assistant", content=text))
 
 
 def main() -> None:

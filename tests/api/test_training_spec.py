@@ -3,7 +3,7 @@
 import pytest
 
 import trajsmith as ts
-from trajsmith.evals import CallableModel, ModelOutput
+from trajsmith.models import CallableModel, ChatReply
 from trajsmith.records import FunctionCall, InputError, Message, ToolCall
 
 CONFIG = {
@@ -72,8 +72,8 @@ def test_the_trainer_takes_what_trl_takes(run):
 def test_evaluate_scores_a_model_that_repeats_the_recorded_dialogues(run, tmp_path):
     recorded = {trajectory.messages[1].content: trajectory for trajectory in run.trajectories}
 
-    async def repeat(messages, tools):
-        return ModelOutput(recorded[messages[1].content].messages[len(messages)], 1)
+    async def repeat(request):
+        return ChatReply(message=recorded[request.messages[1].content].messages[len(request.messages)])
 
     score = ts.evaluate(repeat, run, split="all", out=tmp_path)[0]
     assert (score.pass1, score.tasks, score.unscored) == (1.0, len(run.tasks), 0)
@@ -81,9 +81,9 @@ def test_evaluate_scores_a_model_that_repeats_the_recorded_dialogues(run, tmp_pa
 
 
 def test_evaluate_says_what_went_wrong(run):
-    async def guess(messages, tools):
-        call = ToolCall(id=f"call_{len(messages)}", function=FunctionCall(name="fly", arguments={}))
-        return ModelOutput(Message(role="assistant", tool_calls=(call,)), 1)
+    async def guess(request):
+        call = ToolCall(id=f"call_{len(request.messages)}", function=FunctionCall(name="fly", arguments={}))
+        return ChatReply(message=Message(role="assistant", tool_calls=(call,)))
 
     task = next(iter(run.tasks))
     (score, *_) = ts.evaluate(CallableModel("guess", guess), run, tasks=[task])

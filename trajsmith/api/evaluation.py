@@ -1,15 +1,15 @@
 """Evaluation of a model on the tasks of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import run_blocking
-from trajsmith.evals import CallableModel, CompletionFn, EvalSettings, EvaluatedModel, Score, score_episodes
+from trajsmith.evals import EvalSettings, Score, score_episodes
 from trajsmith.evals import evaluate as evaluate_tasks
-from trajsmith.models import ModelSettings
+from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest, ModelSettings
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.evaluation import EPISODES, EvalConfig, run_eval
 from trajsmith.pipeline.progress import RunProgress
@@ -17,7 +17,7 @@ from trajsmith.records import InputError, Task
 
 
 def evaluate(
-    model: str | CompletionFn | EvaluatedModel,
+    model: str | ChatModel | Callable[[ChatRequest], Awaitable[ChatReply]],
     run: Run | Path | str,
     *,
     tasks: Sequence[Task] | None = None,
@@ -34,7 +34,7 @@ def evaluate(
 
     Args:
         model: Folder or Hub name of a model that runs here (needs the train extra); the name of a model behind
-            `endpoint`; or an asynchronous function from messages and tools to a `trajsmith.evals.ModelOutput`.
+            `endpoint`; a `trajsmith.models.ChatModel`; or an asynchronous function from `ChatRequest` to `ChatReply`.
         run: Run, or run directory, that has the tasks.
         tasks: Tasks of the run to play, in place of `split` and `limit`.
         split: Which tasks of the run, by its split settings.
@@ -74,17 +74,15 @@ def evaluate(
             return run_blocking(run_eval(config, progress, chosen))
         if endpoint:
             raise InputError("endpoint goes with the name of a model: evaluate('name', run, endpoint=...)")
-        player = (
-            model if isinstance(model, EvaluatedModel) else CallableModel(getattr(model, "__name__", "model"), model)
-        )
-        return run_blocking(_evaluate_player(player, opened, chosen, settings or EvalSettings(), folder))
+        player = CallableModel(getattr(model, "__name__", "model"), model) if callable(model) else model
+        return run_blocking(_evaluate_model(player, opened, chosen, settings or EvalSettings(), folder))
 
 
-async def _evaluate_player(
-    player: EvaluatedModel, run: Run, tasks: Sequence[Task], settings: EvalSettings, folder: Path
+async def _evaluate_model(
+    model: ChatModel, run: Run, tasks: Sequence[Task], settings: EvalSettings, folder: Path
 ) -> list[Score]:
     contexts = await open_eval_contexts(run.directory)
     try:
-        return score_episodes(await evaluate_tasks(tasks, contexts, player, settings, folder / EPISODES))
+        return score_episodes(await evaluate_tasks(tasks, contexts, model, settings, folder / EPISODES))
     finally:
         contexts.context.code_checks.close()

@@ -12,7 +12,6 @@ from trajsmith.export import build_row
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.format_export import SpecLookup, iter_selected, load_stored_specs
-from trajsmith.pipeline.journal import count, read_records
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -22,6 +21,7 @@ from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, JsonObject, Record, RecordDropped, Summary, Task, Trajectory, Verdict
+from trajsmith.records.journal import count_records, read_records
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -39,7 +39,7 @@ class RecordFile(Generic[AnyRecord]):
         self.model = model
 
     def __len__(self) -> int:
-        return count(self.path)
+        return count_records(self.path)
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return read_records(self.path, self.model)

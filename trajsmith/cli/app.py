@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, prompts, push, scaffold, train
+from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
-from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
 from trajsmith.records import InputError, RunError, TrajsmithError
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress
@@ -40,6 +40,7 @@ app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
 app.command()(push.card)
 app.command()(push.push)
+app.command()(plugins.plugins)
 app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
@@ -89,7 +90,7 @@ def resume(
     overrides: Set = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped; nothing is lost, doubled or done twice.
+    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
@@ -98,7 +99,10 @@ def resume(
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
+        from trajsmith.cli.env_gen_models import resume_generation
+
+        resume_generation(opened.path, overrides or [])
+        return
     if overrides:
         _change(opened, overrides, yes)
     with _open_progress(opened.path) as progress:

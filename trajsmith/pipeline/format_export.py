@@ -8,12 +8,13 @@ from trajsmith.environments.composite import NAME_SEPARATOR, compose_spec
 from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
-from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import VERDICTS
 from trajsmith.records import EnvironmentSpec, InputError, TaskHeader, Trajectory, Verdict
+from trajsmith.records.journal import count_records
+from trajsmith.records.storage import storage_boundary
 
 Include = Literal["accepted", "rejected", "all"]
 """Which judged trajectories are exported."""
@@ -62,8 +63,8 @@ async def export_formats(
     settings = FormatSettings(window=window or config.export.window)
     first, wanted = next(iter(targets.values())), ACCEPTED[include]
     matrix = MultiFormatWriter(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
-    bar_of = progress.stage("export", count(run.file(VERDICTS)), 0, 0)
-    with storage_boundary(first, run.path), matrix, bar_of as bar:
+    bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
+    with storage_boundary(first, run.again), matrix, bar_of as bar:
         for task, trajectory, verdict in iter_selected(run) if records is None else records:
             taken = records is not None or verdict.accepted in wanted
             if taken:
