@@ -58,7 +58,7 @@ def build_episode_classes(
     background: BackgroundLoop,
     play: PlaySettings,
     strict_format: bool = False,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
 ) -> tuple[dict[str, type], dict[str, list[JsonObject]]]:
     """Build the classes for TRL's `environment_factory` and the OpenAI functions of their tools, by class name.
 

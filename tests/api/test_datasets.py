@@ -65,7 +65,7 @@ def test_failed_trajectories_pass_where_they_are_asked_for(run):
     [
         pytest.param(
             {"min": {"compsite": 1}},
-            "no reward named 'compsite' .did you mean 'composite'..; there are: .*rubric",
+            r"no reward named 'compsite' \(did you mean .composite.\?\); there are: .*rubric",
             id="reward",
         ),
         pytest.param(
