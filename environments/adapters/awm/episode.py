@@ -11,6 +11,7 @@ from trajsmith.environments.adapters.awm.rows import SEQUENCE, DatabaseSchema, R
 from trajsmith.environments.adapters.awm.server import AwmResponse, AwmServer
 from trajsmith.environments.adapters.awm.tools import AwmTools, ToolRoute
 from trajsmith.environments.adapters.openapi.document_model import SchemaValidators
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.module_state import ModuleState, ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import ToolResult
@@ -152,7 +153,7 @@ class AwmEpisode:
                 self._reported[name] = tables[name].rows(database)
             database.touched.clear()
         except (ValueError, sqlite3.Error) as error:
-            raise EnvironmentFault("state", self._program.name, " ".join(str(error).split())) from error
+            raise EnvironmentFault("state", self._program.name, format_error(error)) from error
 
 
 def _format_detail(content: JsonValue) -> str:

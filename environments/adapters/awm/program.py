@@ -19,6 +19,7 @@ from trajsmith.environments.adapters.awm.rows import DatabaseSchema, Row
 from trajsmith.environments.adapters.awm.server import AwmServer
 from trajsmith.environments.adapters.awm.tools import AwmTools
 from trajsmith.environments.adapters.openapi.document_model import SchemaValidators
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.module_state import ModuleState
 from trajsmith.environments.programs import StateChange
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, content_hash
@@ -91,7 +92,7 @@ class AwmProgram:
             try:
                 return restore_database(data["database"])
             except sqlite3.DatabaseError as error:
-                raise InputError(f"{data['file']}: no SQLite file: {' '.join(str(error).split())}") from error
+                raise InputError(f"{data['file']}: no SQLite file: {format_error(error)}") from error
         database = connect()
         if ddl is not None:
             self.notes += execute_all(database, _statements(ddl))
@@ -136,7 +137,7 @@ class AwmProgram:
                 raise ValueError("a state is an object of tables")
             database = self.schema.create_filled(parts)
         except (ValueError, OverflowError, sqlite3.Error) as error:
-            raise EnvironmentFault("state", self._name, " ".join(str(error).split())) from error
+            raise EnvironmentFault("state", self._name, format_error(error)) from error
         if len(self._bases) >= _BASES:
             self._bases.clear()
         self._bases[state] = database, {}

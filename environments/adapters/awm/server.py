@@ -18,7 +18,7 @@ import orjson
 
 from trajsmith.environments.adapters.awm.database import SqliteDatabase
 from trajsmith.environments.adapters.awm.event_loop import IsolatedEventLoop, disable_threads
-from trajsmith.environments.foreign import run_source
+from trajsmith.environments.foreign import format_error, run_source
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue
 
 _SUPPORTED_OPTIONS = ("json_serializer", "json_deserializer", "execution_options")
@@ -124,7 +124,7 @@ class AwmServer:
         except EnvironmentFault:
             raise
         except Exception as error:
-            raise InputError(f"{file}: does not start: {type(error).__name__}: {_line(error)}") from error
+            raise InputError(f"{file}: does not start: {type(error).__name__}: {format_error(error)}") from error
         if self.database.in_transaction:
             self.database.commit()
 
@@ -217,7 +217,3 @@ async def _exchange(
 def _text(value: JsonValue) -> str:
     """A value as a query writes it."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or "no message"

@@ -37,12 +37,12 @@ from trajsmith.environments.adapters.envfactory.tools import (
     find_admin_function,
     read_tools,
 )
-from trajsmith.environments.foreign import run_source
+from trajsmith.environments.foreign import format_error, run_source
 from trajsmith.environments.json_data import NotJsonError, to_plain_json
 from trajsmith.environments.module_state import ModuleState, ModuleValues, is_changeable, module_name
 from trajsmith.environments.programs import StateChange, StateDiffer, apply_changes
 from trajsmith.environments.session import ToolResult
-from trajsmith.environments.toolbox import Toolbox, format_error, is_refusal_content, resolve_result
+from trajsmith.environments.toolbox import Toolbox, is_refusal_content, resolve_result
 from trajsmith.records import (
     Actor,
     EnvironmentFault,
