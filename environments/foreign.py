@@ -7,6 +7,7 @@ from types import ModuleType
 from pydantic import ValidationError
 
 from trajsmith.records import InputError, format_first_error
+from trajsmith.records.text import to_one_line
 
 _LONGEST = 500
 """Characters of an exception that are shown."""
@@ -42,16 +43,14 @@ def execute_source(module: ModuleType, source: str, file: str) -> None:
     """
     try:
         exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
-    except InputError:
-        raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{file}:{_line(error, file)}: {type(error).__name__}: {format_error(error)}") from error
 
 
 def format_error(error: BaseException) -> str:
     """Return the message of an exception on one line; the name of its class where it has none."""
-    text = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-    return text[:_LONGEST] or type(error).__name__
+    text = format_first_error(error) if isinstance(error, ValidationError) else str(error)
+    return to_one_line(text, _LONGEST) or type(error).__name__
 
 
 def _line(error: BaseException, file: str) -> int:

@@ -12,9 +12,9 @@ from trajsmith.cli.options import Config, DryRun, Set
 from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
-    from trajsmith.envgen.growth.blueprint_growth import GrowthResult
     from trajsmith.envgen.growth.duplicates import DuplicatePair
     from trajsmith.envgen.growth.gaps import CollectionCoverage
     from trajsmith.envgen.sources import ThemeSource
@@ -42,50 +42,29 @@ def register(app: typer.Typer) -> None:
 
 
 def grow(
-    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that `env gen` made.")],
+    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that models made.")],
+    config: Config = None,
     target: Annotated[
         Path | None, typer.Option("--out", help="Directory of the richer environment's folder; left out, the parent's.")
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", help="Without a model: additions, 3 if left out: tables, states, look-ups.")
-    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Without a model: seed of additions and examination, 0 if left out.")
-    ] = None,
     wish: Annotated[
-        str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
+        str | None, typer.Option("--wish", help="What there should be more of; left out, the models choose.")
     ] = None,
-    config: Config = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of records; left out, OUT/work/NAME.")] = None,
     overrides: Set = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a richer environment of a generated one that passes all earlier tests and the environment checks.
-
-    One that was made without a model grows by its blueprint. One that models made grows by models: give --config.
+    """Have models make a richer environment of one that models made; it passes all earlier tests and the checks.
 
     Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
     """
-    from trajsmith.envgen.growth.model_parent import is_by_models
+    from trajsmith.cli.env_grow_models import grow_by_models
+    from trajsmith.pipeline.environment_generation import GrowthRequest
 
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
-    if is_by_models(directory):
-        from trajsmith.cli.env_grow_models import GrowthRequest, grow_by_models
-
-        if steps is not None or seed is not None:
-            raise InputError("--steps and --seed go with environments that were made without a model")
-        grow_by_models(GrowthRequest(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
-        return
-    if wish or config or run or overrides or dry_run:
-        flags = "--wish, --config, --run, --set, --dry-run"
-        raise InputError(f"{flags} go with environments that models made; {directory} holds none")
-    from trajsmith.envgen.growth.blueprint_growth import DEFAULT_STEPS
-    from trajsmith.envgen.growth.blueprint_growth import grow_environment as grown
-
-    print_growth(grown(directory, out_dir, DEFAULT_STEPS if steps is None else steps, name, seed or 0))
+    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
+    grow_by_models(wanted, config, run, overrides or [], dry_run)
 
 
 def taxonomy(
@@ -222,11 +201,7 @@ def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    write_whole_file(ensure_writable(path, make=True), text.encode())
 
 
 def _pair(pair: "DuplicatePair") -> str:
@@ -256,21 +231,3 @@ def _print_gaps(coverage_gaps: "CollectionCoverage") -> None:
         )
     for one in coverage_gaps.proposals:
         out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
-
-
-def print_growth(grown: "GrowthResult") -> None:
-    before, after = grown.before, grown.after
-    score = "no score" if grown.score is None else f"{grown.score:.2f}"
-    out.print(
-        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
-    )
-    out.print(
-        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
-        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
-        markup=False,
-    )
-    for one in grown.added:
-        out.print(f"added: {one}", markup=False, soft_wrap=True)
-    for left in grown.refused:
-        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
-    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.scaffold import CONFIG_HELP
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import RunError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False)
 
-Config = Annotated[Path, typer.Argument(help="YAML configuration.")]
+Config = Annotated[Path, typer.Argument(help=CONFIG_HELP)]
 Set = Annotated[list[str] | None, typer.Option("--set", help="Override a setting. May be repeated.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show one row with its loss and the plan; train nothing.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]

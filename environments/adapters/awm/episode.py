@@ -16,6 +16,7 @@ from trajsmith.environments.module_state import ModuleState, ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import Actor, EnvironmentFault, JsonObject, JsonValue
+from trajsmith.records.text import to_one_line
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class AwmEpisode:
         except EnvironmentFault:
             raise
         except Exception as error:  # its code may raise anything
-            message = " ".join(str(error).partition("\n")[0].split())  # SQLAlchemy adds lines of its own
+            message = to_one_line(str(error).partition("\n")[0])  # SQLAlchemy adds lines of its own
             raise EnvironmentFault("crash", name, f"{type(error).__name__}: {message}", tool) from error
 
     def _result(self, route: ToolRoute, response: AwmResponse) -> ToolResult:

@@ -4,7 +4,7 @@ import random
 import re
 from typing import Any
 
-from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
+from trajsmith.environments.schema_patterns import matches_pattern
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PRINTABLE = _LETTERS + _LETTERS.upper() + "0123456789"
@@ -21,7 +21,7 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
         shortest: Length that the text should have at least, as far as the pattern's repetitions allow.
 
     Raises:
-        LeftOut: None was found.
+        ValueError: None was found.
     """
     parser: Any = vars(re)["_parser"]
     for attempt in range(_TRIES):
@@ -29,10 +29,10 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
             more = _MORE if attempt < 2 else max(_MORE, shortest)
             text = _PatternGenerator(rng, more).sequence(parser.parse(pattern))
         except (KeyError, ValueError, re.error) as error:
-            raise UnsupportedFeature(f"no text for the pattern {pattern!r} ({error})") from error
-        if len(text) >= shortest and re.search(pattern, text):
+            raise ValueError(f"no text for the pattern {pattern!r} ({error})") from error
+        if len(text) >= shortest and matches_pattern(pattern, text):
             return text
-    raise UnsupportedFeature(f"no text found for the pattern {pattern!r}")
+    raise ValueError(f"no text found for the pattern {pattern!r}")
 
 
 class _PatternGenerator:
