@@ -24,9 +24,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.envgen.mutate import KINDS, ModuleMutant, build_mutants, override_modules
-
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "envcheck")]
+
+from mutants import KINDS, ModuleMutant, MutantSource, build_mutants, override_modules  # noqa: E402 - beside the tests
+
 LIBRARY = ROOT / "environments" / "library"
 SIZES = {"small": 2, "medium": 1}
 SKIP = frozenset({"seeds"})
@@ -74,10 +76,9 @@ def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: L
     started = time.process_time()
     try:
         from trajsmith.envcheck import CheckPlan, check_environment
-        from trajsmith.envcheck.subprocess_source import ReopenableNativeSource
         from trajsmith.environments.library import ENVIRONMENTS
 
-        source = ReopenableNativeSource(ENVIRONMENTS.get(environment), SIZES, texts)
+        source = MutantSource(ENVIRONMENTS.get(environment), SIZES, texts)
         report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
         outcome.findings = [
             (finding.severity, finding.check, finding.tool or "", finding.message, finding.id)

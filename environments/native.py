@@ -27,6 +27,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError
 
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
@@ -153,8 +154,7 @@ class NativeTool:
         try:
             content = self._content(value)
         except (PydanticSerializationError, ValueError) as error:
-            message = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-            raise EnvironmentFault("output_schema", self.spec.server, message, self.spec.name) from error
+            raise EnvironmentFault("output_schema", self.spec.server, format_error(error), self.spec.name) from error
         return {"result": content} if self.wrapped else content
 
     def _content(self, value: Any) -> Any:
