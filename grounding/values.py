@@ -7,8 +7,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from trajsmith.grounding.fields import SchemaField, get_types, unwrap
-from trajsmith.grounding.names import singularize, split_name
+from trajsmith.grounding.names import split_name
 from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import JsonObject, canonical_json
 
 _QUOTED = re.compile(r"(?:example|e\.g\.|such as|like)[^\"'`]{0,20}[\"'`]([^\"'`]{1,60})[\"'`]", re.IGNORECASE)

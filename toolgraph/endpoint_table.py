@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trajsmith.grounding.names import CODE_WORDS, ID_WORDS
+from trajsmith.phrasing.words import stem
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.endpoints import (
     Endpoint,
@@ -21,7 +22,7 @@ from trajsmith.toolgraph.endpoints import (
     read_parameters,
     read_tool,
 )
-from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES, stem
+from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES
 from trajsmith.toolgraph.tool_mentions import find_tool_mentions
 from trajsmith.toolgraph.word_statistics import Vocabulary
 

@@ -8,7 +8,7 @@ from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, 
 from trajsmith.envgen.generate.code_checks import has_checks
 from trajsmith.envgen.generate.identifiers import quote_text, to_plain_words, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
-from trajsmith.environments.adapters.openapi.naming import with_article
+from trajsmith.phrasing.words import with_article
 
 TypeName = Callable[[Entity, TableColumn], str]
 LIST_LIMIT = 20

@@ -8,9 +8,9 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
 from trajsmith.envgen.generate.identifiers import to_identifier, to_words
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
-from trajsmith.environments.adapters.openapi.naming import with_article
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
+from trajsmith.phrasing.words import with_article
 from trajsmith.records import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)

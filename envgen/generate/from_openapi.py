@@ -17,12 +17,12 @@ from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, 
 from trajsmith.environments.adapters.openapi.document_reading import read_document
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
-from trajsmith.environments.adapters.openapi.naming import normalize_name
 from trajsmith.environments.adapters.openapi.operation_derivation import DerivedOperation
 from trajsmith.environments.adapters.openapi.read_actions import GetAction, ListAction
 from trajsmith.environments.adapters.openapi.settings import OpenApiSettings, build_payload
 from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, ResourceTable
 from trajsmith.environments.adapters.openapi.write_actions import CreateAction, DeleteAction, UpdateAction
+from trajsmith.phrasing.words import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
 MAX_COLUMNS = 24

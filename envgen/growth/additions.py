@@ -18,7 +18,7 @@ from trajsmith.envgen.generate.blueprint import (
 )
 from trajsmith.envgen.generate.columns import NOW, invent_texts
 from trajsmith.envgen.generate.identifiers import to_class_name, to_words
-from trajsmith.environments.adapters.openapi.naming import with_article
+from trajsmith.phrasing.words import with_article
 from trajsmith.records import derive_seed
 
 MAX_ROWS = 60
