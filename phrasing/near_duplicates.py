@@ -48,7 +48,7 @@ class NearDuplicateIndex:
         sketch = MinHash(num_perm=PERMUTATIONS, hashfunc=zlib.crc32)
         sketch.update_batch(sorted(features))
         hashes = np.unique(np.fromiter(map(zlib.crc32, features), dtype=np.uint32, count=len(features)))
-        for number in sorted(self._index.query(sketch)):
+        for number in sorted(map(int, self._index.query(sketch))):
             key, other = self._entries[number]
             common = np.intersect1d(hashes, other, assume_unique=True).size
             if common / (hashes.size + other.size - common) >= self.threshold:

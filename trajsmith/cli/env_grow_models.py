@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-
+from trajsmith.cli.console import err
 from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
 from trajsmith.cli.env_growth import print_growth
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
@@ -101,7 +100,7 @@ async def _grown(
     from trajsmith.envgen.synthesis.store import RecordStore
     from trajsmith.pipeline.environment_generation import generate
 
-    generated = await generate(settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent))
+    generated = await generate(settings, [source], None, err, partial(build_growth_loop, parent))
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None

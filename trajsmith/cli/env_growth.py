@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
-from trajsmith.cli.options import Config, DryRun, Set
+from trajsmith.cli.console import out, print_line, write_bytes, write_json
+from trajsmith.cli.options import DryRun, ModelConfig, Set
 from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
     from trajsmith.envgen.sources.read_result import SourceReadResult
 
-out = Console(highlight=False)
 SHOWN = 40
 
 Where = Annotated[
@@ -56,7 +55,7 @@ def grow(
     wish: Annotated[
         str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
     ] = None,
-    config: Config = None,
+    config: ModelConfig = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
     ] = None,
@@ -105,9 +104,9 @@ def taxonomy(
 
     tree = build_taxonomy(load_specs(where, library)[0], load_encoder(embedding), groups, inner)
     if json is not None:
-        _write(json, tree.model_dump_json(indent=1))
+        write_json(json, tree.model_dump(mode="json"))
     for line in tree.lines() if sample is None else sample_stratified(tree, sample, seed):
-        out.print(line, markup=False, soft_wrap=True)
+        print_line(line)
 
 
 def duplicates(
@@ -126,15 +125,15 @@ def duplicates(
     specs, scores = load_specs(where, library)
     pairs = find_duplicates(specs, load_encoder(embedding), threshold, scores)
     if json is not None:
-        _write(json, "[\n" + ",\n".join(pair.model_dump_json() for pair in pairs) + "\n]")
+        write_json(json, [pair.model_dump(mode="json") for pair in pairs])
     gone = choose_dropped(pairs)
     out.print(f"{len(specs)} environments, {len(pairs)} pairs; {len(gone)} can go", markup=False)
     for pair in pairs[:SHOWN]:
-        out.print(_pair(pair), markup=False, soft_wrap=True)
+        print_line(_pair(pair))
     if len(pairs) > SHOWN:
         out.print(f"{len(pairs) - SHOWN} pairs more; --json has all", markup=False)
     if gone:
-        out.print(f"drop: {', '.join(gone)}", markup=False, soft_wrap=True)
+        print_line(f"drop: {', '.join(gone)}")
 
 
 def gaps(
@@ -154,7 +153,7 @@ def gaps(
     proposals = _candidates(candidates) if candidates is not None else ()
     coverage_gaps = find_gaps(load_specs(where, library)[0], load_encoder(embedding), count, proposals)
     if json is not None:
-        _write(json, coverage_gaps.model_dump_json(indent=1))
+        write_json(json, coverage_gaps.model_dump(mode="json"))
     _write_sources(target, coverage_gaps.proposals)
     _print_gaps(coverage_gaps)
 
@@ -183,7 +182,7 @@ def sources(
     out.print(table)
     out.print(f"{reading.read} read, {len(reading.sources)} sources, {len(reading.left_out)} left out", markup=False)
     for reason, number in reading.reasons.items():
-        out.print(f"left out: {number}: {reason}", markup=False, soft_wrap=True)
+        print_line(f"left out: {number}: {reason}")
 
 
 def _reading(tasks: Path | None, documents: Path | None, path: Path) -> "SourceReadResult":
@@ -218,15 +217,7 @@ def _candidates(path: Path) -> "list[ThemeSource]":
 
 def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
     if path is not None:
-        _write(path, "".join(f"{one.model_dump_json()}\n" for one in sources))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+        write_bytes(path, "".join(f"{one.model_dump_json()}\n" for one in sources).encode())
 
 
 def _pair(pair: "DuplicatePair") -> str:
@@ -244,18 +235,14 @@ def _print_gaps(coverage_gaps: "CollectionCoverage") -> None:
             for one in coverage_gaps.domains
             if one.sector == sector and one.covered
         ]
-        out.print(
-            f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}", markup=False, soft_wrap=True
-        )
+        print_line(f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}")
     for title, kinds in (("rules", coverage_gaps.rules), ("relations", coverage_gaps.relations)):
         names = ", ".join(f"{kind.name} {len(kind.environments)}" for kind in kinds)
-        out.print(f"{title}, by environments that have them: {names}", markup=False, soft_wrap=True)
+        print_line(f"{title}, by environments that have them: {names}")
     if coverage_gaps.elsewhere:
-        out.print(
-            f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}", markup=False, soft_wrap=True
-        )
+        print_line(f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}")
     for one in coverage_gaps.proposals:
-        out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
+        print_line(f"next: {one.name}: {one.summary}")
 
 
 def print_growth(grown: "GrowthResult") -> None:
@@ -270,7 +257,7 @@ def print_growth(grown: "GrowthResult") -> None:
         markup=False,
     )
     for one in grown.added:
-        out.print(f"added: {one}", markup=False, soft_wrap=True)
+        print_line(f"added: {one}")
     for left in grown.refused:
-        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
-    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)
+        print_line(f"undone: {left.what}: {left.reason}")
+    print_line(f"use it: - python: {grown.directory / (grown.name + '.py')}")

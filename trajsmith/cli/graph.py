@@ -10,8 +10,8 @@ import typer
 import yaml
 from pydantic import ValidationError
 
+from trajsmith.cli.console import ensure_writable, write_file
 from trajsmith.environments.library import library_environment, library_names
-from trajsmith.pipeline.output_files import ensure_writable, write_file
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import InputError, ToolSpec, format_first_error
 from trajsmith.toolgraph import GraphSettings, SampleSettings, ToolGraph, sample_across

@@ -25,7 +25,6 @@ from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry, RoleSettings
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.output_files import write_file
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
@@ -128,7 +127,10 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    write_file(config.out / RESULTS, lambda path: path.write_bytes(data))
+    try:
+        (config.out / RESULTS).write_bytes(data)
+    except OSError as error:
+        raise RunError(f"cannot write {config.out / RESULTS}: {error.strerror}") from error
     return scores
 
 
