@@ -1,6 +1,6 @@
 """Words of names and sentences: splitting, singular and plural, articles, stems.
 
-Written here and not taken from a library: decision 0091 has the figures.
+Written here and not taken from a library: docs/decisions/0091 has the figures.
 """
 
 import functools
