@@ -55,7 +55,7 @@ from trajsmith.toolgraph.evidence.score_rule import (
     is_proved,
     logit,
 )
-from trajsmith.toolgraph.link_evidence import LinkKey
+from trajsmith.toolgraph.graph import LinkKey
 from trajsmith.toolgraph.link_model import load_link_model
 from trajsmith.toolgraph.settings import ExecutionSettings
 

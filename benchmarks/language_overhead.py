@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "language_server
 
 from running_server import SERVER, RunningServer
 
+from trajsmith.cli.app import reduce_gc_frequency
 from trajsmith.models import (
     BudgetSettings,
     ChatModel,
@@ -33,7 +34,6 @@ from trajsmith.models import (
     function_tool,
 )
 from trajsmith.models.registry import ModelRegistry
-from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
 from trajsmith.records import Message
 
 PARTS = 10

@@ -24,9 +24,8 @@ from scipy.optimize import minimize
 
 from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
-from trajsmith.toolgraph.link_features import compute_link_features
 from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, logistic
-from trajsmith.toolgraph.link_scoring import KEPT, ScoredLinks
+from trajsmith.toolgraph.link_scoring import KEPT, ScoredLinks, compute_link_features
 from trajsmith.toolgraph.match import Similarity
 from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, KindModel, compute_kind_terms
 

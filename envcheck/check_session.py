@@ -12,7 +12,7 @@ from trajsmith.envcheck.case_runner import CaseRunner, CheckTimeExceeded
 from trajsmith.envcheck.checks.argument_effects import find_column_choices
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.invariants import build_validator
-from trajsmith.envcheck.determinism_replays import ReopenedProcesses, ReplayedCase
+from trajsmith.envcheck.determinism_replays import ReopenableSource, ReopenedProcesses, ReplayedCase
 from trajsmith.envcheck.exploration import ExplorationEffort, ExplorationLog, Explorer
 from trajsmith.envcheck.facts import Fact, StateColumns, mine_facts
 from trajsmith.envcheck.findings import (
@@ -27,7 +27,6 @@ from trajsmith.envcheck.findings import (
 from trajsmith.envcheck.parameter_columns import ParameterColumns
 from trajsmith.envcheck.schema_probes import SchemaProbe, probe_all
 from trajsmith.envcheck.shrink import shrink_case
-from trajsmith.envcheck.source_protocols import ReopenableSource
 from trajsmith.envcheck.state_shape import learn_shape
 from trajsmith.envcheck.state_view import StateViewer, View
 from trajsmith.envcheck.subprocess_source import make_reopenable_source

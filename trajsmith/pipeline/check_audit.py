@@ -9,7 +9,7 @@ from trajsmith.pipeline.journal import count, read_records
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.stages import find_written_tasks
 from trajsmith.records import EnvironmentFault, InputError, Task, derive_seed
 from trajsmith.verify import AuditSettings, audit_task
 from trajsmith.verify.check_audit import CheckTestResult

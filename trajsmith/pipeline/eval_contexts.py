@@ -16,7 +16,7 @@ from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.stages import find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.train_grpo import GrpoConfig
 from trajsmith.usersim import USER

@@ -16,8 +16,7 @@ from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import GROUNDED, PROMPTS, TRAJECTORIES, RoleFactory
-from trajsmith.pipeline.variant_inputs import TASKS, find_written_tasks
+from trajsmith.pipeline.stages import GROUNDED, PROMPTS, TASKS, TRAJECTORIES, RoleFactory, find_written_tasks
 from trajsmith.querygen import EarlierRequests
 from trajsmith.records import GroundedChain, InputError, ModelFault, Record, RecordDropped, Task, Trajectory
 

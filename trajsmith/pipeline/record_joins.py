@@ -6,8 +6,7 @@ from typing import TypeVar
 
 from trajsmith.pipeline.journal import count, read_records
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS, find_written_tasks
 from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
 
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)

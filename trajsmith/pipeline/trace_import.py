@@ -13,8 +13,7 @@ from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
-from trajsmith.pipeline.stages import TRAJECTORIES
-from trajsmith.pipeline.variant_inputs import TASKS
+from trajsmith.pipeline.stages import TASKS, TRAJECTORIES
 from trajsmith.records import FrozenModel, InputError, RecordDropped, Task, Trajectory, content_hash
 from trajsmith.records.traces import TraceDialogue
 from trajsmith.verify.traces import build_task, find_mismatched_tasks, read_dialogues, replay_dialogue
