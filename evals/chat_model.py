@@ -1,4 +1,4 @@
-"""A model behind an endpoint as a player: limits, retries, cache and budget are those of `chatmodel`."""
+"""A model behind an endpoint as a player: limits, retries, cache and budget are those of `trajsmith.models`."""
 
 from dataclasses import dataclass
 

@@ -116,8 +116,10 @@ def kinds_of(things: dict[str, JsonObject], **more: Any) -> set[str]:
 
 def test_order_is_a_fact_only_if_it_is_not_by_chance() -> None:
     low = [float(3 * n % 17) for n in range(20)]
-    assert "Ordered" in kinds_of(table(low=low, high=[value + 1.5 for value in low]))
-    assert "Ordered" not in kinds_of(table(low=low, high=[100.0 + n for n in range(20)]))  # it could not be otherwise
+    assert "OrderedColumns" in kinds_of(table(low=low, high=[value + 1.5 for value in low]))
+    assert "OrderedColumns" not in kinds_of(
+        table(low=low, high=[100.0 + n for n in range(20)])
+    )  # it could not be otherwise
 
 
 def test_products_and_counts() -> None:
@@ -126,13 +128,13 @@ def test_products_and_counts() -> None:
         amount=amounts, price=prices, cost=[a * b for a, b in zip(amounts, prices, strict=True)],
         tags=[["x"] * (n % 4) for n in range(12)], size=[n % 4 for n in range(12)],
     )  # fmt: skip
-    assert {"Multiplies", "Counts"} <= kinds_of(things)
+    assert {"ProductOfColumns", "ListLengthColumn"} <= kinds_of(things)
 
 
 def test_what_is_covered() -> None:
     cover = [0.0, 200.0] * 8
     balance = [50.0 if not one else -150.0 + 10 * number for number, one in enumerate(cover)]
-    assert "Covered" in kinds_of(table(balance=balance, overdraft=cover))
+    assert "CoveredDeficit" in kinds_of(table(balance=balance, overdraft=cover))
 
 
 def test_a_pair_that_stands_only_once() -> None:
@@ -140,15 +142,15 @@ def test_a_pair_that_stands_only_once() -> None:
     clubs = {f"C{n}": {"club_id": f"C{n}", "title": f"club {n}"} for n in range(10)}
     pairs = [(p, c) for p in range(10) for c in range(10) if (p + c) % 2]
     ones, others = [f"P{p}" for p, _ in pairs], [f"C{c}" for _, c in pairs]
-    assert "Once" in kinds_of(table(person_id=ones, club_id=others), people=people, clubs=clubs)
-    assert "Once" not in kinds_of(table(person_id=[*ones[:-1], ones[0]], club_id=[*others[:-1], others[0]]),
+    assert "UniquePair" in kinds_of(table(person_id=ones, club_id=others), people=people, clubs=clubs)
+    assert "UniquePair" not in kinds_of(table(person_id=[*ones[:-1], ones[0]], club_id=[*others[:-1], others[0]]),
                                   people=people, clubs=clubs)  # fmt: skip
 
 
 def test_indexes_lead_to_rows() -> None:
     things = table(name=[f"n{n}" for n in range(6)])
     by_name = {row["name"]: key for key, row in things.items()}
-    assert "Indexes" in kinds_of(things, by_name=by_name)
+    assert "IndexMap" in kinds_of(things, by_name=by_name)
 
 
 def test_facts_are_read_back_from_json(shop: StateColumns) -> None:

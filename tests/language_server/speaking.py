@@ -24,7 +24,7 @@ from trajsmith.usersim.scripted_user import PATIENCE, SHRUGS, WAITING
 
 RUN = "TRAJSMITH_SPOKEN_RUN"
 BAD_DRAFTS = 0.2
-SCHEMAS = ("EdgeReply", "KindReply", "PersonaReply", "Draft", "Refined", "Ruling")
+SCHEMAS = ("EdgeReply", "KindReply", "PersonaReply", "DraftReply", "RefineReply", "JudgeReply")
 
 
 def answer(request):
@@ -139,7 +139,7 @@ def ruling(request):
 
 WRITERS = {
     "EdgeReply": edges, "KindReply": kinds,
-    "PersonaReply": persona, "Draft": draft, "Refined": refine, "Ruling": ruling,
+    "PersonaReply": persona, "DraftReply": draft, "RefineReply": refine, "JudgeReply": ruling,
 }  # fmt: skip
 
 

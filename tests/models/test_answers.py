@@ -93,8 +93,8 @@ from chatting import board, request
 
 async def main():
     async with board(Path(sys.argv[1]), sys.argv[2], concurrency=4) as models:
-        talker = models.talker("agent")
-        await asyncio.gather(*(talker.complete(request(f"kill {number}")) for number in range(80)))
+        agent = models.role_model("agent")
+        await asyncio.gather(*(agent.complete(request(f"kill {number}")) for number in range(80)))
 
 asyncio.run(main())
 """

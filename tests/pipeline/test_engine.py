@@ -316,7 +316,7 @@ CHILD = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import test_engine
-from trajsmith.rundir import RunDirectory
+from trajsmith.pipeline.run_directory import RunDirectory
 test_engine.line(RunDirectory.open(sys.argv[1]))
 """
 

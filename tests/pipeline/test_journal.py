@@ -202,7 +202,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[2])
 from test_journal import Item, commit, open_journal
 from trajsmith.records import RunError
-from trajsmith.rundir import RunDirectory
+from trajsmith.pipeline.run_directory import RunDirectory
 run = RunDirectory.open(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 with run.lock():

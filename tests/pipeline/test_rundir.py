@@ -18,7 +18,7 @@ from trajsmith.records import InputError, RunError, Task, canonical_json, conten
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys
-from trajsmith.rundir import RunDirectory
+from trajsmith.pipeline.run_directory import RunDirectory
 with RunDirectory.open(sys.argv[1]).lock():
     print("held", flush=True)
     sys.stdin.read()
@@ -67,7 +67,7 @@ def test_fresh_replaces_a_run_and_leaves_nothing_of_it(run):
     RunDirectory.create(run.path, "seed: 2\n", fresh=True)
     assert files(run.path) == [".lock", "config.yaml"]
     assert run.config_path.read_text() == "seed: 2\n"
-    assert (ROOT / "trajsmith" / "rundir.py").is_file()
+    assert (ROOT / "trajsmith" / "__main__.py").is_file()
 
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["plain", "fresh"])

@@ -13,7 +13,7 @@ from trajsmith.verify.gold_run import GoldRun, run_all
 from trajsmith.verify.nondeterminism import find_nondeterminism_mask
 from trajsmith.verify.normalized_state import normalize_state
 
-PLANTS = Path(__file__).parents[1] / "trajsmith" / "foreign" / "Plants.py"
+PLANTS = Path(__file__).parents[1] / "pipeline" / "foreign" / "Plants.py"
 
 
 def note(plant: str, text: str) -> GoldCall:

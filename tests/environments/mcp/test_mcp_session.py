@@ -189,7 +189,7 @@ async def test_programs_and_phrases_are_found_beside_the_base_directory(tmp_path
 
 
 def test_importing_the_adapter_does_not_import_the_sdk():
-    code = "import sys, environments.mcp; sys.exit('mcp' in sys.modules)"
+    code = "import sys, trajsmith.environments.adapters.mcp; sys.exit('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0
 
 

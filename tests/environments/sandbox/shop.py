@@ -128,10 +128,10 @@ class Shop(Environment[ShopState]):
             time.sleep(3600)
             return {"slept": True}
         if how == "blame the user":
-            from trajectory import InputError
+            from trajsmith.records import InputError
             raise InputError("not mine")
         if how == "blame the run":
-            from trajectory import RunError
+            from trajsmith.records import RunError
             raise RunError("not mine")
         raise RuntimeError(how)
 '''

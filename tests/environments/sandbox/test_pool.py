@@ -389,7 +389,10 @@ async def test_our_errors_raised_by_a_tool_are_faults_of_its_environment(
 
 @pytest.mark.parametrize("where", ["states", "load"])
 async def test_our_errors_raised_outside_calls_name_the_environment(source: SandboxSource, where: str) -> None:
-    blame, seed = '__import__("trajectory").InputError("not mine")\n', '        orders = {f"W{n}"'
+    blame, seed = (
+        '__import__("trajsmith.records", fromlist=["InputError"]).InputError("not mine")\n',
+        '        orders = {f"W{n}"',
+    )
     source_text = SHOP.replace(seed, f"        raise {blame}{seed}") if where == "states" else f"{SHOP}raise {blame}"
     broken = shop(source_text)
     try:

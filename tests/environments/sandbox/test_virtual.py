@@ -88,8 +88,8 @@ def test_every_source_depends_on_the_call_alone(world: VirtualSources, name: str
 OTHER_PROCESS = """
 import json, os, resource, sys
 sys.path[:0] = json.loads(sys.argv[1])
-from test_virtual import VirtualWorld, readings
-world = VirtualWorld()
+from test_virtual import VirtualSources, readings
+world = VirtualSources()
 world.install()
 resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 try:

@@ -38,15 +38,15 @@ async def test_a_transcript_over_http_is_that_of_the_session(name):
 
 STDIO = """
 import asyncio, sys
-from trajsmith.environments.native_source import library_source
-from trajsmith.environments.serving import prepare
-from trajsmith.environments.serving.stdio import claimed_stdio, serve_stdio
+from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.stdio import claim_stdio, serve_stdio
 
 async def main(stdin, stdout):
-    source = library_source(sys.argv[1], {"small": 1})
-    await serve_stdio(await prepare(source, seed=3, actor=sys.argv[2]), stdin, stdout)
+    source = build_library_source(sys.argv[1], {"small": 1})
+    await serve_stdio(await prepare_serving(source, seed=3, actor=sys.argv[2]), stdin, stdout)
 
-with claimed_stdio() as streams:
+with claim_stdio() as streams:
     print("a word of an environment at its start")
     asyncio.run(main(*streams))
 """

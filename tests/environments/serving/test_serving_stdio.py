@@ -12,20 +12,20 @@ import pytest
 PROGRAM = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {folder!r})
-from trajsmith.environments.serving import prepare
-from trajsmith.environments.serving.stdio import claimed_stdio, serve_stdio
+from trajsmith.environments.serving import prepare_serving
+from trajsmith.environments.serving.stdio import claim_stdio, serve_stdio
 
 async def main(stdin, stdout):
     from served import Counted
     source = Counted()
-    task = asyncio.create_task(serve_stdio(await prepare(source), stdin, stdout))
+    task = asyncio.create_task(serve_stdio(await prepare_serving(source), stdin, stdout))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await asyncio.wait([task])
     print("closed" if source.opened and not source.open_sessions else "left open", file=sys.stderr)
     if task.exception() if not task.cancelled() else None:
         raise task.exception()
 
-with claimed_stdio() as streams:
+with claim_stdio() as streams:
     print("printed by python")
     os.system("echo printed by a child; cat")
     asyncio.run(main(*streams))

@@ -50,7 +50,7 @@ def python_of(user: int | None) -> str | None:
         return sys.executable
     for path in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         with suppress(OSError):
-            order = [path, "-c", "import trajsmith.environments.sandbox.lockdown, environments.native"]
+            order = [path, "-c", "import trajsmith.environments.sandbox.lockdown, trajsmith.environments.native"]
             done = subprocess.run(order, env=environment(), cwd="/", capture_output=True, check=False, **as_user(user))
             if done.returncode == 0:
                 return path

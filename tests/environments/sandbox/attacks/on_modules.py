@@ -132,7 +132,7 @@ def find_the_sandbox_in_the_modules(info):
     import sys
 
     for name, module in list(sys.modules.items()):
-        for secret in ("worker_main", "lock_worker", "Server", "lockdown", "serve", "worker"):
+        for secret in ("worker_main", "lock_worker", "WorkerServer", "lockdown", "serve", "worker"):
             if name.startswith("trajsmith.environments.sandbox") and hasattr(module, secret):
                 return f"did: found {name}.{secret}"
     return "blocked: hidden"

@@ -57,8 +57,8 @@ def walk_the_frames(info):
     while frame:
         names.append(frame.f_code.co_name)
         for value in frame.f_locals.values():
-            if type(value).__name__ == "Server":
-                for play, _ in value._plays.values():
+            if type(value).__name__ == "WorkerServer":
+                for play, *_ in value._episodes.values():
                     play._environment.state.counter = 999
                 return "reached the server"
         frame = frame.f_back
@@ -72,8 +72,8 @@ def walk_the_frames_of_an_exception(info):
     except ZeroDivisionError as error:
         frame = error.__traceback__.tb_frame.f_back
     while frame:
-        if "self" in frame.f_locals and type(frame.f_locals["self"]).__name__ == "Server":
-            return f"reached the server: {len(frame.f_locals['self']._plays)} plays"
+        if "self" in frame.f_locals and type(frame.f_locals["self"]).__name__ == "WorkerServer":
+            return f"reached the server: {len(frame.f_locals['self']._episodes)} plays"
         frame = frame.f_back
     return "blocked: no such frame"
 
@@ -83,8 +83,8 @@ def walk_the_frames_of_a_generator(info):
     def climb():
         frame = made.gi_frame.f_back
         while frame:
-            if "self" in frame.f_locals and type(frame.f_locals["self"]).__name__ == "Server":
-                yield f"reached the server: {len(frame.f_locals['self']._plays)} plays"
+            if "self" in frame.f_locals and type(frame.f_locals["self"]).__name__ == "WorkerServer":
+                yield f"reached the server: {len(frame.f_locals['self']._episodes)} plays"
             frame = frame.f_back
         yield "blocked: no such frame"
 
@@ -101,8 +101,8 @@ def walk_the_frames_in_the_text_of_an_exception(info):
             frame = sys._getframe()
             while frame:
                 for value in frame.f_locals.values():
-                    if type(value).__name__ == "Server":
-                        for play, _ in value._plays.values():
+                    if type(value).__name__ == "WorkerServer":
+                        for play, *_ in value._episodes.values():
                             play._environment.state.counter = 999
                         return "reached the server"
                 frame = frame.f_back
@@ -180,8 +180,8 @@ def watch_every_call(info):
 
     def spy(frame, event, argument):
         server = frame.f_locals.get("self")
-        if type(server).__name__ == "Server":
-            for play, _ in server._plays.values():
+        if type(server).__name__ == "WorkerServer":
+            for play, *_ in server._episodes.values():
                 play._environment.state.counter = 999
 
     sys.setprofile(spy)
