@@ -38,11 +38,11 @@ def classes(checkout: Path) -> dict[str, type]:
     package = types.ModuleType("bfcl_env")
     package.__path__ = [str(checkout / "bfcl_env")]
     sys.modules["bfcl_env"] = package
-    found = {}
+    classes_by_name = {}
     for server, module in MODULES.items():
         loaded = importlib.import_module(f"bfcl_env.bfcl_envs.{module}")
-        found[server] = vars(loaded)[server]
-    return found
+        classes_by_name[server] = vars(loaded)[server]
+    return classes_by_name
 
 
 class BfclSession:

@@ -19,8 +19,8 @@ def writes(task: Task) -> set[str]:
 async def with_mistake(task: Task, trajectory: Trajectory, ground: EvalContext) -> tuple[Trajectory, Verdict]:
     """The agent's messages of a run played again with one mistake in what it changes, and what the checks say of it."""
     rng = random.Random(derive_seed(task.seed, "mistake"))
-    said = [message for message in trajectory.messages if message.role == "assistant"]
-    rest = iter(mistaken(said, writes(task), rng))
+    replies = [message for message in trajectory.messages if message.role == "assistant"]
+    rest = iter(mistaken(replies, writes(task), rng))
 
     async def complete(messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
         return ModelOutput(next(rest), 0)

@@ -62,7 +62,7 @@ def above(rows: list[dict[str, Any]], cut: float) -> list[dict[str, Any]]:
 
 
 def printed_edges(graph: ToolGraph) -> list[dict[str, Any]]:
-    """What counts as predicted."""
+    """Return the edges that count as predicted."""
     return [edge.as_line() for edge in graph.edges if edge.weight >= 2]
 
 
@@ -175,9 +175,9 @@ def main() -> None:
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
-    found = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
+    figures = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
     if arguments.curves:
-        curves(found, arguments.curves)
+        curves(figures, arguments.curves)
     if not arguments.skip_scale:
         files()
         timing()

@@ -59,8 +59,8 @@ def make(out: Path, faults: dict[str, float]) -> None:
         file.write_text(yaml.safe_dump(config))
         print(trajsmith("env", "gen", "--from-domain", EXPERT / "themes.txt", "--config", file))
         for wish in WISHES:
-            told = ("--config", file, "--out", grown(out, wish), "--wish", wish)
-            print(trajsmith("env", "grow", out / "run" / "environments" / "score_library", *told))
+            options = ("--config", file, "--out", grown(out, wish), "--wish", wish)
+            print(trajsmith("env", "grow", out / "run" / "environments" / "score_library", *options))
         stats = server.stats()
         console.print(
             f"the server had {stats['requests']} requests, {stats['answered']} answered; faults {stats['faults']}"
@@ -68,12 +68,12 @@ def make(out: Path, faults: dict[str, float]) -> None:
 
 
 def grown(out: Path, wish: str) -> Path:
-    """Where what is grown by a wish is put."""
+    """Return the folder of the environments that are grown by a wish."""
     return out / wish.split()[0]
 
 
 def rounds(run: Path) -> None:
-    """What execution said of every version."""
+    """Print the results of executing every version."""
     store = RecordStore(run)
     names = {outcome.theme: outcome.name for outcome in store.all("outcomes", SynthesisOutcome)}
     drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
@@ -94,8 +94,8 @@ def rounds(run: Path) -> None:
 
 def play(out: Path, chains: int) -> None:
     """Trajectories of what was accepted."""
-    made = [path.parent for path in sorted(out.glob("*/**/made.json")) if "work" not in path.parts]
-    for folder in made:
+    folders = [path.parent for path in sorted(out.glob("*/**/made.json")) if "work" not in path.parts]
+    for folder in folders:
         config = {
             "name": folder.name, "seed": 7, "run": str(out / folder.name),
             "environments": [{"python": str(folder / f"{folder.name}.py")}],
@@ -111,18 +111,18 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--chains", type=int, default=20)
     parser.add_argument("--faults", action="store_true", help="Let the server fail at 35 %% of the requests.")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scrap:
-        out = (given.out or Path(scrap)).resolve()
+        out = (arguments.out or Path(scrap)).resolve()
         out.mkdir(parents=True, exist_ok=True)
         started, cpu = time.perf_counter(), os.times()
-        make(out, FAULTS if given.faults else {})
+        make(out, FAULTS if arguments.faults else {})
         spent = os.times()
         used = spent.children_user + spent.children_system - cpu.children_user - cpu.children_system
         for run in (out / "run", *(grown(out, wish) / "work" / "score_library_g2" for wish in WISHES)):
             rounds(run)
         console.print(f"made in {time.perf_counter() - started:.0f} s, {used:.0f} s of CPU")
-        play(out, given.chains)
+        play(out, arguments.chains)
 
 
 if __name__ == "__main__":

@@ -139,15 +139,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--concurrency", type=int, default=256)
     parser.add_argument("--latency", type=float, default=0.2)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     reduce_gc_frequency()  # as the command line does
-    quick = RunningServer(SERVER.with_name("quick_server.py"), latency=given.latency)
+    quick = RunningServer(SERVER.with_name("quick_server.py"), latency=arguments.latency)
     with quick as server, tempfile.TemporaryDirectory() as folder:
-        work = measure(server.url, Path(folder), given.requests, given.concurrency, given.latency)
+        work = measure(server.url, Path(folder), arguments.requests, arguments.concurrency, arguments.latency)
         held = asyncio.run(work)
         stats = server.stats()
         cpu = 1000 * server_seconds(server.process.pid) / stats["requests"]
-        print(f"sent                              {stats['requests']}, {given.concurrency} of them to warm up")
+        print(f"sent                              {stats['requests']}, {arguments.concurrency} of them to warm up")
         print(f"most in flight                    {stats['most_in_flight']}")
         print(f"server CPU a request              {cpu:.3f} ms")
     sys.exit(0 if held else 1)

@@ -87,8 +87,8 @@ def in_own_process(size: int, seed: int, scratch: Path | None) -> Measured:
     with tempfile.TemporaryDirectory(prefix="trajsmith-bench-", dir=scratch) as directory:
         command = [sys.executable, __file__, "--child", directory, "--count", str(size), "--seed", str(seed)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
-    found: Measured = json.loads(done.stdout)
-    return found
+    measured: Measured = json.loads(done.stdout)
+    return measured
 
 
 def cpu_table(runs: list[Measured]) -> Table:

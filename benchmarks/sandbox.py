@@ -136,12 +136,12 @@ async def run(calls: int, repeat: int) -> None:
             sessions = await opened(source, batch)
             rounds = max(4, calls // batch)
             await lockstep(sessions, 4)
-            found = [await measured(source, rounds * batch, lambda: lockstep(sessions, rounds)) for _ in range(repeat)]  # noqa: B023
-            _add(table, mode, f"{batch} calls a message", found)
+            rates = [await measured(source, rounds * batch, lambda: lockstep(sessions, rounds)) for _ in range(repeat)]  # noqa: B023
+            _add(table, mode, f"{batch} calls a message", rates)
             for session in sessions:
                 await session.close()
-        found = [await measured(source, 1024 * 20, lambda: own_pace(source, 1024, 20)) for _ in range(repeat)]  # noqa: B023
-        _add(table, mode, "1,024 live plays x 20 calls, with open, snapshot and close", found)
+        rates = [await measured(source, 1024 * 20, lambda: own_pace(source, 1024, 20)) for _ in range(repeat)]  # noqa: B023
+        _add(table, mode, "1,024 live plays x 20 calls, with open, snapshot and close", rates)
         source.close()
     Console(width=120).print(table)
 

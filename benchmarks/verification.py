@@ -39,7 +39,7 @@ STATE_KINDS = ("argument", "doubled", "extra", "swapped", "undone")
 
 @dataclass
 class Pruning:
-    """What became of calls that were put in."""
+    """Counts of calls that were put in."""
 
     trajectories: int = 0
     injected: int = 0
@@ -81,15 +81,15 @@ async def verifying(run: RunDirectory) -> Table:
 async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
     """Inject calls, prune, count."""
     world = await RunContext.reopen(load_config(run.config_path), run)
-    found: dict[str, Pruning] = {}
+    by_kind: dict[str, Pruning] = {}
     for task, trajectory, verdict in join_verdicts(run):
         if verdict.accepted:
-            await _prune_one(world, task, trajectory, each, seed, found.setdefault(trajectory.environment, Pruning()))
+            await _prune_one(world, task, trajectory, each, seed, by_kind.setdefault(trajectory.environment, Pruning()))
     table = Table(
         "environment", "trajectories", "injected", "removed", "share", "necessary removed", "do not replay",
         title="pruning",
     )  # fmt: skip
-    rows = [*sorted(found.items()), ("all", _sum(list(found.values())))]
+    rows = [*sorted(by_kind.items()), ("all", _sum(list(by_kind.values())))]
     for name, one in rows:
         share = f"{100 * one.removed / max(1, one.injected):.1f} %"
         figures = (one.trajectories, one.injected, one.removed, share, one.necessary, one.broken)
@@ -136,19 +136,19 @@ def _sum(parts: list[Pruning]) -> Pruning:
 def measure(run: RunDirectory, options: argparse.Namespace, out: Console) -> None:
     """Print all tables of one run."""
     start = time.process_time()
-    found = asyncio.run(audit_run(run, options.mutants, None, NullProgress()))
+    audits = asyncio.run(audit_run(run, options.mutants, None, NullProgress()))
     spent = time.process_time() - start
-    for table in build_audit_tables(found):
+    for table in build_audit_tables(audits):
         out.print(table)
-    tasks = sum(one.tasks for one in found.values())
+    tasks = sum(one.tasks for one in audits.values())
     out.print(f"auditing: {1000 * spent / max(1, tasks):.0f} CPU ms per task with {options.mutants} mutants")
-    made = sum(one.made[kind] for one in found.values() for kind in STATE_KINDS)
-    caught = sum(one.caught[kind] for one in found.values() for kind in STATE_KINDS)
-    out.print(f"wrong runs of kinds that change the state accepted: {made - caught} of {made}")
-    for one in found.values():
+    mutants = sum(one.mutants[kind] for one in audits.values() for kind in STATE_KINDS)
+    caught = sum(one.caught[kind] for one in audits.values() for kind in STATE_KINDS)
+    out.print(f"wrong runs of kinds that change the state accepted: {mutants - caught} of {mutants}")
+    for one in audits.values():
         for title, entries in (("escaped", one.escaped), ("weak", one.weak), ("not tested", one.undecided)):
-            for name, what in entries:
-                out.print(f"{title}: {name}: {what}", markup=False, soft_wrap=True)
+            for name, reason in entries:
+                out.print(f"{title}: {name}: {reason}", markup=False, soft_wrap=True)
     out.print(asyncio.run(verifying(run)))
     out.print(asyncio.run(pruning(run, options.inject, options.seed)))
 

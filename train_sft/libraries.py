@@ -60,8 +60,8 @@ def check_types(kind: type, given: dict[str, Any], section: str) -> None:
         try:
             TypeAdapter(hints[key]).validate_python(value, strict=isinstance(value, str | bool))
         except ValidationError as error:
-            what = error.errors(include_url=False)[0]["msg"].lower()
-            raise InputError(f"{section}.{key}: {what} (got {str(value)[:60]!r})") from error
+            message = error.errors(include_url=False)[0]["msg"].lower()
+            raise InputError(f"{section}.{key}: {message} (got {str(value)[:60]!r})") from error
 
 
 def build_cpu_defaults() -> dict[str, Any]:

@@ -158,7 +158,7 @@ class VariantCase:
         turns = [list(piece.calls) for piece in pieces]
         gold = await run_gold(turns, start, self.session, self.audit.live)
         fresh = [
-            call.model_copy(update={"arguments": gold.ran.made[index][1], "result": gold.ran.results[index]})
+            call.model_copy(update={"arguments": gold.ran.calls[index][1], "result": gold.ran.results[index]})
             for index, call in enumerate(gold.calls)
         ]
         if fresh != gold.calls:

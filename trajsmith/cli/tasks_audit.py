@@ -44,7 +44,7 @@ def build_audit_tables(audits: "dict[str, AuditCounts]") -> list[Table]:
     by_environment.add_section()
     by_environment.add_row("all", *_figures(total))
     by_kind = _table("kind of mutant", "made", "caught", "share")
-    for kind, generated in sorted(total.made.items()):
+    for kind, generated in sorted(total.mutants.items()):
         by_kind.add_row(kind, str(generated), str(total.caught[kind]), _share(total.caught[kind], generated))
     return [by_environment, by_kind]
 
@@ -57,7 +57,7 @@ def _table(*columns: str) -> Table:
 
 
 def _figures(one: "AuditCounts") -> list[str]:
-    generated, caught = one.made.total(), one.caught.total()
+    generated, caught = one.mutants.total(), one.caught.total()
     shares = (
         str(generated),
         _share(caught, generated),
