@@ -48,8 +48,8 @@ def classes(checkout: Path) -> dict[str, type]:
 class BfclSession:
     """All servers of a task in one session."""
 
-    def __init__(self, found: Mapping[str, type], tools: list[ToolSpec]) -> None:
-        self.classes = found
+    def __init__(self, classes_by_name: Mapping[str, type], tools: list[ToolSpec]) -> None:
+        self.classes = classes_by_name
         self.home = {tool.name: tool.server for tool in tools}
         self.spec = EnvironmentSpec(
             name="bfcl", version="", description="", tools=tuple(tools), source="python: BFCL multi-turn"

@@ -79,14 +79,15 @@ def rounds(run: Path) -> None:
     drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
     judged = {one.draft: one.score for one in store.all("semantics", SemanticAssessment)}
     table = Table("environment", "repair", "loads", "tests", "rules bound", "doctor", "checker", "score", "complaints")
-    for exam in store.all("examinations", Examination):
-        draft = drafts[exam.draft]
-        kinds = Counter(complaint.kind for complaint in exam.complaints)
+    for version in store.all("examinations", Examination):
+        draft = drafts[version.draft]
+        kinds = Counter(complaint.kind for complaint in version.complaints)
         table.add_row(
-            names[exam.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
-            "yes" if exam.loads else "no", f"{exam.tests_passed}/{exam.tests}", f"{exam.rules_bound}/{exam.rules}",
-            "-" if exam.doctor is None else f"{exam.doctor:.2f}",
-            f"{judged[exam.draft]:.2f}" if exam.draft in judged else "-", f"{exam.score:.2f}",
+            names[version.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
+            "yes" if version.loads else "no", f"{version.tests_passed}/{version.tests}",
+            f"{version.rules_bound}/{version.rules}",
+            "-" if version.doctor is None else f"{version.doctor:.2f}",
+            f"{judged[version.draft]:.2f}" if version.draft in judged else "-", f"{version.score:.2f}",
             ", ".join(f"{kind} {count}" for kind, count in kinds.items()),
         )  # fmt: skip
     console.print(table)

@@ -267,9 +267,9 @@ def _examples(names: Sequence[str], weights: Any) -> tuple[Any, Any, Any]:
     return np.array(x), np.array(y, float), np.array(share)
 
 
-def mean_figure(found: Sequence[Fold], weights: Any, held: bool = False) -> dict[str, float]:
+def mean_figure(folds: Sequence[Fold], weights: Any, held: bool = False) -> dict[str, float]:
     """Mean of the folds."""
-    figures = [fold.figures(weights, held) for fold in found]
+    figures = [fold.figures(weights, held) for fold in folds]
     return {key: statistics.mean(one[key] for one in figures) for key in ("f1", "precision", "recall")}
 
 

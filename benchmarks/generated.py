@@ -52,15 +52,15 @@ def run(kind: str, reference: str, read: Callable[[], Blueprint], out: Path, cha
     return row
 
 
-def trajectories(made: GenerationResult, out: Path, chains: int) -> int:
+def trajectories(generation: GenerationResult, out: Path, chains: int) -> int:
     """Accepted trajectories of a run on one environment."""
-    directory = out / "runs" / made.name
+    directory = out / "runs" / generation.name
     config = {
-        "name": made.name, "seed": 7, "run": str(directory.resolve()),
-        "environments": [{"python": str((made.directory / f"{made.name}.py").resolve())}],
+        "name": generation.name, "seed": 7, "run": str(directory.resolve()),
+        "environments": [{"python": str((generation.directory / f"{generation.name}.py").resolve())}],
         "sample": {"count": chains, "length": [3, 6]},
     }  # fmt: skip
-    file = out / f"{made.name}.yaml"
+    file = out / f"{generation.name}.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     command = [sys.executable, "-m", "trajsmith", "run", str(file)]
     subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)

@@ -162,7 +162,7 @@ def values(name: str, schema: dict[str, Any], state: dict[str, Any]) -> list[Any
     return candidates if chosen else candidates + plain.get(kind, new)
 
 
-def beds(given: list[Path], scrap: Path) -> Iterator[Bed]:
+def beds(folders: list[Path], scrap: Path) -> Iterator[Bed]:
     for name in library_names():
         yield bed("bundled", name, NativeProgram(library_environment(name)))
     rows = scrap / "helpdesk"
@@ -174,7 +174,7 @@ def beds(given: list[Path], scrap: Path) -> Iterator[Bed]:
     yield generated("tables", read_tables(rows))
     yield generated("openapi", read_openapi(ROOT / "tests" / "environments" / "openapi" / "specs" / "shop.yaml"))
     expert = asyncio.run(score_library(scrap / "expert")) / "score_library.py"
-    for origin, file in [("models", expert), *(("given", file) for file in given)]:
+    for origin, file in [("models", expert), *(("given", file) for file in folders)]:
         yield bed(origin, file.stem, from_text(file.read_text(encoding="utf-8"), file.name))
 
 

@@ -85,12 +85,12 @@ def waited_for_a_core() -> float:
     return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
-async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, watch: Watch | None = None) -> None:
+async def ask_all(model: ChatModel, first: int, stop: int, concurrency: int, watch: Watch | None = None) -> None:
     numbers = iter(range(first, stop))
 
     async def worker() -> None:
         for number in numbers:
-            await talker.complete(request(number))
+            await model.complete(request(number))
             if watch is not None:
                 watch.answered()
 
@@ -100,14 +100,14 @@ async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, wa
 async def measure(url: str, folder: Path, requests: int, concurrency: int, latency: float) -> bool:
     model = ModelSettings(model="test-model", base_url=url, concurrency=concurrency)
     roles = RolesSettings(agent=RoleSettings(model="main"))
-    board = ModelRegistry({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
-    talker = board.role_model("agent")
-    assert talker is not None
-    await ask_all(talker, -concurrency, 0, concurrency)  # connections are made, code is warm
+    registry = ModelRegistry({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
+    model = registry.role_model("agent")
+    assert model is not None
+    await ask_all(model, -concurrency, 0, concurrency)  # connections are made, code is warm
     watch = Watch(requests)
-    await ask_all(talker, 0, requests, concurrency, watch)
-    paid = board.ledger.spent.requests - concurrency
-    await board.close()
+    await ask_all(model, 0, requests, concurrency, watch)
+    paid = registry.ledger.spent.requests - concurrency
+    await registry.close()
     return report(requests, paid, latency / concurrency, watch)
 
 

@@ -99,9 +99,9 @@ WAYS: dict[str, Callable[[NeighbourSearch], Any]] = {
 }
 
 
-def likeness(task: NeighbourSearch, found: Any) -> Any:
+def likeness(task: NeighbourSearch, neighbours: Any) -> Any:
     """float32 [questions, neighbours]."""
-    return np.einsum("ij,ikj->ik", task.asked, task.base[found])
+    return np.einsum("ij,ikj->ik", task.asked, task.base[neighbours])
 
 
 def main() -> None:

@@ -122,15 +122,15 @@ async def outcome(session: Any, call: JsonObject, why: Counter[str]) -> tuple[st
 class Published:
     """The published environment, called as its own runner calls it."""
 
-    def __init__(self, given: JsonObject) -> None:
-        self._program = load(given)
-        self._initial = given["initial"]
+    def __init__(self, payload: JsonObject) -> None:
+        self._program = load(payload)
+        self._initial = payload["initial"]
 
-    def differences(self, task: JsonObject, found: list[tuple[str, str]]) -> int:
+    def differences(self, task: JsonObject, calls: list[tuple[str, str]]) -> int:
         """Actions of a task that come to another outcome or text here."""
         environment = self._program.environment(self._initial[task["state"]])
         different = 0
-        for call, (kind, text) in zip(task["calls"], found, strict=True):
+        for call, (kind, text) in zip(task["calls"], calls, strict=True):
             kit = get_toolkits(environment)[call["actor"]]
             try:
                 value = kit.use_tool(call["tool"], **call["arguments"])

@@ -175,16 +175,16 @@ def dials(chains: int) -> Table:
     return table
 
 
-def show(found: dict[str, Measured], out: Console) -> None:
+def show(figures: dict[str, Measured], out: Console) -> None:
     cost = Table(
         "tools", "edges", "links", "build s", "save s", "load s", "index s", "file MB", "peak MiB", title="Once"
     )
-    for one in found.values():
+    for one in figures.values():
         seconds = (f"{one[name]:.1f}" for name in ("build", "save", "load", "index"))
         sizes = (f"{one['packed'] / 1e6:.1f}", f"{one['memory']:.0f}")
         cost.add_row(f"{one['tools']:,}", f"{one['edges']:,}", f"{one['links']:,}", *seconds, *sizes)
     out.print(cost)
-    for name, one in found.items():
+    for name, one in figures.items():
         table = Table(
             *("sampler", "closed", "with a tool twice", "8 tools long", "tools used", "servers", "strong", "weak"),
             *("independent", "branches", "joins", "CPU us per chain"),

@@ -146,10 +146,10 @@ async def run(calls: int, repeat: int) -> None:
     Console(width=120).print(table)
 
 
-def _add(table: Table, mode: str, what: str, found: list[tuple[float, float, float]]) -> None:
-    best = max(found)
-    middle = statistics.median(rate for rate, _, _ in found)
-    table.add_row(mode, what, f"{best[0]:,.0f} (median {middle:,.0f})", f"{best[1]:.1f}", f"{best[2]:.1f}")
+def _add(table: Table, mode: str, label: str, rates: list[tuple[float, float, float]]) -> None:
+    best = max(rates)
+    middle = statistics.median(rate for rate, _, _ in rates)
+    table.add_row(mode, label, f"{best[0]:,.0f} (median {middle:,.0f})", f"{best[1]:.1f}", f"{best[2]:.1f}")
 
 
 if __name__ == "__main__":

@@ -132,14 +132,14 @@ def record(environment: str, seed: int) -> Log:
     async def recorded() -> Log:
         source = NativeSource(library_environment(environment), SIZES)
         effort = ExplorationEffort(first=40, enough=12, hard=80, walks=25, length=16)
-        exam = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
-        await exam.explore()
+        check_session = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
+        await check_session.explore()
         session = await source.open()
         log: Log = []
-        for start in exam.starts:
-            state = await exam.runner.state(start)
+        for start in check_session.starts:
+            state = await check_session.runner.state(start)
             observations = [
-                one for one in exam.explored.observations if one.start == start and one.outcome.fault is None
+                one for one in check_session.explored.observations if one.start == start and one.outcome.fault is None
             ]
             plays = [
                 await _played(session, state, [(one.tool, one.step.arguments, one.step.actor)])
@@ -156,11 +156,13 @@ def record(environment: str, seed: int) -> Log:
 Call = tuple[str, Any, str]
 
 
-def _walks(made: list[Any], rng: random.Random) -> list[list[Call]]:
+def _walks(observations: list[Any], rng: random.Random) -> list[list[Call]]:
     """The walks of the exploration with other calls in between: reads before and after writes, refusals too."""
-    ways = {tuple(map(str, one.prefix)): (*one.prefix, one.step) for one in made if one.ok and len(one.prefix) >= 4}
+    ways = {
+        tuple(map(str, one.prefix)): (*one.prefix, one.step) for one in observations if one.ok and len(one.prefix) >= 4
+    }
     longest = sorted(ways.values(), key=len)[-WALKS:]
-    others = [one.step for one in made]
+    others = [one.step for one in observations]
     walks = []
     for way in longest:
         steps: list[Call] = []

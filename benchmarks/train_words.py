@@ -46,12 +46,12 @@ def documents() -> list[Document]:
     return list(documents_by_tool.values())
 
 
-def company(found: Iterable[Document], index: dict[str, int]) -> Any:
+def company(documents: Iterable[Document], index: dict[str, int]) -> Any:
     """Sparse symmetric counts; a field's words are nearer company than a tool's."""
     rows: list[int] = []
     columns: list[int] = []
     counts: list[float] = []
-    for whole, fields in found:
+    for whole, fields in documents:
         for text, weight in ((whole, 1.0), *((field, 2.0) for field in fields)):
             ids = list(dict.fromkeys(index[word] for word in text[:LONGEST] if word in index))
             for one in ids:

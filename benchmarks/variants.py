@@ -102,11 +102,11 @@ def table(rows: dict[str, VariantRow]) -> Table:
         rich_table.add_row(
             name, str(tried), str(row.derived), str(row.right), naively, f"{mean:,.0f} characters", reason
         )
-    twisted = [row for name, row in rows.items() if name != "base"]
-    sums = [sum(getattr(row, name) for row in twisted) for name in ("derived", "right", "naive")]
+    variant_rows = [row for name, row in rows.items() if name != "base"]
+    sums = [sum(getattr(row, name) for row in variant_rows) for name in ("derived", "right", "naive")]
     rich_table.add_section()
     rich_table.add_row(
-        "all but base", str(sum(r.derived + r.dropped.total() for r in twisted)), *map(str, sums), "", ""
+        "all but base", str(sum(r.derived + r.dropped.total() for r in variant_rows)), *map(str, sums), "", ""
     )
     return rich_table
 

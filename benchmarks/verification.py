@@ -98,7 +98,7 @@ async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
 
 
 async def _prune_one(
-    world: RunContext, task: Task, trajectory: Trajectory, each: int, seed: int, found: Pruning
+    world: RunContext, task: Task, trajectory: Trajectory, each: int, seed: int, counts: Pruning
 ) -> None:
     state = world.state(task.initial_state)
     async with world.places[trajectory.environment].session() as session:
@@ -106,16 +106,16 @@ async def _prune_one(
         longer, calls = await injected(trajectory, state, session, each, rng)
         verdict = await verify_trajectory(task, longer, state, session, world.config.verify)
         if not verdict.accepted:
-            found.rejected.append(trajectory.id)
+            counts.rejected.append(trajectory.id)
             return
         shorter = prune_trajectory(longer, verdict.pruned)
         before, after = (Counter(_key(event.tool, event.arguments) for event in one.events)
                          for one in (trajectory, shorter))  # fmt: skip
-        found.trajectories += 1
-        found.injected += len(calls)
-        found.necessary += (before - after).total()
-        found.removed += len(calls) - (after - before).total()
-        found.broken += bool((await replay_trajectory(shorter, state, session)).mismatches)
+        counts.trajectories += 1
+        counts.injected += len(calls)
+        counts.necessary += (before - after).total()
+        counts.removed += len(calls) - (after - before).total()
+        counts.broken += bool((await replay_trajectory(shorter, state, session)).mismatches)
 
 
 def _key(tool: str, arguments: object) -> str:

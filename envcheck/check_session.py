@@ -264,7 +264,7 @@ async def _state_after_start(session: Session, state: JsonObject) -> JsonObject:
 
 def _select_start_states(states: list[tuple[StartState, JsonObject]], count: int) -> list[StartState]:
     """Smaller states first, and a larger one."""
-    by_size = sorted(states, key=lambda found: len(str(found[1])))
+    by_size = sorted(states, key=lambda state: len(str(state[1])))
     usual = by_size[: max(1, (len(by_size) * 2) // 3)]
     step = max(1, len(usual) // max(count - 1, 1))
     chosen = [start for start, _ in usual[::step]][: max(count - 1, 1)]

@@ -185,11 +185,11 @@ def _sample_values(weighted: Iterator[Weighted], rng: random.Random) -> list[Wei
 
 
 def _generate_values(
-    field: SchemaField, index: RowIndex, pool: ValuePool, told: Hints, template: str | None, rng: random.Random
+    field: SchemaField, index: RowIndex, pool: ValuePool, hints: Hints, template: str | None, rng: random.Random
 ) -> Iterator[Any]:
     parts = split_name(field.name)
     if field.types & {"integer", "number"}:
-        yield from _in_limits(field, told, rng)
+        yield from _in_limits(field, hints, rng)
         yield from (1, 2, 5, 10, 3, 20, 50, 100) if not set(parts) & _LATITUDES else (51.5, 40.7)
     if field.types and "string" not in field.types:
         return

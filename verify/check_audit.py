@@ -66,13 +66,13 @@ class CheckTestResult:
     masked: dict[int, tuple[str, ...]]
     weakness: str | None = None
 
-    def fault(self, twist: Perturbation | None) -> str | None:
+    def fault(self, perturbation: Perturbation | None) -> str | None:
         """Return the reason to reject a task with these checks, or None.
 
         Where nothing may be changed, doing nothing is right as far as the state tells;
         `trajsmith.verify.variant_checks` asks for more.
         """
-        judged_otherwise = twist is not None and twist.act != "plain" and self.weakness == IDLE_WEAKNESS
+        judged_otherwise = perturbation is not None and perturbation.act != "plain" and self.weakness == IDLE_WEAKNESS
         return None if judged_otherwise else self.weakness
 
     def apply_to_turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:

@@ -95,7 +95,7 @@ def load_gen_config(path: Path, overrides: Sequence[str] = ()) -> GenConfig:
 
 
 def build_role_settings(roles: StageRoles) -> RolesSettings:
-    """The roles as the board asks for them: it calls `of` with a name and nothing else."""
+    """The roles as the registry asks for them: it calls `of` with a name and nothing else."""
     return cast(RolesSettings, roles)
 
 
@@ -187,9 +187,9 @@ async def generate(
     with run.lock():
         store = RecordStore(run.path)
         again = again or f"trajsmith env gen --run {run.path}"
-        board = ModelRegistry(config.models, build_role_settings(config.roles), config.budget, run.path, again)
+        registry = ModelRegistry(config.models, build_role_settings(config.roles), config.budget, run.path, again)
         try:
-            talkers = _open_stage_models(board)
+            talkers = _open_stage_models(registry)
             _store_inputs(run, GenerationInputs(sources=tuple(sources), tasks=tasks))
             reading = await read_task_set_with_model(talkers["designer"], prompts, tasks) if tasks else None
             sources = sources if reading is None else [*sources, *reading.sources]
@@ -206,7 +206,7 @@ async def generate(
             )
             outcomes = await _run_with_progress(loop, sources, console)
         finally:
-            await board.close()
+            await registry.close()
         totals = build_funnel(outcomes, len(loop.undecided), run.file(USAGE))
         search = None if config.search is None else count_searches(store, sources)
         summary = {"name": config.name, **totals.model_dump(mode="json"), "outcomes": [_short(one) for one in outcomes]}
@@ -265,12 +265,12 @@ def _store_sources(store: RecordStore, sources: Sequence[ThemeSource]) -> None:
             store.put("themes", theme.id, theme)
 
 
-def _open_stage_models(board: ModelRegistry) -> dict[StageRole, ChatModel]:
+def _open_stage_models(registry: ModelRegistry) -> dict[StageRole, ChatModel]:
     models: dict[StageRole, ChatModel] = {}
     for role in ROLES:
-        talker = board.role_model(cast(Role, role))
-        assert talker is not None, "roles.check lets no role be scripted"
-        models[role] = talker
+        model = registry.role_model(cast(Role, role))
+        assert model is not None, "roles.check lets no role be scripted"
+        models[role] = model
     return models
 
 

@@ -90,25 +90,25 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
         prompts = Prompts(config.prompts)
         prompts.get(USER)
         config.out.mkdir(parents=True, exist_ok=True)
-        board = background.run(_open_board(config))
+        registry = background.run(_open_registry(config))
         try:
-            yield ModelUserFactory(background.run(_open_user_model(board)), prompts), background
+            yield ModelUserFactory(background.run(_open_user_model(registry)), prompts), background
         finally:
-            background.run(board.close())
+            background.run(registry.close())
     finally:
         background.close()
 
 
-async def _open_board(config: GrpoConfig) -> ModelRegistry:
+async def _open_registry(config: GrpoConfig) -> ModelRegistry:
     """The models, in the thread of the loop that uses them."""
     return ModelRegistry(
         config.models, config.roles, config.budget, config.out, "the same trajsmith grpo with --resume"
     )
 
 
-async def _open_user_model(board: ModelRegistry) -> ChatModel:
-    model = board.role_model("user")
+async def _open_user_model(registry: ModelRegistry) -> ChatModel:
+    model = registry.role_model("user")
     if model is None:
         raise InputError("no model plays the user")
-    await board.run_preflight(["user"])
+    await registry.run_preflight(["user"])
     return model

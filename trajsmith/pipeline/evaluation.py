@@ -117,14 +117,14 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
     refuse_links(config.out)
     _same_question(config)
-    board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
+    registry = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
-        scores = await _play(config, run, tasks, board, progress or NullProgress())
+        scores = await _play(config, run, tasks, registry, progress or NullProgress())
     except BudgetExceeded as stop:
-        raise BudgetExceeded(_explain_spent_budget(config, board, len(tasks))) from stop
+        raise BudgetExceeded(_explain_spent_budget(config, registry, len(tasks))) from stop
     finally:
-        await board.close()
-    usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
+        await registry.close()
+    usage = {role: used.model_dump() for role, used in registry.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     try:
@@ -135,12 +135,12 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
 
 
 async def _play(
-    config: EvalConfig, run: RunDirectory, tasks: list[Task], board: ModelRegistry, progress: RunProgress
+    config: EvalConfig, run: RunDirectory, tasks: list[Task], registry: ModelRegistry, progress: RunProgress
 ) -> list[Score]:
-    await board.run_preflight(_find_model_roles(config))
+    await registry.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    grounds, users = await open_eval_contexts(run), _users(config, board)
-    async with _player(config, board) as player:
+    grounds, users = await open_eval_contexts(run), _users(config, registry)
+    async with _player(config, registry) as player:
         with progress.stage("play episodes", total, 0, 0) as bar:
             over = _counter(bar.advance)
             return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
@@ -160,25 +160,25 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
     return [role for role in roles if config.roles.of(role).model != SCRIPTED]
 
 
-def _open_role_model(board: ModelRegistry, role: Role) -> ChatModel:
-    model = board.role_model(role)
+def _open_role_model(registry: ModelRegistry, role: Role) -> ChatModel:
+    model = registry.role_model(role)
     if model is None:
         raise InputError(f"no model plays the {role}")
     return model
 
 
-def _users(config: EvalConfig, board: ModelRegistry) -> UserFactory:
+def _users(config: EvalConfig, registry: ModelRegistry) -> UserFactory:
     if config.user.model == SCRIPTED:
         return create_scripted_user
     prompts = Prompts(config.prompts)
     prompts.get(USER)
-    return ModelUserFactory(_open_role_model(board, "user"), prompts)
+    return ModelUserFactory(_open_role_model(registry, "user"), prompts)
 
 
 @asynccontextmanager
-async def _player(config: EvalConfig, board: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
+async def _player(config: EvalConfig, registry: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
     if config.served:
-        yield ChatEvaluatedModel(_open_role_model(board, "agent"), config.max_new_tokens, config.temperature)
+        yield ChatEvaluatedModel(_open_role_model(registry, "agent"), config.max_new_tokens, config.temperature)
         return
     from trajsmith.evals.transformers_model import TransformersModel
 
@@ -188,9 +188,9 @@ async def _player(config: EvalConfig, board: ModelRegistry) -> AsyncIterator[Eva
         yield local
 
 
-def _explain_spent_budget(config: EvalConfig, board: ModelRegistry, tasks: int) -> str:
+def _explain_spent_budget(config: EvalConfig, registry: ModelRegistry, tasks: int) -> str:
     """The line that a used-up budget ends with."""
-    file, spent = config.out / EPISODES, board.ledger.spent
+    file, spent = config.out / EPISODES, registry.ledger.spent
     over = file.read_bytes().count(b"\n") if file.is_file() else 0
     return (
         f"the budget is used up: {spent.tokens} tokens, cost {spent.cost:.6g}; {over} of "

@@ -91,10 +91,10 @@ def _listen(context: RunContext, wanted: Role) -> dict[Role, RecordingModel]:
     """A listener for the role that is wanted, and for the others that models play."""
     listeners: dict[Role, RecordingModel] = {}
     for role in PROMPTS:
-        talker = context.role_model(role)
-        if role == wanted or talker is not None:
-            known = talker if isinstance(talker, RoleModel) else None
-            listeners[role] = RecordingModel(SCRIPTED if talker is None else talker.name, known)
+        model = context.role_model(role)
+        if role == wanted or model is not None:
+            known = model if isinstance(model, RoleModel) else None
+            listeners[role] = RecordingModel(SCRIPTED if model is None else model.name, known)
     return listeners
 
 

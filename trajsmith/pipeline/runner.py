@@ -134,7 +134,7 @@ async def _opened(config: RunConfig, run: RunDirectory, stages: Sequence[str]) -
     context = await RunContext.open(config, run)
     try:
         if wanted:
-            await context.board.run_preflight(wanted)
+            await context.registry.run_preflight(wanted)
         yield context
     finally:
         await context.close()
