@@ -10,10 +10,13 @@ demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no G
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
 	@echo "Look at runs/quickstart/report.html, or load runs/quickstart/dataset with datasets.load_dataset"
 
-test: $(STAMPS)/dev .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
+lint: $(STAMPS)/dev  ## Style, import contracts, types, declared dependencies
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/deptry .
+
+test: lint .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
@@ -52,7 +55,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/verification.py
 
 clean:
-	rm -rf $(VENV) .servers .faces
+	rm -rf $(VENV) .servers .faces dist
 
 $(STAMPS)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -37,7 +37,7 @@ from scipy.optimize import minimize
 
 from trajsmith.environments import EnvironmentSource
 from trajsmith.environments.adapters.tau2.settings import PRELOAD, Tau2Settings, build_payload, get_environment_name
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.sandbox.settings import Mode, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
@@ -370,7 +370,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.execution:
         sizes = {"small": 3, "medium": 1}
-        executed([build_library_source(name, sizes) for name in library_names()], arguments.calls)
+        executed([build_library_source(name, sizes) for name in ENVIRONMENTS.names()], arguments.calls)
     if arguments.envfactory:
         environments = expand_settings(EnvironmentSettings.model_validate({"envfactory": str(arguments.envfactory)}))
         step = max(1, len(environments) // arguments.count)

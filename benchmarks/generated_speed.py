@@ -37,7 +37,7 @@ from trajsmith.envgen.generate.code import rename_colliding_classes, render_envi
 from trajsmith.envgen.generate.from_openapi import read_openapi  # noqa: E402
 from trajsmith.envgen.generate.from_tables import read_tables  # noqa: E402
 from trajsmith.envgen.generate.refinement import refine_blueprint  # noqa: E402
-from trajsmith.environments.library import library_environment, library_names  # noqa: E402
+from trajsmith.environments.library import ENVIRONMENTS  # noqa: E402
 from trajsmith.environments.native_program import NativeProgram, load  # noqa: E402
 from trajsmith.records import ToolSpec  # noqa: E402
 
@@ -163,11 +163,11 @@ def values(name: str, schema: dict[str, Any], state: dict[str, Any]) -> list[Any
 
 
 def beds(folders: list[Path], scrap: Path) -> Iterator[Bed]:
-    for name in library_names():
-        yield bed("bundled", name, NativeProgram(library_environment(name)))
+    for name in ENVIRONMENTS.names():
+        yield bed("bundled", name, NativeProgram(ENVIRONMENTS.get(name)))
     rows = scrap / "helpdesk"
     rows.mkdir()
-    state = library_environment("helpdesk").seed_state("medium", 1).model_dump(mode="json")
+    state = ENVIRONMENTS.get("helpdesk").seed_state("medium", 1).model_dump(mode="json")
     for table, content in state.items():
         if table != "counters" and isinstance(content, dict) and content:
             (rows / f"{table}.json").write_bytes(orjson.dumps(list(content.values())))

@@ -1,8 +1,7 @@
-"""Figures of docs/growth.md: which requests are kept, which copies are found, what grown environments are worth.
+"""Figures of docs/growth.md: which requests are kept, which copies are found.
 
     .venv/bin/python -m benchmarks.growth requests ../shared/data/sets
     .venv/bin/python -m benchmarks.growth copies ../EnvFactory [--library]
-    .venv/bin/python -m benchmarks.growth grow OUT made/museum made/clinic ... [--steps 3]
 
 `stateful_labels.json` holds the hashes of 204 requests of the sets, labelled by reading them: of a state or not.
 `copies` disguises every environment and looks for the disguise among all the others.
@@ -16,9 +15,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.generated import trajectories
-from trajsmith.envgen.generate import GenerationResult
-from trajsmith.envgen.growth.blueprint_growth import grow_environment
 from trajsmith.envgen.growth.duplicates import find_duplicates
 from trajsmith.envgen.sources.requests import read_requests
 from trajsmith.envgen.sources.statefulness import estimate_statefulness
@@ -100,25 +96,6 @@ def disguised(spec: EnvironmentSpec) -> EnvironmentSpec:
     return spec.model_copy(update={"name": "copy", "description": "", "state_schema": {}, "tools": tuple(renamed)})
 
 
-def grown(out: Path, parents: list[Path], steps: int) -> None:
-    table = Table("environment", "tables", "references", "tools", "rules", "doctor", "earlier tests", "accepted of 20")
-    for parent in parents:
-        try:
-            child = grow_environment(parent, out, steps)
-        except TrajsmithError as error:
-            table.add_row(parent.name, *[""] * 6, str(error))
-            continue
-        before, after = child.before, child.after
-        sizes = [
-            f"{getattr(before, name)} -> {getattr(after, name)}"
-            for name in ("entities", "references", "tools", "rules")
-        ]
-        record = GenerationResult.model_validate_json((child.directory / "made.json").read_bytes())
-        count = trajectories(record, out, 20)
-        table.add_row(child.name, *sizes, f"{child.score or 0:.2f}", child.earlier_tests, str(count))
-    console.print(table)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -127,17 +104,11 @@ def main() -> None:
     two = commands.add_parser("copies")
     two.add_argument("where", nargs="*")
     two.add_argument("--library", action="store_true")
-    three = commands.add_parser("grow")
-    three.add_argument("out", type=Path)
-    three.add_argument("parents", type=Path, nargs="+")
-    three.add_argument("--steps", type=int, default=3)
     arguments = parser.parse_args()
     if arguments.command == "requests":
         requests(arguments.folder)
-    elif arguments.command == "copies":
-        copies(arguments.where, arguments.library)
     else:
-        grown(arguments.out, arguments.parents, arguments.steps)
+        copies(arguments.where, arguments.library)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "language_server
 
 from running_server import SERVER, RunningServer
 
-from trajsmith.cli.app import reduce_gc_frequency
 from trajsmith.models import (
     BudgetSettings,
     ChatModel,
@@ -35,6 +34,7 @@ from trajsmith.models import (
 )
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.records import Message
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 PARTS = 10
 """Parts of the run that are compared."""

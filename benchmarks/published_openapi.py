@@ -14,7 +14,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +22,7 @@ from trajsmith.environments.adapters.openapi.argument_sampling import sample_arg
 from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
 from trajsmith.environments.adapters.openapi.program import OpenApiProgram, OpenApiSession, load
 from trajsmith.environments.adapters.openapi.store import ResourceStore, find_dangling
+from trajsmith.environments.programs import apply_changes
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, TrajsmithError, canonical_json
 
 
@@ -69,11 +69,7 @@ def _play(row: DocumentRow, program: OpenApiProgram, state: JsonObject, calls: i
         started = time.perf_counter()
         row.calls[_call(row, play, tool, arguments)] += 1
         spent += time.perf_counter() - started
-        for part, key, text in play.changes():
-            if text is None:
-                state[part].pop(key, None)
-            else:
-                state[part][key] = orjson.loads(text)
+        state = apply_changes(canonical_json(state), play.changes())
     row.lost += len(list(find_dangling(program.built.model.tables.values(), state)))
     return spent
 

@@ -22,18 +22,18 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
-from typing import Any, get_args
+from typing import Any
 
 from _toolgraph_sets import data_folder, read_tools
 from _toolgraph_theirs import Draw, published_samplers, published_tools
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
 from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
-from trajsmith.toolgraph.settings import Method
+from trajsmith.toolgraph.settings import SAMPLERS
 
 SIZES = (842, 5376, 35000)
 LENGTH = 8
@@ -43,7 +43,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "topology, 20 % repeats": {"repeats": 0.2},
 }
 SHARES = ("servers", "strong", "weak", "independent", "writes", "branches", "joins", "repeats")
-WAYS: dict[str, dict[str, Any]] = {**{method: {"method": method} for method in get_args(Method)}, **EXTRAS}
+WAYS: dict[str, dict[str, Any]] = {**{method: {"method": method} for method in SAMPLERS.names()}, **EXTRAS}
 
 Measured = dict[str, Any]
 
@@ -161,10 +161,10 @@ DIALS: tuple[dict[str, Any], ...] = (
 
 def dials(chains: int) -> Table:
     """Tabulate the effect of every setting on chains of the bundled environments."""
-    tools = [tool for name in library_names() for tool in library_environment(name).describe().tools]
+    tools = [tool for name in ENVIRONMENTS.names() for tool in ENVIRONMENTS.get(name).describe().tools]
     index = GraphIndex(build_graph(tools))
     table = Table(
-        "setting", "tools", *SHARES, title=f"{len(tools)} tools of {len(library_names())} bundled environments"
+        "setting", "tools", *SHARES, title=f"{len(tools)} tools of {len(ENVIRONMENTS.names())} bundled environments"
     )
     for wanted in DIALS:
         settings = SampleSettings.model_validate({"length": (4, 12), "servers": 3, **wanted})

@@ -75,9 +75,9 @@ def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: L
     try:
         from trajsmith.envcheck import CheckPlan, check_environment
         from trajsmith.envcheck.subprocess_source import ReopenableNativeSource
-        from trajsmith.environments.library import library_environment
+        from trajsmith.environments.library import ENVIRONMENTS
 
-        source = ReopenableNativeSource(library_environment(environment), SIZES, texts)
+        source = ReopenableNativeSource(ENVIRONMENTS.get(environment), SIZES, texts)
         report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
         outcome.findings = [
             (finding.severity, finding.check, finding.tool or "", finding.message, finding.id)
@@ -126,11 +126,11 @@ def record(environment: str, seed: int) -> Log:
     """Plays of the original, with what came of every call: each initial state's calls one after another, going on."""
     from trajsmith.envcheck.check_session import CheckPlan, CheckSession
     from trajsmith.envcheck.exploration import ExplorationEffort
-    from trajsmith.environments.library import library_environment
+    from trajsmith.environments.library import ENVIRONMENTS
     from trajsmith.environments.native_source import NativeSource
 
     async def recorded() -> Log:
-        source = NativeSource(library_environment(environment), SIZES)
+        source = NativeSource(ENVIRONMENTS.get(environment), SIZES)
         effort = ExplorationEffort(first=40, enough=12, hard=80, walks=25, length=16)
         check_session = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
         await check_session.explore()

@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native import Environment
 from trajsmith.environments.native_program import NativeProgram, NativeSession
 from trajsmith.environments.program_sessions import StartCache
@@ -52,4 +52,4 @@ def build_library_source(name: str, sizes: dict[str, int]) -> NativeSource:
     Raises:
         InputError: There is none of this name.
     """
-    return NativeSource(library_environment(name), sizes)
+    return NativeSource(ENVIRONMENTS.get(name), sizes)

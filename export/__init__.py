@@ -3,7 +3,7 @@
 from trajsmith.export.card import build_card
 from trajsmith.export.conversation_pages import ConversationBrowser
 from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
-from trajsmith.export.formats import FormatSettings, find_format, load_formats
+from trajsmith.export.formats import FORMATS, ExportItem, Format, FormatName, FormatSettings
 from trajsmith.export.multi_format import MultiFormatWriter
 from trajsmith.export.plots import build_plots
 from trajsmith.export.report import ReportBuilder, build_report
@@ -13,10 +13,14 @@ from trajsmith.export.statistics import Distribution, Statistics, build_funnel_s
 
 __all__ = [
     "COLUMNS",
+    "FORMATS",
     "SPLITS",
     "ConversationBrowser",
     "DatasetWriter",
     "Distribution",
+    "ExportItem",
+    "Format",
+    "FormatName",
     "FormatSettings",
     "MultiFormatWriter",
     "ReportBuilder",
@@ -29,6 +33,4 @@ __all__ = [
     "build_report",
     "build_row",
     "compute_tool_coverage",
-    "find_format",
-    "load_formats",
 ]

@@ -1,15 +1,14 @@
 """Writer of several export formats in one pass over the accepted trajectories."""
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from trajsmith.export.dataset import DatasetWriter
-from trajsmith.export.formats import ExportItem, FormatSettings, find_format
+from trajsmith.export.formats import FORMATS, ExportItem, FormatSettings
 from trajsmith.export.rows import ToolSchemaCache, build_row
 from trajsmith.export.splits import SplitSettings
 from trajsmith.records import (
@@ -22,22 +21,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
-
-
-@contextmanager
-def raise_gc_threshold(after: int = 100_000) -> Iterator[None]:
-    """Look for reference cycles more rarely: records are trees, and to look among a thousand new objects a row costs as
-    much as to parse them.
-
-    Args:
-        after: New objects after which Python looks.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(after, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+from trajsmith.records.garbage_collection import raise_gc_threshold
 
 
 class MultiFormatWriter:
@@ -63,7 +47,7 @@ class MultiFormatWriter:
         settings: FormatSettings,
         rows_per_shard: int = 2000,
     ) -> None:
-        self.formats = {name: find_format(name) for name in targets}
+        self.formats = {name: FORMATS.get(name) for name in targets}
         self.writers = {
             name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns) for name, folder in targets.items()
         }

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trajsmith.models.model import ChatReply, ChatRequest
-from trajsmith.models.settings import ModelSettings
-from trajsmith.records import InputError
+from trajsmith.models.settings import PROVIDERS, ModelSettings
 
 
 class Provider(Protocol):
@@ -38,18 +37,7 @@ def open_provider(entry: str, settings: ModelSettings, folder: Path | None = Non
         folder: Where batches are noted that are being worked on; None if nothing will be asked.
 
     Raises:
-        InputError: The key's variable is not set, or the provider's library is not installed.
+        InputError: There is no such provider, the key's variable is not set, or its library is not installed.
     """
-    if settings.provider == "openai":
-        from trajsmith.models.openai_server import OpenAIProvider
-
-        if settings.batch and folder is not None:
-            from trajsmith.models.batch_api import BatchApiProvider
-
-            return BatchApiProvider(OpenAIProvider(entry, settings), folder / f"batches-{entry}.json")
-        return OpenAIProvider(entry, settings)
-    if settings.provider == "vllm":
-        from trajsmith.models.vllm_engine import VllmProvider
-
-        return VllmProvider(entry, settings)
-    raise InputError(f"models.{entry}.provider: {settings.provider!r} is none of openai, vllm")
+    provider: Provider = PROVIDERS.get(settings.provider)(entry, settings, folder)
+    return provider

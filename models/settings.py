@@ -1,12 +1,13 @@
 """Settings of language models: servers, rate limits, prices and roles."""
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
 
-from trajsmith.records import FrozenModel, InputError, JsonObject
+from trajsmith.records import FrozenModel, InputError, JsonObject, Registry
 
 HOSTED_URL = "https://api.openai.com/v1"
 HOSTED_KEY = "OPENAI_API_KEY"
@@ -17,6 +18,17 @@ ROLES: tuple[Role, ...] = ("writer", "user", "agent", "judge", "classify", "refi
 DIALOGUE: tuple[Role, ...] = ("user", "agent")
 """Roles whose every request waits for the answer to the one before."""
 Parameter = Literal["temperature", "top_p", "max_tokens", "seed", "stop", "tool_choice"]
+
+
+PROVIDERS: Registry[Callable[[str, "ModelSettings", Path | None], Any]] = Registry(
+    "providers",
+    {
+        "openai": "trajsmith.models.batch_api",
+        "transformers": "trajsmith.models.transformers_engine",
+        "vllm": "trajsmith.models.vllm_engine",
+    },
+)
+"""Name to a function with the parameters of `trajsmith.models.provider.open_provider`, which returns a `Provider`."""
 
 
 class Price(FrozenModel):
@@ -41,10 +53,10 @@ class Sampling(FrozenModel):
 class ModelSettings(Sampling):
     """One model and the server behind it."""
 
-    provider: Literal["openai", "vllm"] = "openai"
-    """`openai`: any OpenAI-compatible server; `vllm`: in this process, on this machine's GPU."""
+    provider: Annotated[str, AfterValidator(PROVIDERS.check_name)] = "openai"
+    """`openai`: any OpenAI-compatible server; `vllm` and `transformers`: in this process, on this machine."""
     model: str = Field(min_length=1)
-    """Name that the server knows, or for `vllm` a folder or a name on the Hub."""
+    """Name that the server knows, or for a model in this process a folder or a name on the Hub."""
     base_url: str = HOSTED_URL
     """Address up to and including /v1."""
     key_env: str | None = None
@@ -110,6 +122,8 @@ class RoleSettings(Sampling):
 
     model: str = SCRIPTED
     """Name among `models`, or "scripted"."""
+    played_by: str = ""
+    """Installed role that plays it, for `user` and `agent`; empty for `scripted` or `model`, as `model` says."""
 
 
 def _named(value: object) -> object:
@@ -154,6 +168,8 @@ class RolesSettings(FrozenModel):
         """
         for role in ROLES:
             name = self.of(role).model
+            if self.of(role).played_by and role not in DIALOGUE:
+                raise InputError(f"roles.{role}: played_by is for {' and '.join(DIALOGUE)}")
             if name != SCRIPTED and name not in models:
                 allowed = ", ".join([SCRIPTED, *models])
                 raise InputError(f"roles.{role}: no model is named {name!r}; choose one of: {allowed}")

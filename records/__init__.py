@@ -19,6 +19,7 @@ from trajsmith.records.checks import (
     Check,
     CheckAudit,
     CodeCheck,
+    InstalledCheck,
     NondeterminismMask,
     Origin,
     PolicyCheck,
@@ -53,6 +54,7 @@ from trajsmith.records.grounded import (
 from trajsmith.records.message import FunctionCall, Message, ToolCall
 from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
+from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
 from trajsmith.records.tool import Actor, ToolAnnotations, ToolSpec
@@ -82,6 +84,7 @@ __all__ = [
     "GoldCall",
     "GroundedChain",
     "InputError",
+    "InstalledCheck",
     "JsonObject",
     "JsonValue",
     "JudgeOpinion",
@@ -92,12 +95,14 @@ __all__ = [
     "Origin",
     "Persona",
     "Perturbation",
+    "PluginSource",
     "PolicyCheck",
     "PolicyRule",
     "Provenance",
     "PrunedCall",
     "Record",
     "RecordDropped",
+    "Registry",
     "RunError",
     "Selector",
     "SourcePath",

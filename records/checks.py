@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trajsmith.records.canonical import JsonValue
+from trajsmith.records.canonical import JsonObject, JsonValue
 from trajsmith.records.environment import PolicyRule
 from trajsmith.records.record import FrozenModel
 
@@ -56,7 +56,18 @@ class CodeCheck(FrozenModel):
     function: str = "check"
 
 
-Check = Annotated[StateCheck | UntouchedCheck | AnswerCheck | PolicyCheck | CodeCheck, Field(discriminator="kind")]
+class InstalledCheck(FrozenModel):
+    """A check of the registry `checks`, with settings of its own."""
+
+    kind: Literal["installed"] = "installed"
+    says: str
+    name: str
+    settings: JsonObject = {}
+
+
+Check = Annotated[
+    StateCheck | UntouchedCheck | AnswerCheck | PolicyCheck | CodeCheck | InstalledCheck, Field(discriminator="kind")
+]
 
 Origin = Literal["id", "clock", "chance"]
 

@@ -5,9 +5,11 @@ from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.networkx_graph import to_networkx
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
-from trajsmith.toolgraph.settings import ExecutionSettings, SampleSettings
+from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 
 __all__ = [
+    "SAMPLERS",
+    "ChainSampler",
     "Edge",
     "ExecutionSettings",
     "GraphIndex",

@@ -5,38 +5,30 @@ None of them promises that a chain can be called. They work on the same index as
 
 import random
 from collections import deque
-from collections.abc import Callable
 from itertools import accumulate
 
 from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK
 from trajsmith.toolgraph.index import SamplingNetwork, Slot
-from trajsmith.toolgraph.settings import Method, SampleSettings
+from trajsmith.toolgraph.settings import SAMPLERS, SampleSettings
 
 IDLE = 20
 """Steps of Algorithm 1 without a new tool, after which it starts anew elsewhere."""
 
 
-class BaselineSamplers:
-    """Draws by the methods of the papers."""
+class _NetworkSampler:
+    """A sampler over the tools of a network."""
 
     def __init__(self, network: SamplingNetwork, settings: SampleSettings) -> None:
         self.network = network
         self.settings = settings
         self.count = len(network.names)
-        self._found_ways: dict[int, tuple[list[int], list[int]]] = {}
-        self._starts: list[int] | None = None
 
-    def methods(self) -> dict[Method, Callable[[random.Random, int], list[int]]]:
-        return {
-            "envfactory": self.envfactory,
-            "envfactory_pseudocode": self.envfactory_pseudocode,
-            "random_walk": self.random_walk,
-            "weighted_walk": self.weighted_walk,
-        }
 
-    # EnvFactory, 3.3.2 and Appendix H
+@SAMPLERS.register("envfactory")
+class EnvFactorySampler(_NetworkSampler):
+    """EnvFactory's topology sampling by its text (3.3.2 and Appendix H)."""
 
-    def envfactory(self, rng: random.Random, length: int) -> list[int]:
+    def draw(self, rng: random.Random, length: int) -> list[int]:
         """Algorithms 1 and 2 as the paper's text describes them: valid parameters are skipped but for 10 %, priors
         stand before what they are for, and one to k neighbours are queued (Appendix H draws one: `branches: 1`).
 
@@ -69,7 +61,21 @@ class BaselineSamplers:
                 priors[prior] = None
         return list(priors)
 
-    def envfactory_pseudocode(self, rng: random.Random, length: int) -> list[int]:
+    def _parameters(self, tool: int) -> list[tuple[Slot, bool]]:
+        """Every parameter that some tool gives, and whether it is valid anyhow: optional, or known to people."""
+        valid = (*self.network.wants[tool], *self.network.knows[tool])
+        return [*((slot, False) for slot in self.network.needs[tool]), *((slot, True) for slot in valid)]
+
+    def _neighbours(self, rng: random.Random, tool: int, most: int) -> list[int]:
+        options = self.network.after[tool]
+        return [target for target, _ in rng.sample(options, min(most, len(options)))]
+
+
+@SAMPLERS.register("envfactory_pseudocode")
+class EnvFactoryPseudocodeSampler(EnvFactorySampler):
+    """EnvFactory's listings to the letter."""
+
+    def draw(self, rng: random.Random, length: int) -> list[int]:
         """Algorithms 1 and 2 to the letter: the start stands before its own priors, line 7 skips a valid parameter
         with 10 % only, a prior stands before what it is for (line 20), one neighbour is queued."""
         start = rng.randrange(self.count)
@@ -99,27 +105,31 @@ class BaselineSamplers:
                 priors |= {prior: None, **dict.fromkeys(below)}
         return list(priors)
 
-    def _parameters(self, tool: int) -> list[tuple[Slot, bool]]:
-        """Every parameter that some tool gives, and whether it is valid anyhow: optional, or known to people."""
-        valid = (*self.network.wants[tool], *self.network.knows[tool])
-        return [*((slot, False) for slot in self.network.needs[tool]), *((slot, True) for slot in valid)]
 
-    def _neighbours(self, rng: random.Random, tool: int, most: int) -> list[int]:
-        options = self.network.after[tool]
-        return [target for target, _ in rng.sample(options, min(most, len(options)))]
+@SAMPLERS.register("random_walk")
+class RandomWalkSampler(_NetworkSampler):
+    """A walk along the edges."""
 
-    # Walks
-
-    def random_walk(self, rng: random.Random, length: int) -> list[int]:
-        """From tool to tool along any edge; a dead end goes on anywhere."""
+    def draw(self, rng: random.Random, length: int) -> list[int]:
+        """Go from tool to tool along any edge; a dead end goes on anywhere."""
         chain = [rng.randrange(self.count)]
         while len(chain) < length:
             options = self.network.after[chain[-1]]
             chain.append(rng.choice(options)[0] if options else rng.randrange(self.count))
         return chain
 
-    def weighted_walk(self, rng: random.Random, length: int) -> list[int]:
-        """Agent-World 3.1.1: starts that give something and rely on nothing come first; edges by weight, weak ones both
+
+@SAMPLERS.register("weighted_walk")
+class WeightedWalkSampler(_NetworkSampler):
+    """Agent-World's walk (3.1.1)."""
+
+    def __init__(self, network: SamplingNetwork, settings: SampleSettings) -> None:
+        super().__init__(network, settings)
+        self._known_ways: dict[int, tuple[list[int], list[int]]] = {}
+        self._starts: list[int] | None = None
+
+    def draw(self, rng: random.Random, length: int) -> list[int]:
+        """Draw: starts that give something and rely on nothing come first; edges by weight, weak ones both
         ways, and an edge of weight 1 to every tool that no other edge leads to."""
         chain = [rng.choice(self._good_starts())]
         while len(chain) < length:
@@ -139,11 +149,11 @@ class BaselineSamplers:
 
     def _ways(self, tool: int) -> tuple[list[int], list[int]]:
         """Return the successors and the cumulative weights: strong edges forwards, weak ones both ways."""
-        if tool not in self._found_ways:
+        if tool not in self._known_ways:
             back = {source: weight for source, weight in self.network.before[tool].items() if weight == WEAK}
             weights = back | dict(self.network.after[tool])
-            self._found_ways[tool] = list(weights), list(accumulate(weights.values()))
-        return self._found_ways[tool]
+            self._known_ways[tool] = list(weights), list(accumulate(weights.values()))
+        return self._known_ways[tool]
 
     def _good_starts(self) -> list[int]:
         if self._starts is None:

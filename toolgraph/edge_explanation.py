@@ -7,7 +7,7 @@ from trajsmith.records import InputError, ToolSpec
 from trajsmith.toolgraph.build import GraphSettings
 from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, LinkEvidence, ParameterNode, ToolGraph
 from trajsmith.toolgraph.match import REASONS, Similarity, score_pairs
-from trajsmith.toolgraph.text_view import suggest_names
+from trajsmith.toolgraph.text_view import suggest_tools
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def find_tool(graph: ToolGraph, name: str) -> ToolSpec:
     if matches:
         names = ", ".join(tool.full_name for tool in matches[:SHOWN])
         raise InputError(f"{len(matches)} tools are named {name!r}: say which, for example {names}")
-    near = suggest_names(name, list(graph.by_name)) or "; full names are server.tool"
+    near = suggest_tools(name, list(graph.by_name)) or "; full names are server.tool"
     raise InputError(f"the graph has no tool {name!r}{near}")
 
 

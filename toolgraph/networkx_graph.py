@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trajsmith.records.storage import open_whole_file
 from trajsmith.toolgraph.graph import ToolGraph
-from trajsmith.toolgraph.storage import open_atomically
 
 if TYPE_CHECKING:
     import networkx
@@ -60,7 +60,7 @@ def write_graphml(graph: ToolGraph, path: Path) -> None:
     digraph = networkx.relabel_nodes(to_networkx(graph), _clean)
     for attributes in (*digraph.nodes.values(), *digraph.edges.values()):
         attributes.update({name: _clean(value) for name, value in attributes.items() if isinstance(value, str)})
-    with open_atomically(path) as file:
+    with open_whole_file(path) as file:
         networkx.write_graphml_xml(digraph, file)
 
 

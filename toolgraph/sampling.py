@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
-from trajsmith.toolgraph.baseline_samplers import BaselineSamplers
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import NEVER, GraphIndex, compute_closure_depths
-from trajsmith.toolgraph.settings import Method, SampleSettings
-from trajsmith.toolgraph.topology_sampler import TopologySampler
+from trajsmith.toolgraph.settings import SAMPLERS, SampleSettings
 
-__all__ = ["Method", "SampleSettings", "Sampler", "compute_closure_depths", "sample_across", "sample_chains"]
+__all__ = ["SampleSettings", "Sampler", "compute_closure_depths", "sample_across", "sample_chains"]
 
 
 class Sampler:
@@ -26,24 +24,18 @@ class Sampler:
         self.index = index
         self.settings = settings.turned()
         self.network = index.network if self.settings.servers > 1 else index.own_network
-        self._topology = TopologySampler(self.network, self.settings)
-        self._walks = BaselineSamplers(self.network, self.settings).methods()
         self._used = [0] * len(self.network.names)
-        self.usable = [self.network.names[tool] for tool in self._topology.usable]
+        depths = zip(self.network.names, self.network.depths, strict=True)
+        self.usable = [name for name, depth in depths if depth <= self.settings.max_depth]
         """Tools whose priors can be found within the depth limit."""
         if not self.usable:
             raise InputError("no tool of this environment can be called: every one needs an id that no tool gives")
+        self.chains = SAMPLERS.get(self.settings.method)(self.network, self.settings)
 
     @property
     def used(self) -> Counter[str]:
         """Tool to the number of times that it stood in a chain."""
         return Counter({name: count for name, count in zip(self.network.names, self._used, strict=True) if count})
-
-    @property
-    def used_edges(self) -> Counter[tuple[str, str]]:
-        """(tool, next tool) to the number of chains of `topology` that went this way."""
-        names = self.network.names
-        return Counter({(names[one], names[two]): count for (one, two), count in self._topology.edges.items()})
 
     @property
     def depths(self) -> dict[str, int]:
@@ -55,14 +47,9 @@ class Sampler:
         """One chain: tool names (as the index has them) in order, and the dependencies that make each callable."""
         shortest, longest = self.settings.length
         length = min(rng.randint(shortest, longest), len(self.usable))
-        method = self.settings.method
-        if method == "topology":
-            chain = self._topology.draw(rng, length, self._goal(rng))
-        else:
-            chain = self._walks[method](rng, length)
+        chain = self.chains.draw(rng, length)
         for tool in chain:
             self._used[tool] += 1
-            self._topology.use(tool)
         return [self.network.names[tool] for tool in chain], self._dependencies(chain)
 
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
@@ -80,11 +67,6 @@ class Sampler:
                             Dependency(consumer=consumer, parameter=slot.name, producer=producer, output=path)
                         )
         return dependencies
-
-    def _goal(self, rng: random.Random) -> int:
-        """Servers of this chain: by the dial, or any number up to the limit."""
-        most = self.settings.servers
-        return most if most == 1 or self.settings.difficulty is not None else rng.randint(1, most)
 
 
 def sample_chains(

@@ -1,12 +1,32 @@
 """How chains are drawn: the settings of sampling, and the dial that turns several of them at once."""
 
-from typing import Annotated, Any, Literal
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from trajsmith.records import FrozenModel, JsonObject
+from trajsmith.records import FrozenModel, JsonObject, Registry
 
-Method = Literal["topology", "envfactory", "envfactory_pseudocode", "random_walk", "weighted_walk"]
+if TYPE_CHECKING:
+    from trajsmith.toolgraph.index import SamplingNetwork
+
+
+class ChainSampler(Protocol):
+    """Draws the tools of chains from one network."""
+
+    def draw(self, rng: random.Random, length: int) -> list[int]:
+        """Draw about `length` tools in order, as numbers of the network; all randomness comes from `rng`."""
+
+
+SAMPLERS: Registry[Callable[["SamplingNetwork", "SampleSettings"], ChainSampler]] = Registry(
+    "samplers",
+    {"topology": "trajsmith.toolgraph.topology_sampler"}
+    | dict.fromkeys(
+        ("envfactory", "envfactory_pseudocode", "random_walk", "weighted_walk"), "trajsmith.toolgraph.baseline_samplers"
+    ),
+)
+Method = Annotated[str, AfterValidator(SAMPLERS.check_name)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -49,7 +69,7 @@ class SampleSettings(FrozenModel):
     length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
     """Shortest and longest chain, in tools."""
     method: Method = "topology"
-    """`topology` is ours; the others are there to compare with."""
+    """`topology` is ours; `envfactory` and the walks are there to compare with."""
     max_depth: NonNegativeInt = 3
     """How deep priors of priors are looked for (EnvFactory: 3)."""
     extra_prior: Share = 0.1

@@ -14,7 +14,7 @@ from functools import partial
 from trajsmith.toolgraph.chain_draft import PartialChain, StepPreferences
 from trajsmith.toolgraph.graph import STRONG, WEAK
 from trajsmith.toolgraph.index import GiverPool, SamplingNetwork, Slot
-from trajsmith.toolgraph.settings import SampleSettings
+from trajsmith.toolgraph.settings import SAMPLERS, SampleSettings
 from trajsmith.toolgraph.tool_usage import ToolUsage
 
 AFTER_WRITE = 0.6
@@ -54,6 +54,7 @@ class SuccessorFan:
         """Probability that the next is a strong one, if the weights decide."""
 
 
+@SAMPLERS.register("topology")
 class TopologySampler:
     """Draws chains that can be called; remembers what it used, so that all tools and edges get their turn."""
 
@@ -95,10 +96,10 @@ class TopologySampler:
         if home is not None:
             home.use(tool)
 
-    def draw(self, rng: random.Random, length: int, goal: int) -> list[int]:
-        """One chain of `length` tools on up to `goal` servers; on more, up to the limit, where these have no more to
-        add; shorter only where nothing can be added at all."""
-        goal = min(goal, len(self.by_server))
+    def draw(self, rng: random.Random, length: int) -> list[int]:
+        """One chain of `length` tools on as many servers as are drawn; on more, up to the limit, where these have no
+        more to add; shorter only where nothing can be added at all."""
+        goal = min(self._draw_servers(rng), len(self.by_server))
         draft = PartialChain(self.network, max(length, self.settings.length[1]), goal)
         misses = 0
         followed: set[tuple[int, int]] = set()
@@ -121,7 +122,14 @@ class TopologySampler:
                 draft.fed |= draft.producers(step[1])[0]
             draft.queue.extend([step[1]] * (1 + int(rng.random() * self.settings.branches)))
         self._went(draft, followed)
+        for tool in draft.chain:
+            self.use(tool)
         return draft.chain
+
+    def _draw_servers(self, rng: random.Random) -> int:
+        """Servers of a chain: by the dial, or any number up to the limit."""
+        most = self.settings.servers
+        return most if most == 1 or self.settings.difficulty is not None else rng.randint(1, most)
 
     def _went(self, draft: PartialChain, followed: set[tuple[int, int]]) -> None:
         """Count the edges of a chain: those that led on, and those that fill what its tools need."""

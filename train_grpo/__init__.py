@@ -1,6 +1,5 @@
 """Reinforcement learning on live environments, thin over TRL's `GRPOTrainer`."""
 
-from trajsmith.train_grpo.rewards import REWARDS, Reward
 from trajsmith.train_grpo.settings import GrpoConfig
 
-__all__ = ["REWARDS", "GrpoConfig", "Reward"]
+__all__ = ["GrpoConfig"]

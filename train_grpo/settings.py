@@ -8,6 +8,7 @@ from pydantic import Field, PositiveInt, model_validator
 from trajsmith.models import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
 from trajsmith.models.settings import RoleEntry
 from trajsmith.records import FrozenModel, JsonObject, SourcePath
+from trajsmith.verify.rewards import RewardName
 
 
 class GrpoConfig(FrozenModel):
@@ -19,8 +20,8 @@ class GrpoConfig(FrozenModel):
     """Run directory that has the tasks; those of its split `train` are played."""
     out: Path
     """Folder of the finished model; checkpoints lie in its `checkpoints`."""
-    reward: Literal["composite", "format_outcome", "checks", "rubric", "state", "trajectory"] = "composite"
-    """How an episode is rewarded; `docs/training.md` has them all."""
+    reward: RewardName = "composite"
+    """How an episode is rewarded; `trajsmith plugins --kind rewards` lists all."""
     limit: PositiveInt | None = None
     """At most this many tasks of each environment."""
     max_steps: PositiveInt = 12

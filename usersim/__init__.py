@@ -3,27 +3,44 @@
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
-from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
+from trajsmith.usersim.players import (
+    DIALOGUE_ROLES,
+    DialogueRole,
+    RoleContext,
+    build_agent,
+    build_user,
+    build_user_factory,
+    get_role_name,
+)
+from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
 
 __all__ = [
     "AGENT",
+    "DIALOGUE_ROLES",
     "USER",
     "AgentAct",
     "AgentRole",
     "Dialogue",
+    "DialogueRole",
     "ExposedTools",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",
+    "RoleContext",
     "ScriptedAgent",
     "ScriptedUser",
     "UserAct",
     "UserCall",
+    "UserFactory",
     "UserRole",
+    "build_agent",
     "build_scripted_agent",
     "build_scripted_user",
+    "build_user",
+    "build_user_factory",
+    "get_role_name",
     "render_system_prompt",
 ]

@@ -9,7 +9,7 @@ from trajsmith.verify.matching import compute_trajectory_match
 from trajsmith.verify.pruning import prune_trajectory
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
-from trajsmith.verify.verdicts import ReplayResult, replay_trajectory, verify_trajectory
+from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 
 __all__ = [
     "JUDGE",
@@ -21,6 +21,7 @@ __all__ = [
     "VerifySettings",
     "audit_task",
     "build_checks",
+    "build_evidence",
     "check_gold_run",
     "compute_trajectory_match",
     "derive_checks",

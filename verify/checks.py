@@ -4,7 +4,8 @@ Checks look at states in the form of `trajsmith.verify.normalized_state`: what t
 names there that do not depend on the order or the time of the run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.environments.diff import diff
@@ -14,10 +15,12 @@ from trajsmith.records import (
     Check,
     CheckOutcome,
     CodeCheck,
+    InstalledCheck,
     JsonObject,
     JsonValue,
     PolicyCheck,
     PolicyRule,
+    Registry,
     StateCheck,
     UntouchedCheck,
 )
@@ -149,6 +152,34 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
+@dataclass(frozen=True)
+class CheckInput:
+    """Input of a check after a turn."""
+
+    initial: JsonObject
+    """State before the task, in the form of `trajsmith.verify.normalized_state`."""
+    state: JsonObject
+    """State after the turn, in the same form."""
+    answer: str
+    """What the agent said in the turn."""
+    calls: Sequence[CheckedCall] = ()
+    """All calls until the end of the turn."""
+    changes: Sequence[JsonObject] | None = None
+    """Diff from `initial` to `state`, from a caller that has it."""
+    generated_values: Mapping[str, JsonValue] | None = None
+    """Where values that the environment gave out stand in `state` to what they are."""
+
+
+KINDS = ("answer", "code", "policy", "state", "untouched")
+"""Kinds of checks that tasks hold."""
+CheckResult = bool | tuple[bool | None, str] | None
+"""Passed or not, None if the check could not tell; or that with a detail."""
+CHECKS: Registry[Callable[[Any, CheckInput], CheckResult]] = Registry(
+    "checks", dict.fromkeys(KINDS, "trajsmith.verify.checks")
+)
+"""Kind of a check, or name of an installed one, to its function of the check and of what it looks at."""
+
+
 def run_check(
     check: Check,
     initial: JsonObject,
@@ -158,36 +189,69 @@ def run_check(
     generated_values: Mapping[str, JsonValue] | None = None,
     calls: Sequence[CheckedCall] = (),
 ) -> CheckOutcome:
-    """Run one check that needs no sandbox; of a `CodeCheck` it says that it could not tell.
+    """Run one check that needs no sandbox; the arguments are those of `CheckInput`.
 
-    Args:
-        check: The check.
-        initial: State before the task.
-        state: State after the check's turn.
-        answer: What the agent said in the turn.
-        changes: Diff from `initial` to `state`, from a caller that has it.
-        given: Where values that the environment gave out stand in `state` to what they are.
-        calls: All calls until the end of the turn.
+    Raises:
+        InputError: The check is not installed.
     """
-    if isinstance(check, CodeCheck):
-        return CheckOutcome(says=check.says, kind=check.kind, passed=None, detail="needs the sandbox")
-    if isinstance(check, PolicyCheck):
-        broken = find_rule_breach(check.rule, calls)
-        return CheckOutcome(says=check.says, kind=check.kind, passed=broken is None, detail=broken or "")
-    if isinstance(check, StateCheck):
-        actual = resolve_pointer(state, check.path)
-        passed = actual is MISSING if check.absent else actual is not MISSING and not diff(actual, check.value)
-        return CheckOutcome(says=check.says, kind=check.kind, passed=passed)
-    if isinstance(check, UntouchedCheck):
-        paths = [operation["path"] for operation in (diff(initial, state) if changes is None else changes)]
-        outside = [path for path in paths if not _is_allowed(path, check.allowed)]
-        return CheckOutcome(says=check.says, kind=check.kind, passed=not outside, detail=", ".join(outside[:3]))
+    seen = CheckInput(initial, state, answer, calls, changes, generated_values)
+    if isinstance(check, InstalledCheck):
+        return _run_installed(check, seen)
+    return _build_outcome(check, CHECKS.get(check.kind)(check, seen))
+
+
+def _run_installed(check: InstalledCheck, seen: CheckInput) -> CheckOutcome:
+    run = CHECKS.get(check.name)
+    try:
+        return _build_outcome(check, run(check, seen))
+    except Exception as error:  # noqa: BLE001 - a crash of somebody's check is no failure of the agent
+        return _build_outcome(check, (None, f"{type(error).__name__}: {error}"))
+
+
+def _build_outcome(check: Check, result: CheckResult) -> CheckOutcome:
+    passed, detail = result if isinstance(result, tuple) else (result, "")
+    kind = check.name if isinstance(check, InstalledCheck) else check.kind
+    return CheckOutcome(says=check.says, kind=kind, passed=passed, detail=detail)
+
+
+@CHECKS.register("state")
+def run_state_check(check: StateCheck, seen: CheckInput) -> CheckResult:
+    """Return True if the state holds the value, or nothing where nothing must be."""
+    actual = resolve_pointer(seen.state, check.path)
+    return actual is MISSING if check.absent else actual is not MISSING and not diff(actual, check.value)
+
+
+@CHECKS.register("untouched")
+def run_untouched_check(check: UntouchedCheck, seen: CheckInput) -> CheckResult:
+    """Return True if nothing differs outside the allowed paths."""
+    changes = diff(seen.initial, seen.state) if seen.changes is None else seen.changes
+    paths = [operation["path"] for operation in changes]
+    outside = [path for path in paths if not _is_allowed(path, check.allowed)]
+    return not outside, ", ".join(outside[:3])
+
+
+@CHECKS.register("answer")
+def run_answer_check(check: AnswerCheck, seen: CheckInput) -> CheckResult:
+    """Return True if the answer tells the value."""
     value = check.value
     if check.at:
-        if generated_values is None or check.at not in generated_values:
-            return CheckOutcome(says=check.says, kind=check.kind, passed=False, detail=f"there is no {check.at}")
-        value = generated_values[check.at]
-    return CheckOutcome(says=check.says, kind=check.kind, passed=is_value_mentioned(answer, value))
+        if seen.generated_values is None or check.at not in seen.generated_values:
+            return False, f"there is no {check.at}"
+        value = seen.generated_values[check.at]
+    return is_value_mentioned(seen.answer, value)
+
+
+@CHECKS.register("policy")
+def run_policy_check(check: PolicyCheck, seen: CheckInput) -> CheckResult:
+    """Return True if the calls keep the rule."""
+    breach = find_rule_breach(check.rule, seen.calls)
+    return breach is None, breach or ""
+
+
+@CHECKS.register("code")
+def run_code_check(check: CodeCheck, seen: CheckInput) -> CheckResult:
+    """Return that it could not tell: `trajsmith.verify.code_checks` runs it in the sandbox."""
+    return None, "needs the sandbox"
 
 
 def _is_allowed(path: str, allowed: Sequence[str]) -> bool:
@@ -234,7 +298,7 @@ def check_gold_run(
     changes = [diff(initial, state) for state in states] if changes is None else changes
     for turn, state, changed in zip(checks, states, changes, strict=True):
         for check in turn:
-            if isinstance(check, CodeCheck | PolicyCheck):
+            if isinstance(check, CodeCheck | InstalledCheck | PolicyCheck):
                 continue
             if not isinstance(check, AnswerCheck) and not run_check(check, initial, state, "", changed).passed:
                 return f"the gold run fails: {check.says}"

@@ -1,9 +1,12 @@
 """Settings of verification."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, field_validator
 
 from trajsmith.environments.sandbox.settings import SandboxSettings
-from trajsmith.records import FrozenModel
+from trajsmith.records import FrozenModel, InstalledCheck, JsonObject
+from trajsmith.verify.checks import CHECKS, KINDS
 from trajsmith.verify.code_checks import CHECK_SANDBOX
 from trajsmith.verify.rewards import RewardSettings
 
@@ -25,9 +28,24 @@ class VerifySettings(FrozenModel):
     """Which rewards a verdict has, and their weights."""
     prune: bool = True
     """Take calls out of accepted trajectories that were not needed."""
+    checks: dict[Annotated[str, AfterValidator(CHECKS.check_name)], JsonObject] = {}
+    """Installed checks that every trajectory must pass at its end, with their settings."""
     imported: ImportedSettings = ImportedSettings()
     """When imported dialogues without gold actions are accepted."""
     best: bool = True
     """Accept only the best candidate of each task."""
     sandbox: SandboxSettings = CHECK_SANDBOX
     """How check functions that somebody wrote are run."""
+
+    @field_validator("checks")
+    @classmethod
+    def _are_no_kinds(cls, checks: dict[str, JsonObject]) -> dict[str, JsonObject]:
+        for name in checks:
+            if name in KINDS:
+                raise ValueError(f"{name} is a kind of check that tasks hold: name an installed one")
+        return checks
+
+    @property
+    def installed(self) -> tuple[InstalledCheck, ...]:
+        """Return the installed checks as records."""
+        return tuple(InstalledCheck(says=name, name=name, settings=more) for name, more in self.checks.items())

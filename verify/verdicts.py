@@ -9,6 +9,7 @@ from trajsmith.phrasing import Wording
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import (
     CallEvent,
+    Check,
     CheckOutcome,
     EnvironmentFault,
     JsonObject,
@@ -135,7 +136,7 @@ async def verify_trajectory(
         reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
         return _build_broken_verdict(task, trajectory, False, reasons, settings)
     turns = [
-        await _judge_turn(task, trajectory, again, number, code)
+        await _judge_turn(task, trajectory, again, number, code, settings.installed)
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
@@ -159,7 +160,12 @@ def _count_played_turns(task: Task, trajectory: Trajectory) -> int:
 
 
 async def _judge_turn(
-    task: Task, trajectory: Trajectory, again: ReplayResult, number: int, code: CodeCheckRunner | None
+    task: Task,
+    trajectory: Trajectory,
+    again: ReplayResult,
+    number: int,
+    code: CodeCheckRunner | None,
+    installed: Sequence[Check],
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
     answers = [
@@ -169,7 +175,8 @@ async def _judge_turn(
     calls: list[CheckedCall] = [
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
-    outcomes = await run_checks(turn.checks, form, (again.initial, state), "\n".join(answers), calls, code)
+    checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
+    outcomes = await run_checks(checks, form, (again.initial, state), "\n".join(answers), calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
@@ -268,17 +275,7 @@ def _build_verdict(
     turns: tuple[TurnVerdict, ...] = (),
 ) -> Verdict:
     gold = len(task.gold_calls)
-    match = round(matched / gold, 4) if gold else 1.0
-    evidence = RewardEvidence(
-        outcome=outcome,
-        checks=[check for check in checks if check.kind != USER],
-        state_match=state_match,
-        trajectory_match=match,
-        gold_calls=gold,
-        calls=len(trajectory.events),
-        errors=[event.error for event in trajectory.events if event.actor == "assistant"],
-    )
-    return Verdict(
+    verdict = Verdict(
         trajectory_id=trajectory.id,
         task_id=task.id,
         environment=trajectory.environment,
@@ -286,9 +283,24 @@ def _build_verdict(
         checks=checks,
         state_match=state_match,
         replay_match=replay_match,
-        rewards=compute_rewards(evidence, settings.rewards),
+        rewards={},
         accepted=outcome == "completed",
         reasons=reasons,
-        trajectory_match=match,
+        trajectory_match=round(matched / gold, 4) if gold else 1.0,
         turns=turns,
+    )
+    rewards = compute_rewards(build_evidence(task, trajectory, verdict), settings.rewards)
+    return _update_verdict(verdict, rewards=rewards)
+
+
+def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> RewardEvidence:
+    """Build what the rewards of a verdict are computed from."""
+    return RewardEvidence(
+        outcome=verdict.outcome,
+        checks=[check for check in verdict.checks if check.kind != USER],
+        state_match=verdict.state_match,
+        trajectory_match=verdict.trajectory_match,
+        gold_calls=len(task.gold_calls),
+        calls=len(trajectory.events),
+        errors=[event.error for event in trajectory.events if event.actor == "assistant"],
     )

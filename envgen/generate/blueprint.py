@@ -19,8 +19,8 @@ Name = Annotated[str, AfterValidator(_check_name)]
 NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(text))]
 """The same, or empty."""
 Scalar = str | int | float | bool
-ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts"]
-ToolAction = Literal["get", "list", "create", "update", "delete", "move"]
+ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts", "record", "records"]
+ToolAction = Literal["get", "list", "create", "update", "delete", "move", "link", "unlink"]
 
 
 class SkippedItem(FrozenModel):
@@ -66,6 +66,8 @@ class TableColumn(FrozenModel):
     """True if the environment sets it to its clock when a record is made."""
     pool: tuple[Scalar, ...] = ()
     """Values that seed states draw from."""
+    columns: "tuple[TableColumn, ...]" = ()
+    """Fields of a record, or of each record of a list, that stands inside this one."""
 
 
 class Entity(FrozenModel):
@@ -80,6 +82,8 @@ class Entity(FrozenModel):
     """True if whoever makes a record says its key; else the environment counts."""
     start: int = 0
     """What counted keys begin after."""
+    reopens: bool = False
+    """True if a tool leads a record out of a status that would else be its last."""
     prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
     """What counted keys of text begin with."""
     description: str = ""
@@ -95,9 +99,33 @@ class Entity(FrozenModel):
         return tuple(column.name for column in self.columns)
 
     @property
+    def parts(self) -> "tuple[Entity, ...]":
+        """Return the records that stand inside a record of this table, each as an entity named after its column."""
+        return tuple(self.part(column) for column in self.columns if column.columns)
+
+    def part(self, column: TableColumn) -> "Entity":
+        """Return the record, or each record of a list, in a column; none of its columns is a key."""
+        last = column.name.rpartition("_")[2]
+        many = column.kind == "records" and last.endswith("s") and not last.endswith("ss")
+        name = column.name[:-1] if many and column.name[:-1] not in self.names else column.name
+        words = "".join(part.capitalize() for part in name.split("_"))
+        return Entity(
+            table=self.table, noun=f"{self.noun}_{name}", cls=f"{self.cls}{words}", key=f"{column.name}_",
+            description=column.description, columns=column.columns,
+        )  # fmt: skip
+
+    @property
     def status(self) -> TableColumn | None:
         """Return the column that holds a record's status, if there is one."""
         return next((column for column in self.columns if column.kind == "choice" and _is_status(column.name)), None)
+
+
+class RangeFilter(FrozenModel):
+    """Argument of a list that bounds a column: created_after, min_price."""
+
+    name: Name
+    column: Name
+    sign: Literal[">=", ">", "<=", "<"]
 
 
 class ToolBlueprint(FrozenModel):
@@ -113,8 +141,15 @@ class ToolBlueprint(FrozenModel):
     """Those of them that must be given."""
     search: NameOrNone = ""
     """Argument of a list that is looked for in all texts."""
-    sets: str = ""
-    """What a move makes of the status."""
+    ranges: tuple[RangeFilter, ...] = ()
+    """Arguments of a list that bound a column."""
+    column: NameOrNone = ""
+    """Column that a move sets, whose keys a link adds to, an unlink takes from or a list of an owner shows, or whose
+    record a get shows and an update changes."""
+    owner: NameOrNone = ""
+    """Table of the record whose keys a list shows; empty if it shows all records."""
+    sets: str | bool = ""
+    """What a move makes of it."""
 
 
 class Blueprint(FrozenModel):
@@ -134,44 +169,29 @@ class Blueprint(FrozenModel):
         return next(entity for entity in self.entities if entity.table == table)
 
     def referrers(self, table: str) -> list[tuple[Entity, TableColumn]]:
-        """Columns that hold keys of a table."""
-        return [(entity, column) for entity in self.entities for column in entity.columns if column.references == table]
+        """Columns that hold keys of a table, or records with such keys."""
+        return [
+            (entity, column)
+            for entity in self.entities
+            for column in entity.columns
+            if table in (column.references, *(inner.references for inner in column.columns))
+        ]
 
 
-FINAL_STATUSES = frozenset(
-    [
-        "archived",
-        "cancelled",
-        "canceled",
-        "closed",
-        "completed",
-        "complete",
-        "declined",
-        "deleted",
-        "delivered",
-        "done",
-        "expired",
-        "failed",
-        "finished",
-        "refunded",
-        "rejected",
-        "resolved",
-        "returned",
-        "revoked",
-        "terminated",
-        "void",
-        "withdrawn",
-    ]
-)
+FINAL_STATUSES = frozenset({
+    "archived", "cancelled", "canceled", "closed", "completed", "complete", "declined", "deleted", "delivered", "done",
+    "expired", "failed", "finished", "refunded", "rejected", "resolved", "returned", "revoked", "terminated", "void",
+    "withdrawn",
+})  # fmt: skip
 """Choices of a status that nothing leads out of."""
 
 
 def find_final_choices(entity: Entity) -> tuple[str, ...]:
     """Return the status values that a record never leaves again; never all of them."""
-    status = entity.status
+    status = None if entity.reopens else entity.status
     finals = tuple(choice for choice in status.choices if choice.lower() in FINAL_STATUSES) if status else ()
     return finals if status and len(finals) < len(status.choices) else ()
 
 
 def _is_status(name: str) -> bool:
-    return name.rpartition("_")[2] in ("status", "state", "stage", "phase")
+    return name.removesuffix("_value").rpartition("_")[2] in ("status", "state", "stage", "phase")

@@ -15,11 +15,12 @@ _PYTHON = {
 
 def render_environment_code(blueprint: Blueprint) -> str:
     """Return the source of the environment's file, not yet formatted."""
+    models = [one for entity in blueprint.entities for one in (*entity.parts, entity)]
     return "\n\n".join(
         [
             _render_head(blueprint),
-            *(alias for entity in blueprint.entities for alias in _render_aliases(entity)),
-            *(_render_model(entity) for entity in blueprint.entities),
+            *(alias for one in models for alias in _render_aliases(one)),
+            *(_render_model(one, is_part=one not in blueprint.entities) for one in models),
             _render_state(blueprint),
             _render_environment(blueprint),
             render_seed_code(blueprint),
@@ -29,19 +30,29 @@ def render_environment_code(blueprint: Blueprint) -> str:
 
 def rename_colliding_classes(blueprint: Blueprint) -> Blueprint:
     """Return the blueprint with class names that collide with nothing else in the file."""
-    aliases = {build_type_name(entity, column) for entity in blueprint.entities for column in entity.columns}
-    entities = tuple(
-        entity.model_copy(update={"cls": f"{entity.cls}Record"}) if entity.cls in aliases else entity
-        for entity in blueprint.entities
-    )
-    cls, taken = blueprint.cls, {entity.cls for entity in entities} | aliases
+    parts = [part for entity in blueprint.entities for part in entity.parts]
+    aliases = {build_type_name(one, column) for one in (*blueprint.entities, *parts) for column in one.columns}
+    aliases |= {part.cls for part in parts}
+    entities, classes = list[Entity](), set[str]()
+    for entity in blueprint.entities:
+        if entity.cls in aliases or classes & {part.cls for part in entity.parts}:
+            entity = entity.model_copy(update={"cls": f"{entity.cls}Record"})
+        classes |= {entity.cls, *(part.cls for part in entity.parts)}
+        entities.append(entity)
+    cls, taken = blueprint.cls, classes | aliases
     while cls in taken or f"{cls}State" in taken:
         cls += "Environment"
-    return blueprint.model_copy(update={"cls": cls, "entities": entities})
+    return blueprint.model_copy(update={"cls": cls, "entities": tuple(entities)})
 
 
 def build_type_name(entity: Entity, column: TableColumn) -> str:
     """Return the name of a column's type in the generated code."""
+    if column.columns:
+        cls = entity.part(column).cls
+        limits = (("min_length", column.shortest), ("max_length", column.longest))
+        field = ", ".join(f"{name}={limit}" for name, limit in limits if limit)
+        many = f"Annotated[list[{cls}], Field({field})]" if field else f"list[{cls}]"
+        return many if column.kind == "records" else cls
     if column.kind == "choice" or build_field_constraints(column):
         return entity.cls + "".join(part.capitalize() for part in column.name.split("_"))
     return _PYTHON[column.kind]
@@ -96,7 +107,8 @@ def _render_aliases(entity: Entity) -> list[str]:
     return lines
 
 
-def _render_model(entity: Entity) -> str:
+def _render_model(entity: Entity, is_part: bool) -> str:
+    """Return the class of a record; whoever gives a part of a record may leave out what is not required."""
     lines = [
         f"class {entity.cls}(StateModel):",
         f'    """{_strip_full_stop(entity.description) or to_words(entity.noun).capitalize()}."""',
@@ -107,7 +119,7 @@ def _render_model(entity: Entity) -> str:
             _PYTHON["text"] if column.name == entity.key and column.kind == "text" else build_type_name(entity, column)
         )
         kind = plain if column.name != entity.key else _PYTHON[column.kind]
-        optional = "" if column.required else " | None"
+        optional = "" if column.required else " | None = None" if is_part else " | None"
         lines.append(f"    {column.name}: {kind}{optional}")
         if column.description:
             lines.append(f'    """{_strip_full_stop(column.description)}"""')

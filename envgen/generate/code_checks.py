@@ -11,6 +11,7 @@ def render_check_method(blueprint: Blueprint, entity: Entity) -> str:
     for column in entity.columns:
         if column.references:
             lines += _render_reference_check(blueprint.entity(column.references), column, record)
+        lines += _render_part_checks(blueprint, column, record)
         if column.unique and column.name != entity.key:
             lines += _render_unique_check(entity, column, record)
     for first, last in find_spans(entity):
@@ -31,7 +32,17 @@ def render_check_method(blueprint: Blueprint, entity: Entity) -> str:
 def has_checks(entity: Entity) -> bool:
     """Return True if an entity has rules of its own."""
     unique = any(column.unique and column.name != entity.key for column in entity.columns)
-    return unique or any(column.references for column in entity.columns) or bool(find_spans(entity))
+    referring = (one.references for column in entity.columns for one in (column, *column.columns))
+    return unique or any(referring) or bool(find_spans(entity))
+
+
+def _render_part_checks(blueprint: Blueprint, column: TableColumn, record: str) -> list[str]:
+    """Return the checks of the references in records inside a record."""
+    inner = [one for one in column.columns if one.references]
+    checks = [line for one in inner for line in _render_reference_check(blueprint.entity(one.references), one, "part")]
+    value = f"{record}.{column.name}"
+    parts = f"{value} or []" if column.kind == "records" else f"[{value}] if {value} is not None else []"
+    return [f"        for part in {parts}:", *(f"    {line}" for line in checks)] if checks else []
 
 
 def _render_reference_check(target: Entity, column: TableColumn, record: str) -> list[str]:

@@ -23,7 +23,9 @@ def _render_helpers(blueprint: Blueprint) -> str:
             '    """True if one of the values has the text in it, in any case."""\n'
             "    return any(value is not None and text.lower() in value.lower() for value in values)"
         )
-    if any(first.kind == "moment" for entity in blueprint.entities for first, _ in find_spans(entity)):
+    compared = {first.kind for entity in blueprint.entities for first, _ in find_spans(entity)}
+    compared |= {blueprint.entity(o.table).column(one.column).kind for o in blueprint.operations for one in o.ranges}
+    if "moment" in compared:
         lines.append(
             "def _moment(value: datetime) -> datetime:\n"
             '    """A time that can be compared with others: those without a zone are UTC."""\n'
@@ -38,7 +40,7 @@ def _pool_name(entity: Entity, column: TableColumn) -> str:
 
 def _render_pools(blueprint: Blueprint) -> str:
     lines = []
-    for entity in blueprint.entities:
+    for entity in [part for whole in blueprint.entities for part in (whole, *whole.parts)]:
         for column in entity.columns:
             if column.pool and not column.references:
                 lines.append(f"{_pool_name(entity, column)} = {list(column.pool)!r}")
@@ -90,6 +92,15 @@ def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, dis
 def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColumn, distinct: bool) -> str:
     if column.references:
         return _render_reference(blueprint, entity, column)
+    if column.columns:
+        part = entity.part(column)
+        values = ", ".join(f"{one.name}={_render_value(blueprint, part, one, False)}" for one in part.columns)
+        construction = f"{part.cls}({values})"
+        low = max(1, column.shortest or 1)
+        high = min(low + 2, column.longest or low + 2)
+        return (
+            f"[{construction} for _ in range(rng.randint({low}, {high}))]" if column.kind == "records" else construction
+        )
     if column.automatic or column.kind == "moment":
         ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
         return ago if column.kind == "moment" else f"({ago}).date()"

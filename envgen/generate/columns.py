@@ -10,7 +10,8 @@ from trajsmith.envgen.generate.identifiers import to_identifier, to_words
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
-from trajsmith.phrasing.words import with_article
+from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
+from trajsmith.phrasing.words import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)
@@ -22,20 +23,14 @@ _AUTOMATIC = re.compile(r"^(created|updated|modified|inserted)(_(at|on|time|date
 _WORDS = ("note", "description", "comment", "summary", "message", "content", "text", "body")
 _OPENING = frozenset({"open", "opens", "opening", "start", "starts", "from"})
 _CLOSING = frozenset({"close", "closes", "closing", "end", "ends", "to", "until"})
-_SENTENCES = (
-    "Please call before noon", "As agreed last week", "Checked and found in order", "Needs a second look",
-    "Waiting for an answer", "Keep together with the others", "First of three parts", "Replaces the earlier one",
-    "To be settled this month", "Handle with care", "Nothing else to add", "Asked for by the customer",
-)  # fmt: skip
-_LABELS = (
-    "Amber", "Birch", "Cedar", "Dover", "Elm", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Kestrel", "Lagoon",
-)  # fmt: skip
 
 
 class ColumnBuilder:
     """Builder of the columns of one document."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, nested: bool = False) -> None:
+        """Read schemas of a dialect; records inside records only if they may be nested."""
+        self._nested = nested
         self._dialect = dialect
         self._maker = ValueGenerator(dialect)
 
@@ -43,6 +38,10 @@ class ColumnBuilder:
         """Return a property as a column, or the reason why it cannot be one."""
         looked = self._looked(schema)
         kind = self._kind(looked)
+        if kind is None and self._nested:
+            part = self.record(label, looked, name or to_identifier(label), required and not self._may_be_null(schema))
+            if part is not None:
+                return part
         if kind is None:
             inside = _is_kind(looked, "object")
             return (
@@ -67,6 +66,24 @@ class ColumnBuilder:
             automatic=automatic,
             pool=() if automatic else self._pool(name, label, looked, kind, noun),
         )
+
+    def record(self, label: str, looked: JsonObject, name: str, required: bool) -> TableColumn | None:
+        """Return the records inside a record as a column; None if they have nothing that can be a column."""
+        many = looked.get("type") == "array" and isinstance(looked.get("items"), dict)
+        one = self._looked(looked["items"]) if many else looked
+        properties = self._dialect.all_properties(one) if _is_kind(one, "object") else {}
+        needed, inner = self._dialect.required(one), dict[str, TableColumn]()
+        flat = ColumnBuilder(self._dialect)
+        for key, child in properties.items():
+            column = flat.column(key, child, singularize(name), key in needed, to_identifier(key, taken=inner))
+            if isinstance(column, TableColumn):
+                inner[column.name] = column.model_copy(update={"automatic": False})
+        kind: ColumnKind = "records" if many else "record"
+        about, columns = _first_sentence(looked.get("description")), tuple(inner.values())
+        return TableColumn(
+            name=name, kind=kind, label=label, description=about, required=required, columns=columns,
+            shortest=looked.get("minItems") if many else None, longest=looked.get("maxItems") if many else None,
+        ) if inner else None  # fmt: skip
 
     def _looked(self, schema: JsonObject) -> JsonObject:
         looked = {**self._dialect.look(schema), **{k: v for k, v in schema.items() if k != "$ref"}}
@@ -124,7 +141,7 @@ class ColumnBuilder:
             longest = looked.get("maxLength") or 1000
             distinct.update(
                 dict.fromkeys(
-                    text for text in invent_texts(name, noun) if _fits(text, looked, kind) and len(text) <= longest
+                    text for text in _invent_texts(name, noun) if _fits(text, looked, kind) and len(text) <= longest
                 )
             )
         return tuple(distinct)[:POOL_SIZE]
@@ -133,11 +150,11 @@ class ColumnBuilder:
 _TYPES = {"text": "string", "whole": "integer", "number": "number", "texts": "array"}
 
 
-def invent_texts(name: str, noun: str) -> list[str]:
+def _invent_texts(name: str, noun: str) -> list[str]:
     """Return invented texts for a column of which only the name is known."""
     if any(word in name for word in _WORDS):
-        return list(_SENTENCES)
-    return [f"{label} {to_words(noun)}" for label in _LABELS]
+        return list(SENTENCES)
+    return [f"{label} {to_words(noun)}" for label in NEUTRAL]
 
 
 def build_open_columns() -> ColumnBuilder:

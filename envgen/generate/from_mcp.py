@@ -224,7 +224,9 @@ class _EntityReader:
         if action == "move":
             choices = entity.status.choices if entity.status else ()
             sets = next((outcome for outcome in tool.means.outcome if outcome in choices), "")
-            return ToolBlueprint(action="move", sets=sets, **base) if sets else f"{tool.means.outcome[0]} is no status"
+            column = entity.status.name if entity.status else ""
+            move = ToolBlueprint(action="move", column=column, sets=sets, **base)
+            return move if sets else f"{tool.means.outcome[0]} is no status"
         return ToolBlueprint(action=action, **base)
 
 

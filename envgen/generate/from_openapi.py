@@ -3,11 +3,13 @@
 """
 
 from pathlib import Path as FilePath
+from typing import Literal
 
 from trajsmith.envgen.generate.blueprint import (
     Blueprint,
     BlueprintSource,
     Entity,
+    RangeFilter,
     SkippedItem,
     TableColumn,
     ToolBlueprint,
@@ -18,13 +20,27 @@ from trajsmith.environments.adapters.openapi.document_reading import read_docume
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
 from trajsmith.environments.adapters.openapi.operation_derivation import DerivedOperation
-from trajsmith.environments.adapters.openapi.read_actions import GetAction, ListAction
+from trajsmith.environments.adapters.openapi.read_actions import (
+    GetAction,
+    GetPropertyAction,
+    ListAction,
+    OperationAction,
+)
 from trajsmith.environments.adapters.openapi.settings import OpenApiSettings, build_payload
 from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, ResourceTable
-from trajsmith.environments.adapters.openapi.write_actions import CreateAction, DeleteAction, UpdateAction
+from trajsmith.environments.adapters.openapi.write_actions import (
+    CreateAction,
+    DeleteAction,
+    LinkAction,
+    UnlinkAction,
+    UpdateAction,
+    UpdatePropertyAction,
+)
 from trajsmith.phrasing.words import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
+_SIGNS: dict[str, Literal[">=", ">", "<=", "<"]] = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
+_NOTHING_KEPT = "nothing that it is sent is kept"
 MAX_COLUMNS = 24
 """Columns of an entity; required ones come first."""
 
@@ -50,7 +66,7 @@ class _BlueprintReader:
         self._built = built
         self._name = name
         self._text = text
-        self._columns = ColumnBuilder(built.model.responses)
+        self._columns = ColumnBuilder(built.model.responses, nested=True)
         self._left_out = [SkippedItem(what=label, reason=reason) for label, reason in built.left_out.items()]
         self._names: dict[str, dict[str, str]] = {}
         """Names of columns by the properties that they are, by table."""
@@ -116,6 +132,12 @@ class _BlueprintReader:
             reason = self._add(table, label, properties[label], label in required, columns)
             if reason:
                 self._left_out.append(SkippedItem(what=f"{table.name}.{label}", reason=reason))
+        for single in self._built.model.keyed.get(table.name, ()):
+            part = self._built.model.tables[single]
+            column = self._columns.record(single, part.schema, to_identifier(single, taken=names.values()), False)
+            if column is not None:
+                columns.append(self._refer_inside(part, column, ()))
+                names[f"@{single}"] = column.name
         prefix = "" if whole else f"{noun.replace('_', '')[:3].upper()}-"
         return Entity(
             table=to_identifier(table.name, "items"),
@@ -155,9 +177,26 @@ class _BlueprintReader:
         result = self._columns.column(label, schema, table.noun, required, name)
         if isinstance(result, str):
             return result
-        columns.append(result)
+        columns.append(self._refer_inside(table, result, (label,)))
         names[label] = name
         return ""
+
+    def _refer_inside(self, table: ResourceTable, column: TableColumn, above: tuple[str, ...]) -> TableColumn:
+        """Return a column of records in which keys of other tables refer to them.
+
+        Args:
+            above: Where they stand in the table's records.
+        """
+        inner = []
+        for one in column.columns:
+            paths = ((*above, one.label), (*above, "*", one.label))
+            target = next((r.table for r in table.references if r.path in paths and r.table in self._keys), None)
+            if target is not None and one.kind in ("text", "whole"):
+                kind = "whole" if self._whole(self._built.model.tables[target]) else "text"
+                references = to_identifier(target, "items")
+                one = one.model_copy(update={"kind": kind, "references": references, "pool": (), "pattern": ""})
+            inner.append(one)
+        return column.model_copy(update={"columns": tuple(inner)})
 
     def _whole(self, table: ResourceTable) -> bool:
         looked = self._built.model.responses.look(table.identity_schema)
@@ -167,14 +206,24 @@ class _BlueprintReader:
 
     def _operation(self, tool: str, derived: DerivedOperation, known: dict[str, Entity]) -> ToolBlueprint | str:
         action = derived.action
-        name = to_identifier(action.table.name, "items")
+        levels, whose, part, linked = action.chain.levels, action.table.name, "", ""
+        if isinstance(action, LinkAction | UnlinkAction):
+            whose = levels[-2 if action.by is None else -1].table
+            linked = self._names.get(whose, {}).get(action.path[0], "") if action.path[1:] == ("*",) else ""
+        elif action.table.fixed and len(levels) > 1:
+            whose, part = levels[-2].table, f"@{action.table.name}"
+        elif isinstance(action, GetPropertyAction | UpdatePropertyAction):
+            part = action.part
+        name = to_identifier(whose, "items")
         entity = known.get(name)
         if entity is None:
             return "about something there is only one of"
-        description = (
-            " ".join(derived.operation.description.split("\n")[0].split())[:200].replace('"""', "").replace("\\", "/")
-        )
+        words = " ".join(derived.operation.description.split("\n")[0].split())
+        stated = "" if words == derived.operation.label else words
+        description = stated[:200].replace('"""', "").replace("\\", "/")
         base = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
+        if part:
+            return self._on_part(action, base, entity, self._names[whose].get(part, ""))
         if isinstance(action, GetAction):
             return ToolBlueprint(action="get", **base)
         if isinstance(action, DeleteAction):
@@ -185,21 +234,62 @@ class _BlueprintReader:
             return self._creating(action, base, entity)
         if isinstance(action, UpdateAction):
             return self._updating(action, base, entity)
+        if linked and entity.column(linked).references:
+            return ToolBlueprint(action="link" if isinstance(action, LinkAction) else "unlink", column=linked, **base)
         return f"{derived.kind} of a part of a record"
 
-    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint:
+    def _on_part(self, action: OperationAction, base: dict[str, str], entity: Entity, name: str) -> ToolBlueprint | str:
+        """Return a tool on the one record inside another."""
+        column = next((one for one in entity.columns if one.name == name and one.kind == "record"), None)
+        if column is None:
+            return "about a part that no record has"
+        if isinstance(action, GetAction | GetPropertyAction):
+            return ToolBlueprint(action="get", column=name, **base)
+        if not isinstance(action, UpdateAction | UpdatePropertyAction):
+            return "what it does to a part of a record is not known"
+        sent = self._built.model.requests.all_properties(action.inputs.record_schema or {})
+        fields = tuple(one.name for one in column.columns if one.label in sent)
+        return ToolBlueprint(action="update", column=name, fields=fields, **base) if fields else _NOTHING_KEPT
+
+    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
-        fields, search = [], ""
+        fields, search, ranges = list[str](), "", list[RangeFilter]()
         for test in action.query.conditions:
-            if test.test == "equal" and test.paths and test.paths[0][0] in names and len(test.paths[0]) == 1:
-                fields.append(names[test.paths[0][0]])
+            path = test.paths[0] if test.paths else ("",)
+            name = names.get(path[0], "") if path[1:] in ((), ("*",), self._embedded_key(action, path[0])) else ""
+            if test.test in ("equal", "any") and name:
+                fields.append(name)
+            elif test.test in _SIGNS and name and not path[1:]:
+                taken = {*names.values(), *(one.name for one in ranges)}
+                argument = to_identifier(test.parameter, taken=taken)
+                ranges.append(RangeFilter(name=argument, column=name, sign=_SIGNS[test.test]))
             elif test.test == "search":
                 search = "query"
-        needed = []
+        needed, held = list[str](), dict[str, str]()
         if action.below is not None and action.below.kind == "owned" and action.below.path[0] in names:
             needed = [names[action.below.path[0]]]
+        if action.below is not None and action.below.kind == "held" and action.chain.levels:
+            owner = action.chain.levels[-1].table
+            column = self._names.get(owner, {}).get(action.below.path[0], "")
+            held = {"owner": to_identifier(owner, "items"), "column": column}
+        if action.below is not None and not needed and not held.get("column"):
+            return "nothing that records show says what they stand below"
         fields = [f for f in dict.fromkeys([*needed, *fields]) if f != entity.key and entity.column(f).kind != "moment"]
-        return ToolBlueprint(action="list", fields=tuple(fields), needed=tuple(needed), search=search, **base)
+        ranges = [one for one in ranges if entity.column(one.column).kind in ("whole", "number", "date", "moment")]
+        return ToolBlueprint(
+            action="list",
+            fields=tuple(fields),
+            needed=tuple(needed),
+            search=search,
+            ranges=tuple(ranges),
+            **held,
+            **base,
+        )
+
+    def _embedded_key(self, action: ListAction, label: str) -> tuple[str, ...]:
+        """Return where a record that is shown inside another one has its key; empty if none is shown there."""
+        shown = (one.table for one in action.table.references if one.path == (label,) and one.embedded)
+        return tuple(self._built.model.tables[name].identity for name in shown)
 
     def _creating(self, action: CreateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
@@ -214,28 +304,26 @@ class _BlueprintReader:
             owner = names[action.below.path[0]]
             fields, needed = [owner, *fields], [owner, *needed]
         if not fields:
-            return "nothing that it is sent is kept"
+            return _NOTHING_KEPT
         return ToolBlueprint(
             action="create", fields=tuple(dict.fromkeys(fields)), needed=tuple(dict.fromkeys(needed)), **base
         )
 
     def _updating(self, action: UpdateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
-        status = entity.status
-        for label, value in action.sets.items():
-            if status is not None and names.get(label) == status.name and value in status.choices:
-                return ToolBlueprint(action="move", sets=str(value), **base)
-        if action.sets:
-            return "what it changes is no status that records show"
         inner = self._built.model.requests.all_properties(action.inputs.record_schema or {})
         labels = [*inner, *action.inputs.fields.values()]
         fields = [names[label] for label in labels if label in names and names[label] != entity.key]
         fields = [name for name in dict.fromkeys(fields) if not entity.column(name).automatic]
-        return (
-            ToolBlueprint(action="update", fields=tuple(fields), **base)
-            if fields
-            else "nothing that it is sent is kept"
-        )
+        for label, value in action.sets.items():
+            column = names.get(label, "")
+            values = entity.column(column).choices if column else ()
+            if value in values or (column and isinstance(value, bool) and entity.column(column).kind == "flag"):
+                also = tuple(name for name in fields if name != column)
+                return ToolBlueprint(action="move", column=column, sets=value, fields=also, **base)
+        if action.sets:
+            return "what it changes is nothing that records show"
+        return ToolBlueprint(action="update", fields=tuple(fields), **base) if fields else _NOTHING_KEPT
 
 
 def _read_licence(info: object) -> str:

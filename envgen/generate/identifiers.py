@@ -9,32 +9,11 @@ from trajsmith.phrasing.words import singularize, to_snake_case
 from trajsmith.records import content_hash
 
 _LENGTH = 60
-_TAKEN = frozenset(
-    [
-        "self",
-        "now",
-        "seed",
-        "counters",
-        "state",
-        "limit",
-        "query",
-        "model_config",
-        "schema",
-        "copy",
-        "json",
-        "record",
-        "changed",
-        "given",
-        "found",
-        "one",
-        "rng",
-        "place",
-        "wanted",
-        "validate",
-        "construct",
-        "dict_value",
-    ]
-)
+_TAKEN = frozenset({
+    "self", "now", "seed", "counters", "state", "limit", "query", "model_config", "schema", "copy", "json", "record",
+    "changed", "given", "found", "one", "rng", "place", "wanted", "validate", "construct", "dict_value", "str", "int",
+    "float", "bool", "list", "dict", "date", "datetime", "random", "any", "all", "tool",
+})  # fmt: skip
 """Names that generated code uses itself, or that Pydantic does."""
 
 
@@ -48,7 +27,7 @@ def to_identifier(text: str, fallback: str = "field", taken: Container[str] = ()
     if name[0].isdigit():
         name = f"{fallback}_{name}"
     name = name[:_LENGTH].rstrip("_")
-    if keyword.iskeyword(name) or name in _TAKEN or name.startswith("model_") or _hides(name):
+    if keyword.iskeyword(name) or name in _TAKEN or name.startswith("model_"):
         name += "_value"
     wished, number = name, 1
     while name in taken:
@@ -83,11 +62,6 @@ def quote_text(text: str) -> str:
 def to_noun(text: str) -> str:
     """Return the singular of a table's name, as an identifier."""
     return to_identifier(singularize(to_snake_case(text)), "item")
-
-
-def _hides(name: str) -> bool:
-    """Return True for names that generated code itself uses."""
-    return name in ("str", "int", "float", "bool", "list", "dict", "date", "datetime", "random", "any", "all", "tool")
 
 
 _MODULE_NAMES = frozenset(

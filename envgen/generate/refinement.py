@@ -1,6 +1,6 @@
 """What every blueprint goes through before it becomes code: limits, references that lead somewhere, no two alike."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trajsmith.envgen.generate.blueprint import (
     Blueprint,
@@ -18,6 +18,7 @@ MAX_OPERATIONS = 36
 """Tools that it has at most."""
 MIN_OPERATIONS = 3
 """Tools that it has at least."""
+_REOPENING = frozenset({"reopen", "restore", "reactivate", "unarchive", "undelete", "uncancel"})
 
 
 def refine_blueprint(blueprint: Blueprint) -> Blueprint:
@@ -39,6 +40,8 @@ def refine_blueprint(blueprint: Blueprint) -> Blueprint:
     operations = _drop_duplicates(_keep_usable(blueprint.operations, entities, left_out), left_out)
     operations = _limit_operations(operations, left_out)
     entities = [_make_creatable(entity, operations) for entity in _order_by_reference(entities)]
+    reopened = {one.table for one in operations if one.action == "move" and _REOPENING & set(one.name.split("_"))}
+    entities = [one.model_copy(update={"reopens": one.table in reopened}) for one in entities]
     reason = _find_task_obstacle(operations)
     if reason:
         reasons = "; ".join(f"{one.what}: {one.reason}" for one in left_out[:3])
@@ -82,21 +85,29 @@ def _add_targets(blueprint: Blueprint, tables: list[str]) -> set[str]:
     """Tables, and those that their records must mean."""
     closure, waiting = set(tables), list(tables)
     while waiting:
-        for column in blueprint.entity(waiting.pop()).columns:
-            if column.references and column.required and column.references not in closure:
-                closure.add(column.references)
-                waiting.append(column.references)
+        for table in sorted(_find_targets(blueprint.entity(waiting.pop())) - closure):
+            closure.add(table)
+            waiting.append(table)
     return closure
 
 
 def _drop_dangling_references(entity: Entity, table_names: set[str]) -> Entity:
     """An entity whose references lead to tables that are there; others become plain values."""
-    columns = []
-    for column in entity.columns:
-        if column.references and column.references not in table_names:
-            pool = tuple(f"{column.name}-{n}" if column.kind != "whole" else 5000 + n for n in range(1, 9))
-            column = column.model_copy(update={"references": "", "pool": pool})
-        columns.append(column)
+
+    def drop(column: TableColumn) -> TableColumn:
+        if not column.references or column.references in table_names:
+            return column
+        pool = tuple(f"{column.name}-{n}" if column.kind != "whole" else 5000 + n for n in range(1, 9))
+        return column.model_copy(update={"references": "", "pool": pool})
+
+    return _change_columns(entity, drop)
+
+
+def _change_columns(entity: Entity, change: Callable[[TableColumn], TableColumn]) -> Entity:
+    """Return an entity with changed columns, also those of the records inside its own."""
+    columns = (
+        change(column.model_copy(update={"columns": tuple(map(change, column.columns))})) for column in entity.columns
+    )
     return entity.model_copy(update={"columns": tuple(columns)})
 
 
@@ -104,14 +115,17 @@ def _link_named_columns(entities: list[Entity]) -> list[Entity]:
     """Entities in which columns that are called like another entity's key mean its records; numbers have bounds."""
     refined_entities = []
     for entity in entities:
-        columns = []
-        for column in entity.columns:
-            if column.name != entity.key and not column.references and column.name.endswith("_id"):
+
+        def link(column: TableColumn, entity: Entity = entity) -> TableColumn:
+            if column.name == entity.key:
+                return column
+            if not column.references and column.name.endswith("_id"):
                 target = _find_meant_entity(column, entities)
                 if target is not None and not entity.rows:
                     column = column.model_copy(update={"references": target.table, "pool": ()})
-            columns.append(_bound_numbers(column) if column.name != entity.key else column)
-        refined_entities.append(entity.model_copy(update={"columns": tuple(columns)}))
+            return _bound_numbers(column)
+
+        refined_entities.append(_change_columns(entity, link))
     return refined_entities
 
 
@@ -125,20 +139,8 @@ def _find_meant_entity(column: TableColumn, entities: list[Entity]) -> Entity | 
 
 
 _SIGNED = (
-    "balance",
-    "change",
-    "delta",
-    "latitude",
-    "longitude",
-    "lat",
-    "lon",
-    "lng",
-    "offset",
-    "temperature",
-    "x",
-    "y",
-    "z",
-)
+    "balance", "change", "delta", "latitude", "longitude", "lat", "lon", "lng", "offset", "temperature", "x", "y", "z",
+)  # fmt: skip
 _MOST = 1_000_000
 
 
@@ -164,10 +166,20 @@ def _keep_usable(
         if entity is None:
             left_out.append(SkippedItem(what=operation.name, reason=f"{operation.table} is left out"))
             continue
-        if operation.action == "move" and operation.sets not in (entity.status.choices if entity.status else ()):
-            left_out.append(
-                SkippedItem(what=operation.name, reason=f"{operation.sets} is no status of {operation.table}")
-            )
+        column = entity.column(operation.column) if operation.column in entity.names else None
+        known_values = (True, False) if column and column.kind == "flag" else column.choices if column else ()
+        if operation.action == "move" and operation.sets not in known_values:
+            reason = f"{operation.sets} is no {operation.column or 'status'} of {operation.table}"
+            left_out.append(SkippedItem(what=operation.name, reason=reason))
+            continue
+        holder = known.get(operation.owner) if operation.owner else entity
+        if operation.column and operation.column not in (holder.names if holder else ()):
+            left_out.append(SkippedItem(what=operation.name, reason=f"{operation.column} is left out"))
+            continue
+        if (operation.owner or operation.action in ("link", "unlink")) and not (
+            holder and holder.column(operation.column).references
+        ):
+            left_out.append(SkippedItem(what=operation.name, reason=f"what {operation.column} means is left out"))
             continue
         usable.append(operation)
     return usable
@@ -179,7 +191,8 @@ def _drop_duplicates(operations: list[ToolBlueprint], left_out: list[SkippedItem
     distinct = []
     for operation in operations:
         fields = operation.fields if operation.action in ("list", "create", "update") else ()
-        does = (operation.action, operation.table, fields, operation.needed, operation.sets, operation.search)
+        how = (operation.needed, operation.owner, operation.column, operation.sets, operation.search, operation.ranges)
+        does = (operation.action, operation.table, fields, *how)
         if does in seen:
             left_out.append(SkippedItem(what=operation.name, reason=f"it does the same as {seen[does]}"))
         else:
@@ -213,15 +226,16 @@ def _order_by_reference(entities: list[Entity]) -> list[Entity]:
 
 
 def _find_targets(entity: Entity) -> set[str]:
-    return {column.references for column in entity.columns if column.references and column.required}
+    columns = (one for column in entity.columns for one in (column, *column.columns))
+    return {column.references for column in columns if column.references and column.required}
 
 
 def _open_cycles(entity: Entity, done: set[str]) -> Entity:
-    columns = tuple(
-        column.model_copy(update={"required": False}) if column.references and column.references not in done else column
-        for column in entity.columns
-    )
-    return entity.model_copy(update={"columns": columns})
+    def open_one(column: TableColumn) -> TableColumn:
+        is_open = column.references and column.references not in done
+        return column.model_copy(update={"required": False}) if is_open else column
+
+    return _change_columns(entity, open_one)
 
 
 def _make_creatable(entity: Entity, operations: list[ToolBlueprint]) -> Entity:
@@ -235,6 +249,7 @@ def _make_creatable(entity: Entity, operations: list[ToolBlueprint]) -> Entity:
 def _make_column_creatable(entity: Entity, column: TableColumn, makers: list[ToolBlueprint]) -> TableColumn:
     always_required = all(column.name in maker.needed for maker in makers)
     starts = column.automatic or column.kind in ("flag", "texts") or column.name == entity.key
+    starts = starts or (column.kind == "records" and not column.shortest)
     starts = starts or (column.kind == "choice" and column == entity.status and bool(find_starting_status(entity)))
     if always_required and makers and not column.references and not entity.rows:
         return column.model_copy(update={"required": True})

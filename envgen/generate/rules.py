@@ -31,7 +31,7 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
                 f"{with_article(entity.noun).capitalize()} that is {' or '.join(map(to_words, final))} stays so: "
                 f"its {to_words(entity.status.name)} cannot be changed any more."
             )
-    if any(action in ("update", "move") for _, action in actions):
+    if any(action in ("update", "move", "link", "unlink") for _, action in actions):
         yield "A change that changes nothing is refused."
 
 
@@ -39,6 +39,9 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
     for column in entity.columns:
         if column.references:
             yield f"The {to_words(column.name)} of {with_article(entity.noun)} must exist."
+        for one in (one for one in column.columns if one.references):
+            inside = f"in the {to_words(column.name)} of {with_article(entity.noun)}"
+            yield f"The {to_words(one.name)} {inside} must exist."
         if column.unique and column.name != entity.key:
             yield f"No two {to_words(entity.table)} have the same {to_words(column.name)}."
     for first, last in find_spans(entity):

@@ -1,1 +1,1 @@
-"""What keeps a collection of environments good as it grows: duplicates, taxonomy, gaps, richer ones."""
+"""Environment collections: duplicates, taxonomy, gaps, and growth of environments by models."""

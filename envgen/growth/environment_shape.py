@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from trajsmith.envgen.generate.tool_names import find_shared_words
+from trajsmith.grounding.fields import resolve_pointer
 from trajsmith.grounding.names import get_tool_noun, split_name
 from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
 
@@ -109,10 +110,7 @@ def resolve_schema(schema: Any, root: JsonObject) -> JsonObject:
     for _ in range(8):
         if not isinstance(schema, dict) or "$ref" not in schema:
             break
-        target: Any = root
-        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
-            target = target.get(part) if isinstance(target, dict) else None
-        schema = target
+        schema = resolve_pointer(root, str(schema["$ref"]))
     return schema if isinstance(schema, dict) else {}
 
 

@@ -21,7 +21,12 @@ from trajsmith.envgen.synthesis.answer_schemas import (
     ToolPlan,
     UnitTest,
 )
-from trajsmith.envgen.synthesis.design_stages import find_plan_fault, find_seeds_fault, find_tools_fault
+from trajsmith.envgen.synthesis.design_stages import (
+    find_missing_table,
+    find_plan_fault,
+    find_seeds_fault,
+    find_tools_fault,
+)
 from trajsmith.envgen.synthesis.prompt_specs import describe_native_form
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Provenance, Theme
@@ -159,19 +164,13 @@ async def write_extension(generator: PromptedGenerator, design: Design, parent: 
 def find_extension_fault(code: str, design: Design) -> str:
     """Return the fault of a child's code, checked statically; empty if there is none."""
     classes = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
-    fields = {_find_target(part) for node in classes for part in node.body}
-    missing = [entity for entity in design.proposal.entities if entity not in fields]
-    if missing:
-        return f"the state must have a table for each entity; {', '.join(missing)} are missing."
+    fault = find_missing_table(design.proposal, classes)
+    if fault:
+        return fault
     names = {_find_name_value(part) for node in classes for part in node.body}
     if design.proposal.name not in names:
         return f'the class must say name = "{design.proposal.name}".'
     return find_tools_fault(code, [tool.name for tool in design.plan.tools]) or find_seeds_fault(code)
-
-
-def _find_target(node: ast.stmt) -> str:
-    """The field that a statement of a class declares."""
-    return node.target.id if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else ""
 
 
 def _find_name_value(node: ast.stmt) -> str:

@@ -8,19 +8,38 @@ import orjson
 
 from trajsmith.envgen.generate import GenerationResult
 from trajsmith.envgen.generate.blueprint import SkippedItem
-from trajsmith.envgen.growth.blueprint_growth import GrowthResult
 from trajsmith.envgen.growth.model_extension import plan_growth, write_extension
 from trajsmith.envgen.growth.model_parent import ModelParent
-from trajsmith.envgen.growth.regression import GrowthDraftRunner, take_snapshot
+from trajsmith.envgen.growth.regression import EnvironmentSize, GrowthDraftRunner, take_snapshot
 from trajsmith.envgen.synthesis.acceptance import ENVIRONMENTS_FOLDER, PROVENANCE_FILE
 from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
 from trajsmith.envgen.synthesis.loop import ProposalRecord, SynthesisLoop, ThemeProgress, ThemeRejected
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, SynthesisOutcome, Theme
-from trajsmith.envgen.synthesis.store import RecordStore
-from trajsmith.records import InputError
+from trajsmith.records import FrozenModel, InputError
+from trajsmith.records.journal import StepJournal
 
 GROWN_FILE = "grown.json"
+
+
+class GrowthResult(FrozenModel):
+    """Result of growing a parent; written as `grown.json` beside the child."""
+
+    name: str
+    parent: str
+    parent_digest: str
+    """Hash of the parent's code."""
+    generation: int
+    """1 for an environment that was made from a source, 2 for its child."""
+    added: tuple[str, ...]
+    refused: tuple[SkippedItem, ...]
+    """Tools that were removed again and tests that the child need not pass, with the reason."""
+    before: EnvironmentSize
+    after: EnvironmentSize
+    earlier_tests: str
+    """How many of the parent's tests pass on the child."""
+    score: float | None
+    directory: Path
 
 
 @dataclass(kw_only=True)
@@ -62,7 +81,7 @@ def build_growth_loop(
     parent: ModelParent,
     generator: PromptedGenerator,
     bench: DraftRunner,
-    store: RecordStore,
+    store: StepJournal,
     makers: str,
     fingerprint: str,
 ) -> SynthesisLoop:
@@ -72,7 +91,7 @@ def build_growth_loop(
 
 
 async def place_child(
-    store: RecordStore, bench: GrowthDraftRunner, outcome: SynthesisOutcome, out: Path
+    store: StepJournal, bench: GrowthDraftRunner, outcome: SynthesisOutcome, out: Path
 ) -> GrowthResult:
     """Put an accepted child beside its parent, with its provenance. A killed run does it again, the same.
 

@@ -1,13 +1,13 @@
 """Load an accepted model-written environment as a parent: design, code and tests from its folder alone."""
 
 import ast
+import re
 from functools import cached_property
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from trajsmith.envgen.generate import GenerationResult
-from trajsmith.envgen.growth.blueprint_growth import build_child_name, parse_generation
 from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.synthesis.acceptance import DESIGN_FILE
 from trajsmith.envgen.synthesis.answer_schemas import PlannedTool, UnitTest
@@ -16,11 +16,13 @@ from trajsmith.environments.file_reading import read_text
 from trajsmith.records import InputError, format_first_error, hash_bytes
 
 _TESTS = TypeAdapter(tuple[UnitTest, ...])
+_GENERATION = re.compile(r"_g(\d+)$")
 
 
-def is_by_models(directory: Path) -> bool:
-    """Return True if a folder holds an environment that models wrote."""
-    return (directory / DESIGN_FILE).is_file()
+def parse_generation(name: str) -> int:
+    """Return 1 for an environment that was generated from a source, 2 for its child."""
+    match = _GENERATION.search(name)
+    return int(match.group(1)) if match else 1
 
 
 class ModelParent:
@@ -36,7 +38,7 @@ class ModelParent:
         self.directory = directory
         for name in (DESIGN_FILE, "made.json", "tests.json"):
             if not (directory / name).is_file():
-                raise InputError(f"{directory}: no {name}: give the folder of an environment that `env gen` made")
+                raise InputError(f"{directory}: no {name}: only an environment that models made can grow")
         try:
             result = GenerationResult.model_validate_json((directory / "made.json").read_bytes())
             self.design = Design.model_validate_json((directory / DESIGN_FILE).read_bytes())
@@ -49,7 +51,7 @@ class ModelParent:
         self.code = read_text(directory / f"{self.name}.py")
         self.digest = hash_bytes(self.code.encode())
         self.generation = parse_generation(self.name)
-        self.child = build_child_name(self.name)
+        self.child = f"{_GENERATION.sub('', self.name)}_g{self.generation + 1}"
 
     @cached_property
     def plan(self) -> tuple[PlannedTool, ...]:

@@ -7,13 +7,21 @@ the parent can be played on the child.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from trajsmith.envgen.growth.blueprint_growth import EnvironmentSize
 from trajsmith.envgen.growth.model_parent import ModelParent
 from trajsmith.envgen.synthesis.examination import DraftRunner, close_source, names_closed_access
 from trajsmith.envgen.synthesis.execution import STATE_SIZES, UnitTestResult, run_unit_tests
 from trajsmith.envgen.synthesis.records import Complaint, Design, EnvironmentDraft, Examination
 from trajsmith.environments import EnvironmentSource, Session
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, JsonObject
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, FrozenModel, JsonObject
+
+
+class EnvironmentSize(FrozenModel):
+    """Counts of an environment's entities, references, tools and rules."""
+
+    entities: int
+    references: int
+    tools: int
+    rules: int
 
 
 class EnvironmentSnapshot(NamedTuple):

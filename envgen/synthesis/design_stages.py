@@ -6,7 +6,9 @@ classes and methods that were planned. Names and texts come from the model, stru
 
 import ast
 import asyncio
+from collections.abc import Sequence
 
+from trajsmith.envgen.generate.identifiers import to_class_name
 from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES
 from trajsmith.envgen.synthesis.answer_schemas import Proposal, Requirements, Texts, ToolPlan
 from trajsmith.envgen.synthesis.code_assembly import assemble_module
@@ -44,7 +46,7 @@ async def design_environment(
     wanted = requirements.model_dump(mode="json")
     state_code, from_where["state"] = await generator.code(
         "state", theme.id, lambda code: find_state_fault(code, proposal), proposal=proposed, requirements=wanted,
-        form=describe_native_form(), state_class=f"{build_class_name(proposal.name)}State",
+        form=describe_native_form(), state_class=f"{to_class_name(proposal.name)}State",
     )  # fmt: skip
     plan, from_where["plan"] = await generator.answer(
         "plan", theme.id, ToolPlan, lambda answer: find_plan_fault(answer, requirements, settings.most_tools),
@@ -66,13 +68,13 @@ async def write_first_draft(generator: PromptedGenerator, design: Design) -> Env
     tools_code, of_tools = await generator.code(
         "tools", design.theme, lambda code: find_tools_fault(code, names), proposal=proposal, requirements=wanted,
         form=describe_native_form(), state_code=design.state_code, plan=design.plan.model_dump(mode="json")["tools"],
-        environment_class=build_class_name(design.proposal.name),
+        environment_class=to_class_name(design.proposal.name),
     )  # fmt: skip
     lists = [one.model_dump(mode="json") for one in design.texts]
     seeds_code, of_seeds = await generator.code(
         "seeds", design.theme, find_seeds_fault, proposal=proposal, requirements=wanted, form=describe_native_form(),
         state_code=design.state_code, tools_code=tools_code, texts=lists,
-        state_class=f"{build_class_name(design.proposal.name)}State",
+        state_class=f"{to_class_name(design.proposal.name)}State",
     )  # fmt: skip
     blocks = (design.state_code, tools_code, seeds_code)
     code = await asyncio.to_thread(assemble_module, design.proposal.description, design.texts, *blocks)
@@ -81,27 +83,21 @@ async def write_first_draft(generator: PromptedGenerator, design: Design) -> Env
     )
 
 
-def build_class_name(name: str) -> str:
-    """Return the class name of an environment from its name in snake case."""
-    return "".join(part.capitalize() for part in name.split("_"))
-
-
 def find_state_fault(code: str, proposal: Proposal) -> str:
     """Return the fault of a state model's code; empty if there is none."""
-    wanted = f"{build_class_name(proposal.name)}State"
+    wanted = f"{to_class_name(proposal.name)}State"
     classes = {node.name: node for node in ast.parse(code).body if isinstance(node, ast.ClassDef)}
     if wanted not in classes or not _derives_from(classes[wanted], "EnvironmentState"):
         return f"there must be a class {wanted}(EnvironmentState)."
-    fields = {_find_target(node) for node in classes[wanted].body}
+    return find_missing_table(proposal, [classes[wanted]])
+
+
+def find_missing_table(proposal: Proposal, classes: Sequence[ast.ClassDef]) -> str:
+    """Return which entities are no field of any of the classes; empty if all are."""
+    nodes = [node for one in classes for node in one.body if isinstance(node, ast.AnnAssign)]
+    fields = {node.target.id for node in nodes if isinstance(node.target, ast.Name)}
     missing = [entity for entity in proposal.entities if entity not in fields]
-    if missing:
-        return f"{wanted} must have a table for each entity; {', '.join(missing)} are missing."
-    return ""
-
-
-def _find_target(node: ast.stmt) -> str:
-    """The field that a statement of a class declares."""
-    return node.target.id if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else ""
+    return f"the state must have a table for each entity; {', '.join(missing)} are missing." if missing else ""
 
 
 def _derives_from(node: ast.ClassDef, base: str) -> bool:

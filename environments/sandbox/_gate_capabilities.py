@@ -1,31 +1,31 @@
 """What code reaches for: imports, builtins, attributes by name or by text, exceptions that are not its own."""
 
 import ast
-import string
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from trajsmith.environments.sandbox import _gate_names as names
-from trajsmith.environments.sandbox._scopes import ScopedWalk, is_script, list_parameters
+from trajsmith.environments.sandbox._gate_scopes import ScopedVisitor
 
 Report = Callable[[int, str, str], None]
 """Line, rule, message."""
-_ANNOTATED = frozenset(["Annotated", "Literal"])
-_TEXTS_ARE_TYPES = frozenset(["NamedTuple", "NewType", "TypeVar", "TypedDict", "cast"])
+_FIELD_PARTS = re.compile(r"\{[^{}:]*[.\[]")
+"""Fields of a format that name attributes or items."""
 
 
-class CapabilityChecker(ScopedWalk):
+class CapabilityChecker(ScopedVisitor):
     """Reports every capability beyond plain computation on a program's own objects."""
 
-    def __init__(self, tree: ast.Module, report: Report, own_variables: bool = False) -> None:
-        """With `own_variables` every episode has its own variables of the module."""
+    def __init__(self, tree: ast.Module, report: Report) -> None:
         super().__init__(tree)
         self._report = report
-        self._own_variables = own_variables
         self._own = _own_names(tree)
-        self._texts = True
+        definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        self._definitions = {node.name for node in tree.body if isinstance(node, definitions)}
+        self._in_text = False
 
     def run(self) -> None:
-        self.each(self.tree.body)
+        self.visit_all(self.tree.body)
 
     # imports and names
 
@@ -46,12 +46,12 @@ class CapabilityChecker(ScopedWalk):
                 self._report(node.lineno, "import", f"imports {alias.name} from {module}: not one of its plain names")
 
     def visit_Name(self, node: ast.Name) -> None:
-        name, owner = node.id, self.scope.owner(node.id)
+        name, owner = node.id, self.scope.find_owner(node.id)
         if _is_dunder(name):
             fixed = name in ("__name__", "__file__") and not isinstance(node.ctx, ast.Load)
             if fixed or name not in names.DUNDERS | names.MODULE_DUNDERS:
                 self._report(node.lineno, "name", f"uses {name}")
-        elif self.module(node) is not None and isinstance(node.ctx, ast.Load):
+        elif self.scope.find_module(node) is not None and isinstance(node.ctx, ast.Load):
             self._report(node.lineno, "module-value", f"hands the module {name} around, with all that it holds")
         elif isinstance(node.ctx, ast.Load) and self._may_be_builtin(name):
             self._builtin(node)
@@ -60,22 +60,20 @@ class CapabilityChecker(ScopedWalk):
 
     def _may_be_builtin(self, name: str) -> bool:
         """A variable of the module hides a builtin only once it is set."""
-        owner = self.scope.owner(name)
-        return owner is None or (owner.parent is None and name not in owner.definitions)
+        owner = self.scope.find_owner(name)
+        return owner is None or (owner.parent is None and name not in self._definitions)
 
     def _builtin(self, node: ast.Name) -> None:
         if node.id in names.BUILTINS:
             self._report(node.lineno, "name", f"uses {node.id}, by which code reaches anything")
         elif node.id == "BaseException":
             self._report(node.lineno, "swallow", "handles BaseException, which the time limit of a call is")
-        elif node.id == "id" and self._texts and self.scope.owner("id") is None:
+        elif node.id == "id" and not self._in_text and self.scope.find_owner("id") is None:
             self._report(node.lineno, "object-id", "uses id(), which depends on what other sessions hold in memory")
 
     def _imported(self, line: int, module: str, name: str) -> None:
         if (module, name) in names.CACHES:
             self._report(line, "cache", f"{name} keeps results across sessions")
-        if (module, name) == ("decimal", "getcontext") and self.scope.functions():
-            self._report(line, "shared-write", "reaches the decimal context, which all sessions use")
         source = _source(module, name)
         if source is not None:
             self._report(line, *source)
@@ -83,15 +81,15 @@ class CapabilityChecker(ScopedWalk):
     # attributes
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        base = self.module(node.value)
+        base = self.scope.find_module(node.value)
         if base is not None:
-            if self.module(node) is not None:
+            if self.scope.find_module(node) is not None:
                 self._report(node.lineno, "module-value", f"hands the module {base}.{node.attr} around")
             elif names.is_importable(base) or base in names.PACKAGES:
                 self._member(node, base)
             return
         self._attribute(node.lineno, node.attr, node.value)
-        if node.attr in ("now", "utcnow", "today") and (self.member(node.value) or "?")[0] == "datetime":
+        if node.attr in ("now", "utcnow", "today") and self.scope.find_member(node.value)[0] == "datetime":
             self._report(node.lineno, "clock", f"reads the clock by .{node.attr}()")
         self.visit(node.value)
 
@@ -99,7 +97,7 @@ class CapabilityChecker(ScopedWalk):
         if not names.is_public_member(module, node.attr):
             self._report(node.lineno, "attribute", f"uses {module}.{node.attr}: not one of its plain names")
         elif not isinstance(node.ctx, ast.Load):
-            self._report(node.lineno, "shared-write", f"replaces {module}.{node.attr} for all sessions")
+            self._report(node.lineno, "shared", f"replaces {module}.{node.attr} for all sessions")
         else:
             self._imported(node.lineno, module, node.attr)
 
@@ -112,8 +110,8 @@ class CapabilityChecker(ScopedWalk):
         elif name.startswith("_") and not (isinstance(of, ast.Name) and of.id in ("self", "cls")):
             if name not in self._own and name not in names.PRIVATE:
                 self._report(line, "attribute", f"uses .{name}, which is private to code elsewhere")
-        elif name == "format" and not _is_text(of):
-            self._report(line, "format", "formats with a text that is not written out, which may name any attribute")
+        elif name == "format" and not (isinstance(of, ast.Constant) and not _FIELD_PARTS.search(str(of.value))):
+            self._report(line, "format", "formats with a text that names attributes, or that is not written out")
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
@@ -123,17 +121,13 @@ class CapabilityChecker(ScopedWalk):
     # calls
 
     def visit_Call(self, node: ast.Call) -> None:
-        callee = node.func.id if isinstance(node.func, ast.Name) and self.scope.owner(node.func.id) is None else ""
+        callee = node.func.id if isinstance(node.func, ast.Name) and self.scope.find_owner(node.func.id) is None else ""
         if callee in ("getattr", "setattr", "delattr", "hasattr"):
             self._by_name(node, callee)
-            self.each(node.args, node.keywords)
+            self.visit_all([*node.args, *node.keywords])
             return
         if callee == "type" and (len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred)):
             self._report(node.lineno, "class", "makes a class by calling type()")
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "format" and _is_text(node.func.value):
-            self._fields(node, node.func.value)
-        if _last(node.func) in _TEXTS_ARE_TYPES:
-            self._types(ast.Tuple([*node.args, *(keyword.value for keyword in node.keywords)], ast.Load()))
         self.generic_visit(node)
 
     def _by_name(self, node: ast.Call, callee: str) -> None:
@@ -143,16 +137,6 @@ class CapabilityChecker(ScopedWalk):
         elif callee != "hasattr":
             self._report(node.lineno, "dynamic-attribute", f"calls {callee} with a name that is not written out")
 
-    def _fields(self, node: ast.Call, text: ast.expr) -> None:
-        assert isinstance(text, ast.Constant)
-        try:
-            fields = [field or "" for _, field, _, _ in string.Formatter().parse(str(text.value))]
-        except ValueError:
-            return
-        for field in fields:
-            for part in field.replace("[", ".").split(".")[1:]:
-                self._attribute(node.lineno, part, None)
-
     # definitions
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -160,9 +144,6 @@ class CapabilityChecker(ScopedWalk):
             self._report(node.lineno, "dunder", f"defines {node.name}, which runs when code of others does")
         if node.name in ("__exit__", "__aexit__") and any(map(_returns_something, ast.walk(node))):
             self._report(node.lineno, "swallow", f"{node.name} may swallow the time limit of a call")
-        for parameter in list_parameters(node.args):
-            self._types(parameter.annotation)
-        self._types(node.returns)
         super().visit_FunctionDef(node)
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -174,11 +155,6 @@ class CapabilityChecker(ScopedWalk):
             ):
                 self._report(node.lineno, "class", f"the class {node.name} has a metaclass")
         super().visit_ClassDef(node)
-
-    def visit_Global(self, node: ast.Global) -> None:
-        if not self._own_variables and self.scope.functions():
-            names = ", ".join(node.names)
-            self._report(node.lineno, "global", f"sets {names}, which exists once for all sessions")
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         last = node.body[-1]
@@ -194,15 +170,7 @@ class CapabilityChecker(ScopedWalk):
 
     visit_TryStar = visit_Try
 
-    def visit_If(self, node: ast.If) -> None:
-        """Skip the block that runs only when the file is a script."""
-        self.each(node.orelse if is_script(node.test, self.scope) else [node.test, *node.body, *node.orelse])
-
     # texts
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._types(node.annotation)
-        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
@@ -210,18 +178,13 @@ class CapabilityChecker(ScopedWalk):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         text = node.value
-        if not isinstance(text, str) or not self._texts:
+        if not isinstance(text, str):
             return
         for word in text.split(".") if all(part.isidentifier() for part in text.split(".")) else []:
             if word in names.ATTRIBUTES or (_is_dunder(word) and word not in names.DUNDERS | {"__main__"}):
                 self._report(node.lineno, "text", f"has the text {word!r}, which may be used to name an attribute")
         if "(" in text and len(text) < 1000:
             self._evaluated(node, text)
-
-    def _types(self, annotation: ast.expr | None) -> None:
-        """Texts within annotations are evaluated, by pydantic for one."""
-        for node in _type_texts(annotation):
-            self._evaluated(node, str(node.value))
 
     def _evaluated(self, node: ast.Constant, text: str) -> None:
         """Look at a text as the code that it would be."""
@@ -232,18 +195,13 @@ class CapabilityChecker(ScopedWalk):
         for part in ast.walk(expression):
             if isinstance(part, ast.expr):
                 part.lineno = node.lineno
-        before, self._texts = self._texts, False
-        self._types(expression)
+        before, self._in_text = self._in_text, True
         self.visit(expression)
-        self._texts = before
+        self._in_text = before
 
 
 def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and len(name) > 4
-
-
-def _is_text(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _last(node: ast.expr) -> str:
@@ -276,22 +234,6 @@ def _source(module: str, name: str) -> tuple[str, str] | None:
     if module == "secrets":
         return "entropy", f"draws from the system by secrets.{name}"
     return None
-
-
-def _type_texts(node: ast.expr | None) -> Iterator[ast.Constant]:
-    if node is None:
-        return
-    if isinstance(node, ast.Constant):
-        if isinstance(node.value, str):
-            yield node
-    elif isinstance(node, ast.Subscript) and _last(node.value) in _ANNOTATED:
-        inner = node.slice.elts[:1] if isinstance(node.slice, ast.Tuple) else []
-        if _last(node.value) == "Annotated":
-            yield from (text for part in inner for text in _type_texts(part))
-    else:
-        for part in ast.iter_child_nodes(node):
-            if isinstance(part, ast.expr):
-                yield from _type_texts(part)
 
 
 def _returns_something(node: ast.AST) -> bool:

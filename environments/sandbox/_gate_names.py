@@ -53,7 +53,7 @@ PACKAGES = frozenset({"os", "urllib"})
 BANNED_MEMBERS = frozenset(
     split_words("""
         Formatter ForwardRef ImportString TypeAdapter attrgetter create_model evaluate_forward_ref
-        field_size_limit get_annotations get_type_hints import_string make_dataclass methodcaller
+        field_size_limit get_annotations getcontext get_type_hints import_string make_dataclass methodcaller
         register_dialect setcontext setfirstweekday validate_arguments
     """)
 )
@@ -95,6 +95,13 @@ MODULE_DUNDERS = frozenset(split_words("__all__ __author__ __doc__ __file__ __li
 PRIVATE = frozenset(split_words("_asdict _fields _make _missing_ _name_ _replace _value_"))
 """Names that begin with an underscore and are public all the same."""
 
+VALUE_MODULES = frozenset(
+    split_words("""
+        __future__ datetime decimal fractions logging pathlib pydantic re typing typing_extensions uuid zoneinfo
+        mcp.server.fastmcp
+    """)
+)
+"""Modules whose classes and functions give objects that cannot be changed, or that each session sets up alike."""
 CACHES = frozenset({("functools", "cache"), ("functools", "lru_cache")})
 CLOCKS = frozenset(
     split_words("""

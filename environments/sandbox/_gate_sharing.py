@@ -1,130 +1,388 @@
-"""Which objects are made once, when a file is loaded, and whether a call changes one or lets it out of sight.
+"""What exists once for all sessions: code may look at it where it stands, and do nothing else with it.
 
-An object is *shared* if it is made by code of the module, of a class body or a default: there is one for all sessions.
-The analysis follows shared objects through variables, attributes, parameters and results, by name and without order:
-it sees too many changes rather than too few.
+Whatever is made when a file is loaded exists once: values of module variables, class attributes and defaults. Each has
+a level: CONSTANT, FLAT (a container of constants), or OPAQUE (anything else). A flat one may be indexed, searched,
+iterated, copied and compared; every other use (as an argument, a result, an element, a target), and every use of an
+opaque one, is refused, whether it changes something or not.
 """
 
 import ast
+from collections.abc import Iterable, Iterator
 
-from trajsmith.environments.sandbox._gate_facts import NONE
-from trajsmith.environments.sandbox._gate_values import ValueEvaluator, is_generator_function
-from trajsmith.environments.sandbox._scopes import is_script
+from trajsmith.environments.sandbox._gate_capabilities import Report
+from trajsmith.environments.sandbox._gate_names import VALUE_MODULES
+from trajsmith.environments.sandbox._gate_scopes import FUNCTIONS, ScopedVisitor
+from trajsmith.environments.sandbox.serialization import split_words
 
-PASSES = 12
-"""Rounds after which it stops waiting for the facts to settle, and refuses."""
+CONSTANT, FLAT, OPAQUE = 0, 1, 2
+_LOOKS = frozenset(
+    split_words("copy count difference get index intersection isdisjoint issubset issuperset items keys union values")
+)
+"""Methods that only look at a container."""
+_CALLS = frozenset(
+    split_words("""
+    .choice .choices .difference .extend .fromkeys .intersection .issubset .issuperset .join .sample .union .update abs
+    all any bool bytes chr complex copy.copy copy.deepcopy dict enumerate filter float frozenset hash int isinstance
+    issubclass iter json.dumps len list map max min next object ord property random.choice random.choices range repr
+    reversed round set sorted str sum super tuple type zip
+""")
+)
+"""Builtins, functions and (with a dot) methods that only look at their arguments."""
+_CHANGES = frozenset(
+    split_words("add append clear discard extend insert pop popitem remove reverse setdefault sort update")
+)
+_MODELS = frozenset({"BaseModel", "EnvironmentState", "RootModel", "StateModel", "TypedDict"})
+_ENUMERATIONS = frozenset({"Enum", "Flag", "IntEnum", "IntFlag", "NamedTuple", "StrEnum"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LOOKING = (
+    ast.Assert, ast.AugAssign, ast.BinOp, ast.Compare, ast.Expr, ast.For, ast.FormattedValue, ast.If, ast.Starred,
+    ast.UnaryOp, ast.While, ast.comprehension,
+)  # fmt: skip
+"""Nodes that only look at the values below them."""
+_HOLDERS = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Return, ast.List, ast.Dict, ast.Set)
 
 
-class SharedStateChecker(ValueEvaluator):
-    """Reports changes of shared objects, and calls that may change or keep one."""
+class SharedStateChecker(ScopedVisitor):
+    """Reports uses of shared objects that are more than a look."""
+
+    def __init__(self, tree: ast.Module, report: Report, own_variables: bool) -> None:
+        """With `own_variables` every episode has its own variables of the module and of its classes."""
+        super().__init__(tree)
+        self._send = report
+        self._own_variables = own_variables
+        self._parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        self._methods = {node.name for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)}
+        self._objects = {node.name for node in tree.body if isinstance(node, _DEFINITIONS)}
+        self._attributes: dict[str, int] = {}
+        """Levels of what classes hold, by the attribute's name."""
+        self._declared: set[str] = set()
+        self._reported: set[tuple[int, str]] = set()
+        self._changed = True
 
     def run(self) -> None:
-        for number in range(PASSES):
-            self._changed = number == 0  # the first round does not know yet where functions are
-            self._found.clear()
-            self.each(self.tree.body)
-            if not self._changed:
-                break
-        else:
-            self._report(self.tree.body[0], "shared-write", "is too entangled to tell what sessions would share")
-        for finding in self._found:
-            self._send(*finding)
+        while self._changed:  # levels only rise
+            self._changed = False
+            self._reported.clear()
+            self.visit_all(self.tree.body)
+        self._check_closures()
+        for line, message in self._reported:
+            self._send(line, "shared", message)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        if self._is_per_play(node.targets):
-            return
-        kind = self._evaluate(node.value)
-        self._uncopied(node.value)
-        values = node.value.elts if isinstance(node.value, ast.Tuple) else []
-        for target in node.targets:
-            if isinstance(target, ast.Tuple) and len(target.elts) == len(values):
-                for one, value in zip(target.elts, values, strict=True):
-                    self._bind(one, self._evaluate(value))
-            else:
-                self._bind(target, kind)
+    def _report(self, node: ast.AST, subject: str) -> None:
+        message = f"does more than look at {subject}, of which there is one for all sessions"
+        self._reported.add((getattr(node, "lineno", 1), message))
 
-    def _uncopied(self, value: ast.expr) -> None:
-        """Of all that a module keeps, generators cannot be copied for an episode."""
-        own = self._definition(value.func) if isinstance(value, ast.Call) else None
-        if (
-            self._everything
-            and self._loading
-            and (isinstance(value, ast.GeneratorExp) or (own and is_generator_function(own)))
-        ):
-            self._report(value, "shared-iterator", "makes a generator, of which there is one for all sessions")
+    # what is made when the file is loaded
 
-    def _is_per_play(self, targets: list[ast.expr]) -> bool:
-        named = (target.id in self._per_play for target in targets if isinstance(target, ast.Name))
-        return self.scope.parent is None and sum(named) == len(targets)
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        self.generic_visit(node)
+        if self.scope.runs_at_load and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._keep(node, target, node.value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None and not self._is_per_play([node.target]):
-            inside = self.scope.node
-            fields = isinstance(inside, ast.ClassDef) and inside.name in self._models
-            is_field = fields and "ClassVar" not in ast.unparse(node.annotation)
-            self._bind(node.target, self._evaluate(node.value), is_field)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        added = self._evaluate(node.value)
-        if isinstance(node.target, ast.Name):
-            held = self._variables.get((self.scope.owner(node.target.id), node.target.id), NONE)
-            self._change(node.target, held._replace(fixture=False))
-            self._bind(node.target, added.copy)
-        else:
-            self._bind(node.target, added)
-
-    def visit_Delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
-            if isinstance(target, ast.Attribute | ast.Subscript):
-                attribute = target.attr if isinstance(target, ast.Attribute) else ""
-                self._change(target.value, self._evaluate(target.value), attribute)
+    visit_AnnAssign = visit_Assign
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self._bind(node.target, self._evaluate(node.iter).element)
-        self.each(node.body, node.orelse)
+        self._bind(node.target, OPAQUE if self._level(node.iter) == OPAQUE else CONSTANT)
+        self.generic_visit(node)
 
     visit_AsyncFor = visit_For
 
-    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
-        for item in node.items:
-            kind = self._evaluate(item.context_expr)
-            if item.optional_vars is not None:
-                self._bind(item.optional_vars, kind | kind.element)
-        self.each(node.body)
+    def visit_withitem(self, node: ast.withitem) -> None:
+        self._bind(node.optional_vars, OPAQUE)
+        self.generic_visit(node)
 
-    visit_AsyncWith = visit_With
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self._bind(node.target, self._level(node.value))
+        self.generic_visit(node)
 
-    def visit_Match(self, node: ast.Match) -> None:
-        kind = self._evaluate(node.subject)
-        for part in ast.walk(node):
-            name = part.name if isinstance(part, ast.MatchAs | ast.MatchStar) else None
-            name = part.rest if isinstance(part, ast.MatchMapping) else name
-            if name:
-                self._learn(self._variables, (self.scope.owner(name), name), kind | kind.element)
-        for case in node.cases:
-            self.each(case.guard, case.body)
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        name = node.target.id if isinstance(node.target, ast.Name) else getattr(node.target, "attr", "")
+        owner = self.scope.find_owner(name) if isinstance(node.target, ast.Name) else None
+        level = owner.shared.get(name) if owner is not None else self._attributes.get(name)
+        if level and not self.scope.runs_at_load:
+            self._report(node, ast.unparse(node.target))
+        self._bind(node.target, self._level(node.value))
+        self.generic_visit(node)
 
-    def visit_Return(self, node: ast.Return) -> None:
-        self._result(self._evaluate(node.value))
+    def _keep(self, node: ast.Assign | ast.AnnAssign, target: ast.expr, value: ast.expr) -> None:
+        """Code that runs at load puts a value into a variable of the module or the class."""
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, part in zip(target.elts, value.elts, strict=True):
+                self._keep(node, one, part)
+            return
+        level, inside = self._level(value), self.scope.node
+        if isinstance(value, ast.GeneratorExp):
+            self._report(node, f"the generator {ast.unparse(target)}")
+        if not isinstance(inside, ast.ClassDef) or not isinstance(target, ast.Name):
+            self._bind(target, level)
+            return
+        bases = self._find_bases(inside)
+        if bases & _ENUMERATIONS and level:
+            self._report(node, f"the member {target.id}")
+        elif bases & _MODELS and isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node.annotation):
+            return  # a field: every instance gets a copy of its default
+        elif self._own_variables and inside in self.tree.body:
+            self._declared.add(target.id)
+        else:
+            self._learn(self.scope.shared, target.id, level)
+            self._learn(self._attributes, target.id, level)
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        for name in node.names:
-            owner = self.scope.owner(name)
-            if owner is not None and owner.node in self._at_load:
-                self._report(node, "shared-write", f"keeps {name} between calls, for all sessions")
+    def _bind(self, target: ast.expr | None, level: int) -> None:
+        """Code that runs at load puts something of this level into variables and attributes."""
+        if not self.scope.runs_at_load or target is None:
+            return
+        if isinstance(target, ast.Attribute):
+            self._learn(self._attributes, target.attr, level)
+        for part in ast.walk(target):
+            owner = self.scope.find_owner(part.id) if isinstance(part, ast.Name) else None
+            if owner is None or not isinstance(part, ast.Name) or isinstance(part.ctx, ast.Load):
+                continue
+            if not (self._own_variables and owner is self.module_scope):
+                self._learn(owner.shared, part.id, level)
 
-    def visit_If(self, node: ast.If) -> None:
-        self._evaluate(node.test)
-        if not is_script(node.test, self.scope):
-            self.each(node.body)
-        self.each(node.orelse)
+    def _learn(self, table: dict[str, int], name: str, level: int) -> None:
+        if level > table.get(name, CONSTANT):
+            table[name] = level
+            self._changed = True
+
+    def _find_bases(self, node: ast.ClassDef, seen: tuple[str, ...] = ()) -> set[str]:
+        """Return the last words of the names of all bases; those of the file are replaced by their own."""
+        names: set[str] = set()
+        for base in node.bases:
+            name = _last_word(base.value if isinstance(base, ast.Subscript) else base)
+            own = self._classes.get(name)
+            names |= {name} if own is None or name in seen else self._find_bases(own, (*seen, name))
+        return names
+
+    def _level(self, node: ast.expr | None) -> int:
+        """Return the level of a value that is made when the file is loaded."""
+        match node:
+            case None | ast.Constant() | ast.JoinedStr() | ast.Compare() | ast.Lambda():
+                return CONSTANT
+            case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner):
+                return self._level(inner)
+            case ast.Subscript(value=inner) | ast.Starred(value=inner):
+                return OPAQUE if self._level(inner) == OPAQUE else CONSTANT
+            case ast.Tuple(elts=parts):
+                return OPAQUE if self._highest(parts) else CONSTANT
+            case ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+                return OPAQUE if self._highest(parts) else FLAT
+            case ast.ListComp() | ast.SetComp() | ast.DictComp():
+                around, self.scope = self.scope, self.enter(node, self.scope)
+                parts = [node.value if isinstance(node, ast.DictComp) else node.elt]
+                opaque = self._highest(parts) or any(self._level(part.iter) == OPAQUE for part in node.generators)
+                self.scope = around
+                return OPAQUE if opaque else FLAT
+            case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+                return self._highest([one, other])
+            case ast.BoolOp(values=parts):
+                return self._highest(parts)
+            case ast.Name(id=name):
+                owner = self.scope.find_owner(name)
+                return owner.shared.get(name, CONSTANT) if owner is not None else CONSTANT
+            case ast.Attribute(value=inner):
+                return CONSTANT if self._is_object(_find_root(inner)) else OPAQUE
+            case ast.Call():
+                return self._level_of_call(node)
+        return OPAQUE
+
+    def _highest(self, nodes: Iterable[ast.expr]) -> int:
+        return max((self._level(node) for node in nodes), default=CONSTANT)
+
+    def _level_of_call(self, node: ast.Call) -> int:
+        inside = self._highest([*node.args, *(keyword.value for keyword in node.keywords)])
+        called = self._find_callee(node.func)
+        if isinstance(node.func, ast.Attribute) and self._level(node.func.value) < OPAQUE and called[1:] in _LOOKS:
+            return max(self._level(node.func.value), inside)
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant):
+            return CONSTANT if node.func.attr in ("format", "join") else FLAT  # of a text
+        if called in _CALLS and not called.startswith(".") and inside < OPAQUE:
+            return FLAT if called in ("dict", "list", "set", "sorted") or "copy" in called else CONSTANT
+        own = self._classes.get(called.removeprefix("#"))
+        if own is not None and self._is_frozen(own):
+            return OPAQUE if inside else CONSTANT
+        module = self.scope.find_member(node.func)[0]
+        if not module and isinstance(node.func, ast.Attribute):
+            module = self.scope.find_member(node.func.value)[0]
+        return CONSTANT if module in VALUE_MODULES else OPAQUE
+
+    def _is_frozen(self, node: ast.ClassDef) -> bool:
+        """Return whether objects of a class cannot be changed: named tuples and frozen dataclasses that do nothing."""
+        frozen = any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+        simple = not any(isinstance(part, _DEFINITIONS) and part.name.startswith("__") for part in node.body)
+        return simple and (frozen or self._find_bases(node) == {"NamedTuple"})
+
+    # what is done with it later
+
+    def visit_Name(self, node: ast.Name) -> None:
+        owner = self.scope.find_owner(node.id)
+        if owner is None or not isinstance(node.ctx, ast.Load):
+            return
+        level = owner.shared.get(node.id, CONSTANT)
+        if level and not self._only_looks(node, level):
+            if self.scope.runs_at_load:  # no harm, but after it nothing is known of the variable
+                self._learn(owner.shared, node.id, OPAQUE)
+            else:
+                self._report(node, node.id)
+        if self._is_object(node):
+            self._check_object(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        level = self._attributes.get(node.attr, CONSTANT)
+        if level and isinstance(node.ctx, ast.Load) and not self._only_looks(node, level):
+            self._report(node, ast.unparse(node))
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called, name = self._find_callee(node.func), node.args[1] if len(node.args) > 1 else None
+        by_text = called == "getattr" and isinstance(name, ast.Constant) and self._attributes.get(str(name.value))
+        if by_text or (called in ("delattr", "setattr") and self.scope.runs_at_load):
+            self._report(node, ast.unparse(node))
+        if called == "type":
+            self._check_object(node)
+        self.generic_visit(node)
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
+        for name in node.kwd_attrs:
+            if self._attributes.get(name):
+                self._report(node, name)
+        self.generic_visit(node)
+
+    def visit_Global(self, node: ast.Global) -> None:
+        if not self._own_variables and not self.scope.runs_at_load:
+            message = f"sets {', '.join(node.names)}, which exists once for all sessions"
+            self._send(node.lineno, "global", message)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        for decorator in node.decorator_list:
-            self._evaluate(decorator)
-            if isinstance(decorator, ast.Name) and self._loading:
-                self._loads(self._definition(decorator))
-        self._defaults(node)
-        self.inside(node, node.body)
+        self._learn_defaults(node)
+        super().visit_FunctionDef(node)
 
     visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._learn_defaults(node)
+        super().visit_Lambda(node)
+
+    def _learn_defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """A default exists as often as its function: once, but for a function that is made in a call."""
+        if not self.scope.runs_at_load:
+            return
+        arguments, inside = node.args, self.enter(node, self.scope)
+        positional = [*arguments.posonlyargs, *arguments.args]
+        pairs = list(zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True))
+        for argument, default in [*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
+            self._learn(inside.shared, argument.arg, self._level(default))
+
+    def _only_looks(self, node: ast.expr, level: int) -> bool:
+        """Return whether the code around a use of a shared object only looks at it."""
+        parent = self._parents[node]
+        if isinstance(parent, ast.Call) and node in parent.args:
+            called = self._find_callee(parent.func)
+            return called == "copy.deepcopy" or (called in _CALLS and level == FLAT)
+        while isinstance(parent, ast.BoolOp | ast.IfExp):
+            node, parent = parent, self._parents[parent]
+        match parent:
+            case _ if level == OPAQUE:
+                return False
+            case ast.Subscript(value=value, ctx=ast.Load()):
+                return value is node
+            case ast.Attribute(attr=name):
+                call = self._parents[parent]
+                return name in _LOOKS and isinstance(call, ast.Call) and call.func is parent
+            case ast.Dict(keys=keys, values=values):
+                return node in values and keys[values.index(node)] is None
+            case ast.Call(args=arguments):
+                return node in arguments and self._find_callee(parent.func) in _CALLS
+        return isinstance(parent, _LOOKING)
+
+    # functions, classes and members of modules
+
+    def _is_object(self, node: ast.AST) -> bool:
+        """Return whether an expression names a function, a class or a member of a module: these exist once."""
+        owner = self.scope.find_owner(node.id) if isinstance(node, ast.Name) else None
+        if owner is None or not isinstance(node, ast.Name):
+            return False
+        return node.id in owner.imports or (owner is self.module_scope and node.id in self._objects) or node.id == "cls"
+
+    def _check_object(self, node: ast.expr) -> None:
+        """It may be called, compared, and named as a type; not be written to, and not move into variables."""
+        if self.scope.runs_at_load:
+            return
+        subject, parent, imported = ast.unparse(node), self._parents[node], bool(self.scope.find_member(node)[0])
+        moves = isinstance(parent, _HOLDERS) and getattr(parent, "annotation", None) is not node and not imported
+        if isinstance(parent, ast.Call) and node in parent.args:
+            called = self._find_callee(parent.func)
+            moves = called in ("delattr", "setattr") or called.startswith("#")
+        first = ""
+        while isinstance(parent, ast.Attribute | ast.Subscript | ast.Call):
+            if node is not (parent.func if isinstance(parent, ast.Call) else parent.value):
+                break
+            if isinstance(parent, ast.Call) and not (imported or isinstance(node, ast.Call)):
+                break  # a new object, or one that the function was allowed to give back
+            name = getattr(parent, "attr", "")
+            first = first or name
+            written = not isinstance(getattr(parent, "ctx", None) or ast.Load(), ast.Load)
+            moves |= written and not (self._own_variables and first in self._declared)
+            moves |= imported and name in _CHANGES
+            node, parent = parent, self._parents[parent]
+        if moves:
+            self._report(node, subject)
+
+    def _check_closures(self) -> None:
+        """Functions that run at load may not make functions or generators: these would keep variables for all."""
+        functions: dict[str, list[ast.AST]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions.setdefault(node.name, []).append(node)
+        called = {name for node in _load_nodes(self.tree) for name in _called_names(node)}
+        starts = {"__init__", "__post_init__"} if called & self._classes.keys() else set()
+        todo, seen = [*called, *starts], set[str]()
+        while todo:
+            name = todo.pop()
+            for function in functions.get(name, []) if name not in seen else []:
+                for node in ast.walk(function):
+                    todo += _called_names(node)
+                    inner = isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node is not function
+                    if inner or isinstance(node, ast.Yield | ast.YieldFrom):
+                        self._report(node, f"what {name} makes")
+            seen.add(name)
+
+    def _find_callee(self, node: ast.expr) -> str:
+        """Return the builtin, the member of a module, after a dot the method, or after # the file's own function."""
+        if isinstance(node, ast.Name) and self.scope.find_owner(node.id) is None:
+            return node.id
+        module, member = self.scope.find_member(node)
+        if module:
+            return f"{module}.{member}"
+        own = self._is_object(node) or _last_word(node) in self._methods
+        return f"#{_last_word(node)}" if own else f".{_last_word(node)}"
+
+
+def _load_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run when the file is loaded; of a function these are its decorators and defaults."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if isinstance(child, FUNCTIONS):
+            for part in [*getattr(child, "decorator_list", []), child.args]:
+                yield from ast.walk(part)
+        else:
+            yield from _load_nodes(child)
+
+
+def _called_names(node: ast.AST) -> list[str]:
+    """Return the names of functions that a node may call."""
+    if isinstance(node, ast.Call):
+        return [_last_word(one) for one in (node.func, *node.args)]
+    return [_last_word(one) for one in getattr(node, "decorator_list", [])]
+
+
+def _find_root(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
+def _last_word(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

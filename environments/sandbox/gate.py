@@ -11,7 +11,7 @@ It protects results of sessions from one another. It does not protect the host; 
 
 import ast
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +20,6 @@ from trajsmith.environments.sandbox._gate_sharing import SharedStateChecker
 
 LARGEST = 300_000
 """Bytes of source; more is not read."""
-EVERYTHING = frozenset({"*"})
-"""Says that an adapter gives every play its own copies of what the module and its classes keep."""
 NOTES = frozenset({"clock", "entropy", "random", "real-clock", "uuid"})
 """Rules that only note something; all others mean a process per session."""
 
@@ -48,15 +46,14 @@ class GateFinding:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-def examine_source(source: str, file: str, per_play: Collection[str] = ()) -> list[GateFinding]:
+def examine_source(source: str, file: str, own_variables: bool = False) -> list[GateFinding]:
     """Examine source text. It is parsed, never run; whatever it is, there are findings and no exception.
 
     Args:
         source: Python source.
         file: File name for the findings.
-        per_play: Variables of the module that an adapter sets anew for every play, such as the instance that
-            EnvFactory files keep; `EVERYTHING` where it does so with all variables of the module and its classes, as
-            `trajsmith.environments.module_state` does.
+        own_variables: Whether an adapter gives every session its own copies of what the module and its classes keep,
+            as `trajsmith.environments.module_state` does.
     """
     findings: set[GateFinding] = set()
 
@@ -68,8 +65,8 @@ def examine_source(source: str, file: str, per_play: Collection[str] = ()) -> li
         if tree is None:
             report(1, "unreadable", f"has more than {LARGEST} bytes")
         else:
-            CapabilityChecker(tree, report, own_variables="*" in per_play).run()
-            SharedStateChecker(tree, report, frozenset(per_play)).run()
+            CapabilityChecker(tree, report).run()
+            SharedStateChecker(tree, report, own_variables).run()
     except SyntaxError as error:
         report(error.lineno or 1, "unreadable", f"does not parse: {error.msg}")
     except (RecursionError, MemoryError):

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from pydantic import PositiveInt
+from pydantic import AfterValidator, PositiveInt
 
 from trajsmith.export.columns import Columns
-from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, Registry, Task, TaskHeader, Trajectory, Verdict
 
 
 class FormatSettings(FrozenModel):
@@ -46,9 +47,8 @@ def _no_files(splits: Collection[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Format:
-    """One format; a module of this package that holds one as `FORMAT` is a format."""
+    """One format."""
 
-    name: str
     about: str
     """One line: who reads it."""
     rows: Rows
@@ -59,3 +59,7 @@ class Format:
     """True if all accepted trajectories of a task give the same row, so that one is enough."""
     files: Files = _no_files
     """Files beside the data, by name, given the splits."""
+
+
+FORMATS: Registry[Format] = Registry("formats", "trajsmith.export.formats")
+FormatName = Annotated[str, AfterValidator(FORMATS.check_name)]

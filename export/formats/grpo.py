@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import find_assistant_messages
 from trajsmith.records import JsonObject
 
@@ -41,10 +41,11 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     }
 
 
-FORMAT = Format(
-    "grpo",
-    "one row per task for GRPO: prompt, environment, tools, initial state, task with gold calls and checks",
-    rows,
-    COLUMNS,
-    per_task=True,
+FORMATS.register("grpo")(
+    Format(
+        "one row per task for GRPO: prompt, environment, tools, initial state, task with gold calls and checks",
+        rows,
+        COLUMNS,
+        per_task=True,
+    )
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.records import JsonObject, RecordDropped
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -44,4 +44,4 @@ def _build_openai_call(call: JsonObject) -> JsonObject:
     return {"id": call["id"], "type": "function", "function": {"name": function["name"], "arguments": arguments}}
 
 
-FORMAT = Format("openai", "OpenAI fine-tuning JSON Lines: arguments as strings, no reasoning", rows, None)
+FORMATS.register("openai")(Format("OpenAI fine-tuning JSON Lines: arguments as strings, no reasoning", rows, None))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import CUT, cut_row, find_assistant_messages
 from trajsmith.records import JsonObject
 
@@ -16,4 +16,6 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
         yield cut_row(item.row, number, len(steps), (start, start + 1), settings.window or WINDOW)
 
 
-FORMAT = Format("per_step", f"one row per assistant message, history window {WINDOW} (AWM) unless --window", rows, CUT)
+FORMATS.register("per_step")(
+    Format(f"one row per assistant message, history window {WINDOW} (AWM) unless --window", rows, CUT)
+)

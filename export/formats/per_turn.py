@@ -6,7 +6,7 @@ rounds becomes n samples of 1 to n rounds, and only the last round of each is su
 
 from collections.abc import Iterator
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import CUT, cut_row, split_rounds
 from trajsmith.records import JsonObject
 
@@ -17,9 +17,10 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
         yield cut_row(item.row, number, len(spans), span, settings.window)
 
 
-FORMAT = Format(
-    "per_turn",
-    "one row per user turn, only the last round is learnt (EnvScaler); whole history unless --window",
-    rows,
-    CUT,
+FORMATS.register("per_turn")(
+    Format(
+        "one row per user turn, only the last round is learnt (EnvScaler); whole history unless --window",
+        rows,
+        CUT,
+    )
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import PROMPT_COMPLETION, build_row_metadata, find_assistant_messages
 from trajsmith.records import JsonObject
 
@@ -14,9 +14,10 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     yield {**build_row_metadata(row, row["id"]), "prompt": prompt, "completion": completion, "tools": row["tools"]}
 
 
-FORMAT = Format(
-    "prompt_completion",
-    "TRL prompt and completion: train with assistant_only_loss, or tool results are learnt too",
-    rows,
-    PROMPT_COMPLETION,
+FORMATS.register("prompt_completion")(
+    Format(
+        "TRL prompt and completion: train with assistant_only_loss, or tool results are learnt too",
+        rows,
+        PROMPT_COMPLETION,
+    )
 )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 import orjson
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.records import JsonObject, RecordDropped
 
 BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
@@ -93,4 +93,4 @@ def files(splits: Collection[str]) -> dict[str, str]:
     return {"dataset_info.json": orjson.dumps(entries, option=orjson.OPT_INDENT_2).decode()}
 
 
-FORMAT = Format("sharegpt", "ShareGPT for LLaMA-Factory, with its dataset_info.json", rows, None, files=files)
+FORMATS.register("sharegpt")(Format("ShareGPT for LLaMA-Factory, with its dataset_info.json", rows, None, files=files))

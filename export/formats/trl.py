@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trajsmith.export.dataset import COLUMNS
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.records import JsonObject
 
 
@@ -11,6 +11,6 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     yield item.row
 
 
-FORMAT = Format(
-    "trl", "TRL conversational: messages, tools and the verdict; SFTTrainer takes it as it is", rows, COLUMNS
+FORMATS.register("trl")(
+    Format("TRL conversational: messages, tools and the verdict; SFTTrainer takes it as it is", rows, COLUMNS)
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import orjson
 
 from trajsmith.export.columns import Columns
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import find_assistant_messages
 from trajsmith.records import JsonObject
 
@@ -41,10 +41,11 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     }  # fmt: skip
 
 
-FORMAT = Format(
-    "verl_rl",
-    "verl RL Parquet: prompt, data_source, reward_model with the task as ground truth, extra_info with the state",
-    rows,
-    COLUMNS,
-    per_task=True,
+FORMATS.register("verl_rl")(
+    Format(
+        "verl RL Parquet: prompt, data_source, reward_model with the task as ground truth, extra_info with the state",
+        rows,
+        COLUMNS,
+        per_task=True,
+    )
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from trajsmith.export.formats._base import ExportItem, Format, FormatSettings
+from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
 from trajsmith.export.history import META, build_row_metadata
 from trajsmith.records import JsonObject
 
@@ -32,10 +32,11 @@ def files(splits: Collection[str]) -> dict[str, str]:
     return {"verl_dataset.py": READER.read_text("utf-8")}
 
 
-FORMAT = Format(
-    "verl_sft",
-    "verl SFT Parquet, with the dataset class that keeps arguments and schemas free of nulls",
-    rows,
-    {**META, "messages": "string", "tools": "string", "enable_thinking": "bool"},
-    files=files,
+FORMATS.register("verl_sft")(
+    Format(
+        "verl SFT Parquet, with the dataset class that keeps arguments and schemas free of nulls",
+        rows,
+        {**META, "messages": "string", "tools": "string", "enable_thinking": "bool"},
+        files=files,
+    )
 )

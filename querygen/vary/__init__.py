@@ -1,28 +1,22 @@
 """Variants of tasks: what goes wrong, is missing or must be refused, derived from a task and proved by execution.
 
-One file is one variant: a module of this package with a coroutine `vary(case: Case) -> Varied` is registered under the
-module's name by being there. Design section 5, stage `vary`.
+One file is one variant. Design section 5, stage `vary`.
 """
-
-import importlib
-import pkgutil
-from collections.abc import Awaitable, Callable
-from functools import cache
 
 from pydantic import Field, field_validator
 
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantFunction, VariantResult
 from trajsmith.records import FrozenModel, RecordDropped, derive_seed
 
-VariantFunction = Callable[[VariantCase], Awaitable[VariantResult]]
-
-__all__ = ["VariantCase", "VariantResult", "VarySettings", "choose_variants", "derive_variant", "list_variants"]
-
-
-@cache
-def list_variants() -> tuple[str, ...]:
-    """List the names of all variants."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
+__all__ = [
+    "VARIANTS",
+    "VariantCase",
+    "VariantFunction",
+    "VariantResult",
+    "VarySettings",
+    "choose_variants",
+    "derive_variant",
+]  # fmt: skip
 
 
 class VarySettings(FrozenModel):
@@ -37,8 +31,7 @@ class VarySettings(FrozenModel):
     @classmethod
     def _known(cls, rates: dict[str, float]) -> dict[str, float]:
         for name, rate in rates.items():
-            if name not in list_variants():
-                raise ValueError(f"no variant {name!r}; there are {', '.join(list_variants())}")
+            VARIANTS.check_name(name)
             if not 0 <= rate <= 1:
                 raise ValueError(f"the rate of {name} is {rate}: it goes from 0 to 1")
         return rates
@@ -60,8 +53,7 @@ async def derive_variant(name: str, case: VariantCase) -> VariantResult:
     Raises:
         Dropped: It cannot be made of this task, or its label cannot be proved; the reason names the variant.
     """
-    module = importlib.import_module(f"{__name__}.{name}")
     try:
-        return await module.vary(case)  # type: ignore[no-any-return]
+        return await VARIANTS.get(name)(case)
     except RecordDropped as drop:
         raise RecordDropped(f"{name}: {drop.reason}", drop.detail) from drop

@@ -1,7 +1,7 @@
 """Inputs of a variant, and assembly of a changed task: its gold calls are executed again."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from trajsmith.records import (
     JsonValue,
     Perturbation,
     RecordDropped,
+    Registry,
     StateCheck,
     Task,
     Turn,
@@ -33,6 +34,11 @@ from trajsmith.records import (
 from trajsmith.verify.check_audit import AuditSettings
 from trajsmith.verify.checks import run_check
 from trajsmith.verify.normalized_state import normalize_state
+
+VariantFunction = Callable[["VariantCase"], Awaitable["VariantResult"]]
+"""Derives a variant of a task, or raises `RecordDropped` with the reason why it cannot be made or proved."""
+
+VARIANTS: Registry[VariantFunction] = Registry("variants", "trajsmith.querygen.vary")
 
 
 @dataclass(frozen=True)

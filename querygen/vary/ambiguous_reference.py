@@ -12,7 +12,7 @@ from trajsmith.grounding.paths import ListLevel, find_values, get_value
 from trajsmith.grounding.references import list_sayable_fields
 from trajsmith.phrasing.templates import render_phrase
 from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.querygen.vary._case import VariantCase, VariantResult, replace_arguments
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.records import FromOutput, Perturbation, RecordDropped, Selector, UserFact, canonical_json
 
 MOST_ROWS = 4
@@ -33,6 +33,7 @@ class _Reading:
     """What the parameter would be in another reading."""
 
 
+@VARIANTS.register("ambiguous_reference")
 async def vary(case: VariantCase) -> VariantResult:
     """The task with one reference left open until the agent asks.
 

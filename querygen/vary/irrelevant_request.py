@@ -10,7 +10,7 @@ from importlib import resources
 import yaml
 
 from trajsmith.grounding.names import split_name
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, RecordDropped
 
@@ -46,6 +46,7 @@ def collect_vocabulary(spec: EnvironmentSpec) -> set[str]:
     return {word for text in texts for word in split_name(text)}
 
 
+@VARIANTS.register("irrelevant_request")
 async def vary(case: VariantCase) -> VariantResult:
     """The task with one more turn somewhere after its first.
 

@@ -5,7 +5,7 @@ many chat templates can take. Proof as for `missing_function`.
 """
 
 from trajsmith.querygen.vary._alternative_search import build_tempting_calls
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.querygen.vary.missing_function import hide_tool, render_missing_tool_reason
 from trajsmith.records import Perturbation, canonical_json
@@ -17,6 +17,7 @@ ARRIVED = (
 )
 
 
+@VARIANTS.register("late_function")
 async def vary(case: VariantCase) -> VariantResult:
     """The whole task, with one more turn: the request is made again when the tool is there."""
     turn, tool, proof = await hide_tool(case)

@@ -5,7 +5,7 @@ Proof: a bounded search over the tools that are left, with the gold values, does
 
 from trajsmith.phrasing import pick_text
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch, build_tempting_calls
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import Perturbation, RecordDropped
 
@@ -36,6 +36,7 @@ def render_missing_tool_reason(case: VariantCase, tool: str) -> str:
     return f"I have no tool to {phrase}" if phrase else "I have no tool for that"
 
 
+@VARIANTS.register("missing_function")
 async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn whose tool is missing."""
     turn, tool, proof = await hide_tool(case)

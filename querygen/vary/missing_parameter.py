@@ -4,13 +4,14 @@ Proof: the call is refused without the value, and neither what was said before n
 """
 
 from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._omission import find_omittable_arguments, is_refused_without, list_value_wordings
 from trajsmith.records import Perturbation, RecordDropped
 
 TRIES = 6
 
 
+@VARIANTS.register("missing_parameter")
 async def vary(case: VariantCase) -> VariantResult:
     """The task with one value held back until the agent asks.
 

@@ -5,7 +5,7 @@ cannot be done, since it writes, later calls need what it returns, or the answer
 """
 
 from trajsmith.grounding import iterate_leaves
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.records import FromOutput, Perturbation, RecordDropped
 
 FAILURES = (
@@ -16,6 +16,7 @@ FAILURES = (
 )
 
 
+@VARIANTS.register("tool_failure")
 async def vary(case: VariantCase) -> VariantResult:
     """The same task in other words, with one failing call.
 

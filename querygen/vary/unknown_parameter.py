@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch, build_tempting_calls
-from trajsmith.querygen.vary._case import VariantCase, VariantResult, is_leaf_of
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, is_leaf_of
 from trajsmith.querygen.vary._omission import find_omittable_arguments, is_refused_without, list_value_wordings
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import JsonValue, Perturbation, RecordDropped
 
 
+@VARIANTS.register("unknown_parameter")
 async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the value would be needed; nothing may be written in that turn.
 

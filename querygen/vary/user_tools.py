@@ -6,10 +6,11 @@ the user, and later calls or the state need it.
 
 from trajsmith.grounding import iterate_leaves
 from trajsmith.querygen.vary._alternative_search import build_tempting_calls
-from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.records import FromOutput, Perturbation, RecordDropped
 
 
+@VARIANTS.register("user_tools")
 async def vary(case: VariantCase) -> VariantResult:
     """The task in other words, with what only the user can do marked.
 

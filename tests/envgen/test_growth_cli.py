@@ -74,7 +74,7 @@ def test_sources_are_shown_with_what_is_left_out(monkeypatch, capsys, tmp_path):
         (["gaps", "--library", "--candidates", "pyproject.toml"], "no JSON"),
         (["sources"], "give exactly one of --from-tasks, --from-documents, --from-domains"),
         (["sources", "--from-tasks", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
-        (["grow", "nowhere", "--out", "out"], "made of a document, a tool list or tables can grow"),
+        (["grow", "nowhere", "--out", "out"], "nowhere: no design.json: only an environment that models made can grow"),
     ],
     ids=["nothing", "too many groups", "unknown", "no sources", "no source", "no file", "no parent"],
 )

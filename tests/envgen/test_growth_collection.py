@@ -13,14 +13,14 @@ from trajsmith.envgen.growth.environment_shape import EnvironmentShape, find_tab
 from trajsmith.envgen.growth.gaps import find_gaps, load_catalogue
 from trajsmith.envgen.growth.taxonomy import build_taxonomy, sample_stratified
 from trajsmith.envgen.sources import ThemeSource
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.environment_collections import encode_words
 from trajsmith.records import EnvironmentSpec, InputError, ToolSpec
 
 
 @pytest.fixture(scope="module")
 def library():
-    return [library_environment(name).describe() for name in library_names()]
+    return [ENVIRONMENTS.get(name).describe() for name in ENVIRONMENTS.names()]
 
 
 def tool(server, name, **parameters):
@@ -123,7 +123,7 @@ def test_a_taxonomy_holds_every_environment_once(library):
     made = build_taxonomy([*library, LOANS, RENAMED, PARKING], encode_words, 3, 5)
     assert len(made.groups) == 3 and len(list(made.leaves())) == 5
     names = [name for leaf in made.leaves() for name in leaf.members]
-    assert sorted(names) == sorted([*library_names(), "library_desk", "book_lending", "parking"])
+    assert sorted(names) == sorted([*ENVIRONMENTS.names(), "library_desk", "book_lending", "parking"])
     assert all(set(leaf.members) <= set(group.members) for group in made.groups for leaf in group.groups)
     assert [len(group.members) for group in made.groups] == sorted((len(g.members) for g in made.groups), reverse=True)
     shown = "\n".join(line for line in made.lines() if line.startswith("  "))

@@ -12,10 +12,10 @@ from running_server import RunningServer
 from test_growth_cli import run as here
 from test_synthesis_run import EXPERT, command, kill_after, lines, trajsmith, write_config
 
-from trajsmith.envgen.growth.blueprint_growth import EnvironmentSize, GrowthResult
 from trajsmith.envgen.growth.model_extension import GrowthPlan, find_extension_fault, find_growth_fault
-from trajsmith.envgen.growth.model_parent import ModelParent, is_by_models
-from trajsmith.envgen.growth.regression import count_references, find_incompatible_tools
+from trajsmith.envgen.growth.model_growth import GrowthResult
+from trajsmith.envgen.growth.model_parent import ModelParent
+from trajsmith.envgen.growth.regression import EnvironmentSize, count_references, find_incompatible_tools
 from trajsmith.envgen.synthesis.answer_schemas import Repair
 from trajsmith.envgen.synthesis.records import Complaint, Theme
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault
@@ -50,7 +50,7 @@ def story(folder, tmp_path_factory):
         grow = ("env", "grow", folder, "--config", config)
         told["killed"] = kill_after(command(*grow, *ROOMS), work / "drafts.jsonl", 2)
         told["answered"] = server.stats()["answered"]
-        told["done"] = trajsmith("env", "grow", folder, "--run", work)
+        told["done"] = trajsmith("resume", work)
         told["stats"] = server.stats()
         told["again"] = trajsmith("env", "grow", folder, "--run", work)
         told["after"] = server.stats()
@@ -207,12 +207,11 @@ def test_references_are_fields_that_hold_keys_of_other_tables():
     assert count_references(state) == 1
 
 
-@pytest.mark.parametrize("gone", ["tests.json", "made.json"])
+@pytest.mark.parametrize("gone", ["tests.json", "made.json", "design.json"])
 def test_a_folder_without_its_records_is_no_parent(gone, folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "score_library")
     (copy / gone).unlink()
-    assert is_by_models(copy)
-    with pytest.raises(InputError, match=f"no {gone}: give the folder"):
+    with pytest.raises(InputError, match=f"no {gone}: only an environment that models made can grow"):
         ModelParent(copy)
 
 
@@ -220,13 +219,12 @@ def test_a_folder_without_its_records_is_no_parent(gone, folder, tmp_path):
     ("words", "message"),
     [
         ([], "made by models, and grows by them: give --config, such as configs/envgen_openai.yaml"),
-        (["--config", "CONFIG", "--steps", "2"], "--steps and --seed go with environments that were made without"),
         (["--config", "CONFIG", "--name", "Bad Name"], "give a name in snake case"),
         (["--config", "CONFIG", "--name", "score_library"], "give a name that is not the parent's"),
         (["--config", "CONFIG", "--set", "synthesis.most_tools=11"], "--set synthesis.most_tools=19"),
         (["--config", "CONFIG", "--name", "taken"], "is not what this would make: choose another --out or --name"),
     ],
-    ids=["no config", "steps", "name", "own name", "no room", "taken"],
+    ids=["no config", "name", "own name", "no room", "taken"],
 )
 def test_wrong_words_about_a_parent_are_one_line(monkeypatch, capsys, words, message, folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "score_library")
@@ -246,11 +244,6 @@ def test_a_parent_that_does_not_start_is_said_before_a_model_is_asked(monkeypatc
         code, _, err = here(monkeypatch, capsys, "env", "grow", str(copy), "--config", str(config), *ROOMS)
         assert server.stats()["requests"] == 0
     assert code == 2 and "ValueError: broken by hand" in err
-
-
-def test_models_do_not_grow_what_has_a_blueprint(monkeypatch, capsys, tmp_path):
-    code, _, err = here(monkeypatch, capsys, "env", "grow", str(tmp_path), "--wish", "x")
-    assert code == 2 and "go with environments that models made" in err
 
 
 def test_the_dry_run_shows_the_stages_of_growth_and_asks_nothing(monkeypatch, capsys, folder, tmp_path):

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from trajsmith.environments import NativeSession
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph
 
 
 async def replayed(name: str, runs: list[dict[str, Any]]) -> list[list[str]]:
     """For each run the state hash and the result hash after every call."""
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     session = NativeSession(cls, cls.describe())
     found = []
     for run in runs:
@@ -29,7 +29,7 @@ async def replayed(name: str, runs: list[dict[str, Any]]) -> list[list[str]]:
 
 def sampled(name: str) -> list[Any]:
     """A few chains with their dependencies."""
-    sampler = Sampler(GraphIndex(build_graph(library_environment(name).describe().tools), name), SampleSettings())
+    sampler = Sampler(GraphIndex(build_graph(ENVIRONMENTS.get(name).describe().tools), name), SampleSettings())
     drawn = [sampler.draw(random.Random(seed)) for seed in range(5)]
     return [[tools, [dependency.model_dump() for dependency in dependencies]] for tools, dependencies in drawn]
 
@@ -40,8 +40,8 @@ def everything(request: dict[str, Any]) -> dict[str, Any]:
         name: {
             "replayed": asyncio.run(replayed(name, runs)),
             "sampled": sampled(name),
-            "version": library_environment(name).describe().version,
-            "seeded": library_environment(name).seed_state("small", 3).model_dump(mode="json"),
+            "version": ENVIRONMENTS.get(name).describe().version,
+            "seeded": ENVIRONMENTS.get(name).seed_state("small", 3).model_dump(mode="json"),
         }
         for name, runs in request.items()
     }

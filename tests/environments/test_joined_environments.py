@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trajsmith.environments.composite import CompositePart, CompositeSession, CompositeSource, compose_tool_name
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.phrasing import Phrasebook
@@ -31,7 +31,7 @@ async def played(source: CompositeSource) -> tuple[Any, dict[str, Any]]:
 
 async def test_the_spec_has_the_tools_and_the_rules_of_all(both: CompositeSource) -> None:
     spec = await both.spec()
-    bank, travel = (library_environment(name).describe() for name in ("bank", "travel"))
+    bank, travel = (ENVIRONMENTS.get(name).describe() for name in ("bank", "travel"))
     assert spec.name == both.name == "bank+travel"
     assert [tool.name for tool in spec.tools] == [
         *(f"bank__{tool.name}" for tool in bank.tools),

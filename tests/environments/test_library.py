@@ -17,7 +17,7 @@ import pytest
 import replay_elsewhere
 from pydantic import BaseModel
 
-from trajsmith.environments.library import SIZES, get_phrases_path, library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS, SIZES, get_phrases_path
 from trajsmith.environments.native import Environment, native_tools
 from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.session import ToolResult
@@ -42,7 +42,7 @@ CHAINS = 40
 STATES = 2
 RULE = re.compile(r"^\s*(?:[-*]\s*)?\d+[.)]\s", re.MULTILINE)
 
-each = pytest.mark.parametrize("name", library_names())
+each = pytest.mark.parametrize("name", ENVIRONMENTS.names())
 
 
 class Watched(NativeSession):
@@ -71,18 +71,18 @@ class Grounded:
 
 @functools.cache
 def graph_of(name: str) -> GraphIndex:
-    return GraphIndex(build_graph(library_environment(name).describe().tools), name)
+    return GraphIndex(build_graph(ENVIRONMENTS.get(name).describe().tools), name)
 
 
 @functools.cache
 def phrases_of(name: str) -> Phrasebook:
-    return load_phrasebook(get_phrases_path(library_environment(name)))
+    return load_phrasebook(get_phrases_path(ENVIRONMENTS.get(name)))
 
 
 @functools.cache
 def grounded(name: str) -> Grounded:
     """Sampled chains, grounded on small states; a chain that cannot be grounded is left out."""
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     found = Grounded()
     states = [cls.seed_state("small", seed).model_dump(mode="json") for seed in range(STATES)]
     grounders = [Grounder(cls.describe(), state, phrases_of(name), GroundSettings()) for state in states]
@@ -127,13 +127,13 @@ def tables(cls: type[Environment[Any]]) -> list[str]:
 @functools.cache
 def seeded(name: str, size: str) -> bytes:
     """One state of each size, as bytes; large ones take a while to make."""
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     return cls(cls.seed_state(size, 7)).dump()
 
 
 def rows(name: str, size: str) -> int:
     state = orjson.loads(seeded(name, size))
-    return sum(len(state[table]) for table in tables(library_environment(name)))
+    return sum(len(state[table]) for table in tables(ENVIRONMENTS.get(name)))
 
 
 def templates(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -162,14 +162,14 @@ def field_names(schema: Any) -> Iterator[str]:
 
 
 def names_in_tools(name: str) -> set[str]:
-    tools = library_environment(name).describe().tools
+    tools = ENVIRONMENTS.get(name).describe().tools
     return {
         found for tool in tools for schema in (tool.input_schema, tool.output_schema) for found in field_names(schema)
     }
 
 
 def test_there_are_environments_to_test() -> None:
-    assert len(library_names()) >= 8
+    assert len(ENVIRONMENTS.names()) >= 8
 
 
 # Shape
@@ -177,25 +177,25 @@ def test_there_are_environments_to_test() -> None:
 
 @each
 def test_size_of_the_toolset(name: str) -> None:
-    tools = library_environment(name).describe().tools
+    tools = ENVIRONMENTS.get(name).describe().tools
     assert 10 <= len(tools) <= 25
-    assert library_environment(name).environment_name() == name
+    assert ENVIRONMENTS.get(name).environment_name() == name
     assert {tool.server for tool in tools} == {name}
 
 
 @each
 def test_there_are_six_tables_of_entities(name: str) -> None:
-    assert len(tables(library_environment(name))) >= 6
+    assert len(tables(ENVIRONMENTS.get(name))) >= 6
 
 
 @each
 def test_the_policy_has_five_numbered_rules(name: str) -> None:
-    assert len(RULE.findall(library_environment(name).describe().policy)) >= 5
+    assert len(RULE.findall(ENVIRONMENTS.get(name).describe().policy)) >= 5
 
 
 @each
 def test_everything_is_described(name: str) -> None:
-    spec = library_environment(name).describe()
+    spec = ENVIRONMENTS.get(name).describe()
     silent = [tool.name for tool in spec.tools if not tool.description.strip()]
     silent += [
         f"{tool.name}.{parameter}"
@@ -221,7 +221,7 @@ def test_sizes_grow_to_thousands_of_entities(name: str) -> None:
 @each
 @pytest.mark.parametrize("size", SIZES)
 def test_the_same_seed_gives_the_same_state(name: str, size: str) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     assert cls(cls.seed_state(size, 7)).dump() == seeded(name, size)
     if size != "large":
         assert cls(cls.seed_state(size, 8)).dump() != seeded(name, size)
@@ -230,7 +230,7 @@ def test_the_same_seed_gives_the_same_state(name: str, size: str) -> None:
 @each
 @pytest.mark.parametrize("size", SIZES)
 def test_a_dump_restores_to_the_same_bytes(name: str, size: str) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     dumped = seeded(name, size)
     again = cls(cls.state_type().model_construct())
     again.restore(dumped)
@@ -239,7 +239,7 @@ def test_a_dump_restores_to_the_same_bytes(name: str, size: str) -> None:
 
 @each
 async def test_a_session_sees_the_same_state(name: str) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     state = cls.seed_state("small", 5).model_dump(mode="json")
     session = NativeSession(cls, cls.describe())
     await session.reset(state)
@@ -250,8 +250,8 @@ async def test_a_session_sees_the_same_state(name: str) -> None:
 @each
 def test_rows_are_kept_under_their_own_id(name: str) -> None:
     """The key of a row is one of its own values wherever any row of the table has it so."""
-    state = library_environment(name).seed_state("small", 2).model_dump(mode="json")
-    for table in tables(library_environment(name)):
+    state = ENVIRONMENTS.get(name).seed_state("small", 2).model_dump(mode="json")
+    for table in tables(ENVIRONMENTS.get(name)):
         keyed = [key in map(str, row.values()) for key, row in state[table].items()]
         assert all(keyed) or not any(keyed), table
 
@@ -259,7 +259,7 @@ def test_rows_are_kept_under_their_own_id(name: str) -> None:
 @each
 def test_references_lead_to_rows(name: str) -> None:
     """A field that is called like the id of a table's rows holds an id of such a table; what was deleted is gone."""
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     state = cls.seed_state("medium", 2).model_dump(mode="json")
     owners: dict[str, set[str]] = {}
     for table in tables(cls):
@@ -304,13 +304,13 @@ def test_every_tool_can_be_reached_within_three_levels(name: str) -> None:
 
 @each
 def test_phrasebook_tools_exist(name: str) -> None:
-    tools = {tool.name for tool in library_environment(name).describe().tools}
+    tools = {tool.name for tool in ENVIRONMENTS.get(name).describe().tools}
     assert set(phrases_of(name).tools) - tools == set()
 
 
 @each
 def test_phrasebook_parameters_and_entities_exist(name: str) -> None:
-    spec, phrases, known = library_environment(name).describe(), phrases_of(name), names_in_tools(name)
+    spec, phrases, known = ENVIRONMENTS.get(name).describe(), phrases_of(name), names_in_tools(name)
     strange = [f"entity {key}" for key in phrases.entities if key not in known]
     for key in phrases.parameters:
         tool, dot, parameter = key.partition(".")
@@ -327,8 +327,8 @@ def names(spec: Any) -> set[str]:
 @each
 def test_phrasebook_choices_exist(name: str) -> None:
     """Words for an enumerated value are words for a value that some schema has."""
-    state = orjson.dumps(library_environment(name).describe().model_dump(mode="json")).decode()
-    large = library_environment(name).seed_state("medium", 1).model_dump_json()
+    state = orjson.dumps(ENVIRONMENTS.get(name).describe().model_dump(mode="json")).decode()
+    large = ENVIRONMENTS.get(name).seed_state("medium", 1).model_dump_json()
     strange = [
         f"{key}: {value}"
         for key, phrases in phrases_of(name).parameters.items()
@@ -341,7 +341,7 @@ def test_phrasebook_choices_exist(name: str) -> None:
 @each
 def test_all_templates_compile_and_know_their_slots(name: str) -> None:
     phrases, wrong = phrases_of(name), []
-    spec = library_environment(name).describe()
+    spec = ENVIRONMENTS.get(name).describe()
     allowed: list[tuple[str, Any, set[str]]] = [("scenarios", phrases.scenarios, {"name", "role"})]
     for tool, said in phrases.tools.items():
         parameters = {leaf.name for leaf in list_input_fields(spec.tool(tool))} | set(spec.tool(tool).parameters)
@@ -365,7 +365,7 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
 
 @each
 def test_facts_stand_in_the_result(name: str) -> None:
-    spec = library_environment(name).describe()
+    spec = ENVIRONMENTS.get(name).describe()
     strange = [
         f"{tool}: {fact}"
         for tool, said in phrases_of(name).tools.items()
@@ -380,7 +380,7 @@ def test_facts_stand_in_the_result(name: str) -> None:
 @each
 def test_tools_have_the_phrases_that_their_role_needs(name: str) -> None:
     missing = []
-    for tool in library_environment(name).describe().tools:
+    for tool in ENVIRONMENTS.get(name).describe().tools:
         said = phrases_of(name).tools.get(tool.name)
         wanted = {"phrases": said}
         if said is not None and tool.actor == "user":
@@ -401,21 +401,21 @@ def test_chains_can_be_grounded(name: str) -> None:
 
 @each
 def test_reads_never_change_the_state(name: str) -> None:
-    tools = native_tools(library_environment(name))
+    tools = native_tools(ENVIRONMENTS.get(name))
     lying = {tool for tool, _, changed in grounded(name).seen if changed and tools[tool].effect == "read"}
     assert lying == set()
 
 
 @each
 def test_writes_that_succeed_change_the_state(name: str) -> None:
-    tools = native_tools(library_environment(name))
+    tools = native_tools(ENVIRONMENTS.get(name))
     lying = {tool for tool, _, changed in grounded(name).seen if not changed and tools[tool].effect == "write"}
     assert lying == set()
 
 
 @each
 def test_gold_effects_are_as_declared(name: str) -> None:
-    tools = native_tools(library_environment(name))
+    tools = native_tools(ENVIRONMENTS.get(name))
     wrong = {
         call.tool for chain in grounded(name).chains for call in chain.calls if call.effect != tools[call.tool].effect
     }
@@ -425,8 +425,8 @@ def test_gold_effects_are_as_declared(name: str) -> None:
 @each
 def test_nine_tools_in_ten_get_called(name: str) -> None:
     called = {call.tool for chain in grounded(name).chains for call in chain.calls}
-    missing = names(library_environment(name).describe()) - called
-    assert len(missing) <= 0.1 * len(native_tools(library_environment(name))), missing
+    missing = names(ENVIRONMENTS.get(name).describe()) - called
+    assert len(missing) <= 0.1 * len(native_tools(ENVIRONMENTS.get(name))), missing
 
 
 # Another process
@@ -440,7 +440,7 @@ def elsewhere() -> dict[str, Any]:
             {"state": found.states[chain.initial_state], "calls": [(c.tool, c.arguments, c.actor) for c in chain.calls]}
             for chain in found.chains[:12]
         ]
-        for name in library_names()
+        for name in ENVIRONMENTS.names()
         if (found := grounded(name))
     }
     other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -472,7 +472,7 @@ def test_gold_calls_give_the_same_in_another_process(name: str, elsewhere: dict[
 
 @each
 def test_states_versions_and_chains_are_the_same_in_another_process(name: str, elsewhere: dict[str, Any]) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     assert elsewhere[name]["seeded"] == cls.seed_state("small", 3).model_dump(mode="json")
     assert elsewhere[name]["version"] == cls.describe().version
     assert elsewhere[name]["sampled"] == orjson.loads(orjson.dumps(replay_elsewhere.sampled(name)))

@@ -10,14 +10,14 @@ from drawers import Drawers, drawers_state
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.mirror import Mirror
 from trajsmith.environments.native import Environment, EnvironmentState, tool
 from trajsmith.environments.native_program import NativeEpisode, NativeProgram, NativeSession
 from trajsmith.environments.programs import StateChange, apply_changes
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue, RunError, compute_state_digest
 
-each = pytest.mark.parametrize("name", library_names())
+each = pytest.mark.parametrize("name", ENVIRONMENTS.names())
 fast = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 Call = tuple[str, JsonObject]
 
@@ -179,7 +179,7 @@ def drawn_calls(cls: type[Environment[Any]], state: JsonObject, rng: random.Rand
 @settings(fast, max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_bundled_environments_are_as_if_eager(name: str, seed: int) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     state = cls.seed_state("small", seed % 5).model_dump_json().encode()
     rng = random.Random(seed)
     calls = drawn_calls(cls, orjson.loads(state), rng, 60)

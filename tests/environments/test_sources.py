@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import InputError, format_first_error
@@ -145,8 +145,8 @@ def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: s
 
 
 def test_an_unknown_name_lists_those_that_there_are() -> None:
-    with pytest.raises(InputError, match=r"no environment named 'retial' in the library; there are: .*retail"):
-        library_environment("retial")
+    with pytest.raises(InputError, match=r"named 'retial' \(did you mean \"retail\"\?\); there are: .*retail"):
+        ENVIRONMENTS.get("retial")
 
 
 def test_the_library_is_a_source_like_any_other() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from samples import ENVIRONMENTS, make_item, make_items, make_spec
 
-from trajsmith.export import FormatSettings, MultiFormatWriter, SplitSettings, find_format, load_formats
+from trajsmith.export import FORMATS, FormatSettings, MultiFormatWriter, SplitSettings
 from trajsmith.export.history import apply_window
 from trajsmith.export.splits import SPLITS
 from trajsmith.records import FunctionCall, InputError, Message, RecordDropped, RunError, Task, ToolCall
@@ -16,7 +16,7 @@ from trajsmith.records.tool import ToolSpec
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 STATES = {"s0": {"orders": {"W1": {"total": 1.84, "größe": None, "lines": []}}}}
-PARQUET = [name for name, made in load_formats().items() if made.columns is not None]
+PARQUET = [name for name, made in FORMATS.load_all().items() if made.columns is not None]
 
 
 def write(
@@ -56,9 +56,9 @@ def messages_of(rows: list[dict]) -> tuple[Message, ...]:
 
 def test_each_file_is_one_format():
     files = {path.stem for path in (Path(__file__).parents[2] / "export" / "formats").glob("[!_]*.py")}
-    assert set(load_formats()) == files
-    with pytest.raises(InputError, match=r"no format 'csv'; there are grpo, openai"):
-        find_format("csv")
+    assert set(FORMATS.names()) == files
+    with pytest.raises(InputError, match=r"no format named 'csv'; there are: grpo, openai"):
+        FORMATS.get("csv")
 
 
 def test_trl_and_prompt_completion_come_back_as_the_records(tmp_path):
@@ -353,10 +353,10 @@ def test_features_are_the_declared_ones(tmp_path, name):
     from trajsmith.export.columns import build_features
 
     write(tmp_path, name, count=2)
-    assert load(tmp_path / name, tmp_path / "c")["train"].features == build_features(load_formats()[name].columns)
+    assert load(tmp_path / name, tmp_path / "c")["train"].features == build_features(FORMATS.get(name).columns)
 
 
-@pytest.mark.parametrize("name", sorted(load_formats()))
+@pytest.mark.parametrize("name", FORMATS.names())
 def test_every_format_is_written_in_splits(tmp_path, name):
     split = SplitSettings(held_out=("clinic",), validation=0.4)
     matrix = write(tmp_path, name, count=40, split=split)

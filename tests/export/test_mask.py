@@ -5,9 +5,10 @@ import re
 import pytest
 from samples import make_item, make_spec
 
-from trajsmith.export import FormatSettings, build_row, find_format
+from trajsmith.export import FORMATS, FormatSettings, build_row
 from trajsmith.export.formats import ExportItem
-from trajsmith.export.loss_mask import MaskPreview, open_tokenizer, render_mask_page
+from trajsmith.export.loss_mask import MaskPreview, render_mask_page
+from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, RecordDropped
 
 pytestmark = pytest.mark.train
@@ -116,7 +117,7 @@ def test_of_a_cut_row_only_the_completion_is_learnt(tokenizer):
     item = make_item(0, 2)
     for name in ("per_step", "per_turn", "prompt_completion"):
         source = ExportItem(*item, SPEC, build_row(*item, SPEC), "train", {}.__getitem__)
-        rows = list(find_format(name).rows(source, FormatSettings()))
+        rows = list(FORMATS.get(name).rows(source, FormatSettings()))
         for row in rows:
             text = learnt(MaskPreview(tokenizer).inspect_row(row, row["id"]))
             calls = sum(len(message.get("tool_calls", ())) for message in row["completion"])

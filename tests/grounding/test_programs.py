@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.program_generation import ProgramSettings, is_proved, make_programs
 from trajsmith.grounding.programs import (
@@ -216,7 +216,7 @@ async def test_programs_are_made_of_what_tools_list() -> None:
 
 @pytest.mark.parametrize("name", ["retail", "mobile_care"])
 async def test_programs_of_bundled_environments_run_again(name: str) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     spec, state = cls.describe(), cls.seed_state("small", 4).model_dump(mode="json")
     grounder = Grounder(spec, state, Phrasebook(), GroundSettings())
     made = await make_programs(grounder, NativeSession(cls, spec), 4, 1)

@@ -7,7 +7,7 @@ from cellar import Cellar, Restarting, cellar_state, chain_of
 from upheld import assert_provenance_is_right, assert_runs_again
 
 from trajsmith.environments import NativeSession, Session, ToolResult
-from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.grounding import Grounder, GroundSettings, is_empty
 from trajsmith.phrasing import Phrasebook
@@ -188,7 +188,7 @@ def test_is_empty(content: object, empty: bool) -> None:
 @pytest.mark.parametrize("name", ["retail", "calendar", "travel"])
 @pytest.mark.parametrize("checkpoints", [True, False], ids=["checkpoints", "restarts"])
 async def test_provenance_in_real_environments(name: str, checkpoints: bool) -> None:
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     spec, book = cls.describe(), build_library_source(name, {}).phrasebook
     state = cls.seed_state("small", 4).model_dump(mode="json")
     sampler = Sampler(GraphIndex(build_graph(spec.tools), name), SampleSettings())

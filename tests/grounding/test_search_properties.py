@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from upheld import assert_provenance_is_right, assert_runs_again
 
 from trajsmith.environments import Environment, NativeSession
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
 from trajsmith.grounding.names import is_identifier
@@ -35,7 +35,7 @@ SETTINGS = st.builds(
 @lru_cache
 def place(name: str) -> tuple[type[Environment[Any]], EnvironmentSpec, JsonObject, Producers]:
     """An environment of the library, a small state, and who gives ids of which name."""
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     spec = cls.describe()
     gives = {tool.name: list_output_fields(tool) for tool in spec.tools}
     givers = {
@@ -73,7 +73,7 @@ async def ground(name: str, chain: Chain, chosen: GroundSettings) -> GroundedCha
 
 
 @steady
-@given(st.sampled_from(library_names()), st.integers(1, 6), st.integers(0, 10_000), SETTINGS)
+@given(st.sampled_from(ENVIRONMENTS.names()), st.integers(1, 6), st.integers(0, 10_000), SETTINGS)
 async def test_a_grounded_chain_is_what_it_says(name: str, length: int, seed: int, chosen: GroundSettings) -> None:
     chain = chain_of(name, length, seed)
     made = await ground(name, chain, chosen)

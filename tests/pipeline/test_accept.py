@@ -133,7 +133,7 @@ def test_shares_are_checked():
     [
         ("environment={bogus: 1}", "accept.by.environment: no environment 'bogus'; there are retail, mobile_care"),
         ("turns={x+: 1}", "'x+' is no number of turns"),
-        ("variant={nonsense: 1}", "accept.by.variant: no variant 'nonsense'"),
+        ("variant={nonsense: 1}", "accept.by.variant: no variant named 'nonsense'"),
     ],
 )
 def test_strata_that_cannot_be_are_known_before_any_work(config, tmp_path, trajsmith, by, fault):

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from trajsmith.cli import app
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import VaryPlan
@@ -71,7 +71,7 @@ def test_every_command_explains_itself(trajsmith, command):
 def test_the_console_script_is_there():
     done = subprocess.run([sys.executable, "-m", "trajsmith", "env", "list", "--names"], capture_output=True)
     assert done.returncode == 0
-    assert done.stdout.decode().split() == list(library_names())
+    assert done.stdout.decode().split() == list(ENVIRONMENTS.names())
     assert done.stderr == b""
 
 
@@ -259,16 +259,16 @@ def test_replay_of_an_unknown_trajectory_is_wrong_input(trajsmith, made):
 def test_env_list_shows_every_environment(trajsmith):
     said = trajsmith("env", "list")
     assert said.code == 0
-    for name in library_names():
+    for name in ENVIRONMENTS.names():
         assert name in said.out
-        assert library_environment(name).describe().domain in said.out
+        assert ENVIRONMENTS.get(name).describe().domain in said.out
 
 
-@pytest.mark.parametrize("name", library_names())
+@pytest.mark.parametrize("name", ENVIRONMENTS.names())
 def test_env_show_names_every_tool(trajsmith, name):
     said = trajsmith("env", "show", name)
     assert said.code == 0
-    for tool in library_environment(name).describe().tools:
+    for tool in ENVIRONMENTS.get(name).describe().tools:
         assert tool.name in said.out
 
 
@@ -334,7 +334,7 @@ def test_graph_params_cover_every_parameter_once(trajsmith, graph):
 
 
 def test_graph_of_a_file_of_tools_is_that_of_the_library(trajsmith, graph, tmp_path):
-    tools = [tool for name in ("bank", "retail") for tool in library_environment(name).describe().tools]
+    tools = [tool for name in ("bank", "retail") for tool in ENVIRONMENTS.get(name).describe().tools]
     file = tmp_path / "tools.jsonl"
     file.write_text("".join(tool.model_dump_json(exclude_none=True) + "\n" for tool in tools))
     assert trajsmith("graph", "build", "--tools", file, "--out", tmp_path / "again.json").code == 0

@@ -97,6 +97,14 @@ def test_one_environment_of_a_metadata_file_is_named(tmp_path: Path) -> None:
     assert named.envscaler.id == "two"
 
 
+@pytest.mark.parametrize("line", ["from trajsmith import Environment, tool", "import trajsmith as ts"])
+def test_a_python_file_that_imports_trajsmith_is_of_the_native_form(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "garden.py"
+    file.write_text(f"{line}\n")
+    (entry,) = find_named_entries(str(file))
+    assert entry.python == str(file)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -89,17 +89,18 @@ def test_single_formats_go_where_they_are_told(trajsmith, run, tmp_path):
 
 
 def test_formats_are_listed_with_a_line_each(trajsmith):
-    from trajsmith.export import load_formats
+
+    from trajsmith.export import FORMATS
 
     done = trajsmith("export", "--formats")
     assert done.code == 0
-    assert all(f" {made.name} " in done.out and made.about[:30] in done.out for made in load_formats().values())
+    assert all(f" {name} " in done.out and one.about[:30] in done.out for name, one in FORMATS.load_all().items())
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        pytest.param(["--format", "csv"], "no format 'csv'; there are grpo, openai", id="unknown-format"),
+        pytest.param(["--format", "csv"], "no format named 'csv'; there are: grpo, openai", id="unknown-format"),
         pytest.param(["--window", "3"], "--out and --window go with --format", id="window-alone"),
         pytest.param(["--preview"], "--preview needs --model", id="no-model"),
     ],
@@ -113,7 +114,7 @@ def test_wrong_use_is_one_line(trajsmith, run, options, text):
     ("override", "text"),
     [
         ("export.split.held_out=[mobile]", "no environment mobile; there are helpdesk, mobile_care"),
-        ("export.formats=[csv]", "no format 'csv'"),
+        ("export.formats=[csv]", "no format named 'csv'"),
         ("export.split.validation=1.5", "export.split.validation"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_live_server_behind_it_ends_with_it(served, tmp_path):
 
 
 WRONG = [
-    (["nothing"], "no environment named 'nothing' in the library"),
+    (["nothing"], "no environment named 'nothing'"),
     (["retail", "--state", "7"], "environment retail has no initial state 7; it has 0 to 2"),
     (["retail", "--state", "gone.json"], "--state gone.json: neither a number nor a file that can be read"),
     (["retail", "--actor", "user"], "environment retail has no tools for the user"),

@@ -13,14 +13,15 @@ import jsonschema
 import orjson
 import pytest
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import iterate_leaves
-from trajsmith.pipeline.journal import count_ledger, read_records
+from trajsmith.pipeline.journal import count_ledger
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.run_replay import replay_run
 from trajsmith.records import EnvironmentSpec, FromOutput, Summary, Task, Trajectory, Verdict
+from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import ToolGraph
 
 ROOT = Path(__file__).parents[2]
@@ -188,7 +189,7 @@ def line(tmp_path_factory):
     path = tmp_path_factory.mktemp("line") / "run"
     end(begin("run", QUICKSTART, "--run", path, "--set", f"sample.count={DIALOGUES}"))
     run = RunDirectory.open(path)
-    specs = {name: EnvironmentSpec(**run.read_json(f"environments/{name}.json")) for name in library_names()}
+    specs = {name: EnvironmentSpec(**run.read_json(f"environments/{name}.json")) for name in ENVIRONMENTS.names()}
     played = list(join_verdicts(run))
     return SimpleNamespace(
         path=path,
@@ -224,7 +225,7 @@ def tells(text, value):
 def test_the_line_is_long_enough_to_judge(line):
     assert len(line.played) >= 0.9 * DIALOGUES
     assert len(line.accepted) >= 0.9 * len(line.played), line.summary.rejected
-    assert {trajectory.environment for _, trajectory in line.accepted} == set(library_names())
+    assert {trajectory.environment for _, trajectory in line.accepted} == set(ENVIRONMENTS.names())
 
 
 def test_every_dialogue_starts_with_the_user_and_ends_with_the_agent(line):

@@ -8,15 +8,15 @@ import pytest
 
 from trajsmith.environments import NativeSession
 from trajsmith.environments.injected_faults import inject_faults
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
-from trajsmith.environments.library import library_environment
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.names import split_name
 from trajsmith.phrasing import load_phrasebook
 from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
 from trajsmith.phrasing.wording import Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
-from trajsmith.querygen.vary import VariantCase, VarySettings, choose_variants, derive_variant, list_variants
+from trajsmith.querygen.vary import VARIANTS, VariantCase, VarySettings, choose_variants, derive_variant
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch
 from trajsmith.querygen.vary.forbidden_request import _find_rule
 from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
@@ -29,7 +29,7 @@ from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUse
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES
 
-ENVIRONMENTS = ("retail", "mobile_care")
+PLAYED = ("retail", "mobile_care")
 CHAINS = 26
 
 
@@ -60,7 +60,7 @@ class Shelf:
 
 
 async def make_shelf(name):
-    cls = library_environment(name)
+    cls = ENVIRONMENTS.get(name)
     spec, state = cls.describe(), cls.seed_state("small", 2).model_dump(mode="json")
     phrasebook = load_phrasebook(Path(library_file).parent / name / "phrases.yaml")
     wording = Wording(phrasebook, spec.tools)
@@ -79,7 +79,7 @@ async def make_shelf(name):
 
 @pytest.fixture(scope="module")
 def shelves():
-    return [asyncio.run(make_shelf(name)) for name in ENVIRONMENTS]
+    return [asyncio.run(make_shelf(name)) for name in PLAYED]
 
 
 async def some(shelves, variant, most=3):
@@ -98,7 +98,7 @@ async def some(shelves, variant, most=3):
     return found
 
 
-@pytest.mark.parametrize("variant", list_variants())
+@pytest.mark.parametrize("variant", VARIANTS.names())
 async def test_the_right_play_is_accepted_and_the_naive_one_is_not(shelves, variant):
     made = await some(shelves, variant)
     assert made, f"no {variant} could be made of any task"
@@ -111,7 +111,7 @@ async def test_the_right_play_is_accepted_and_the_naive_one_is_not(shelves, vari
         assert not verdict.accepted and verdict.outcome in ("agent_error", "partial"), verdict.reasons
 
 
-@pytest.mark.parametrize("variant", list_variants())
+@pytest.mark.parametrize("variant", VARIANTS.names())
 async def test_the_same_task_gives_the_same_variant(shelves, variant):
     (shelf, base, varied), *_ = await some(shelves, variant, most=1)
     again = await derive_variant(variant, shelf.case(base, variant))
@@ -282,7 +282,7 @@ async def test_asking_after_the_act_is_not_asking(shelves):
 
 
 def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
-    with pytest.raises(ValueError, match="no variant 'nonsense'"):
+    with pytest.raises(ValueError, match="no variant named 'nonsense'"):
         VarySettings(rates={"nonsense": 0.5})
     with pytest.raises(ValueError, match="from 0 to 1"):
         VarySettings(rates={"tool_failure": 1.5})

@@ -3,7 +3,7 @@
 import json
 
 from trajsmith.environments import NativeSession
-from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.models.serialization import parse_reply
@@ -20,7 +20,7 @@ class Place:
     """One environment of the library, grounded chains on its first state, and their tasks."""
 
     def __init__(self, name, **settings):
-        self.cls = library_environment(name)
+        self.cls = ENVIRONMENTS.get(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
         self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.settings = WriteSettings(direct=0.0, **settings)

@@ -212,7 +212,7 @@ def test_all_tools_and_most_edges_get_their_turn() -> None:
     assert sampler.used.keys() == set(index.tools)
     leaves = [count for name, count in sampler.used.items() if "find" not in name]
     assert max(leaves) <= 3 * min(leaves)
-    assert len(sampler.used_edges) > 0.7 * sum(len(found) for found in index.own_network.after)
+    assert len(sampler.chains.edges) > 0.7 * sum(len(found) for found in index.own_network.after)
 
 
 def test_least_used_come_first_whatever_was_used_before() -> None:

@@ -9,7 +9,7 @@ import pytest
 from random_graphs import random_graph, tool
 
 from trajsmith.toolgraph import Edge, GraphIndex, ParameterNode, Sampler, SampleSettings, ToolGraph, ValueLink
-from trajsmith.toolgraph.baseline_samplers import BaselineSamplers
+from trajsmith.toolgraph.baseline_samplers import EnvFactorySampler
 
 
 def graph_of(edges: dict[tuple[str, str], int], needs: dict[str, list[str]] | None = None) -> ToolGraph:
@@ -78,7 +78,7 @@ def test_one_to_k_neighbours_follow(most: int, ends: set[int]) -> None:
     star = graph_of({("hub", name): 2 for name in "abcdef"} | {("z", "hub"): 2})
     queued = set()
     for seed in range(300):
-        walks = BaselineSamplers(GraphIndex(star, "s").network, SampleSettings(branches=most))
+        walks = EnvFactorySampler(GraphIndex(star, "s").network, SampleSettings(branches=most))
         hub = walks.network.number["hub"]
         rng = random.Random(seed)
         queued.add(len(walks._neighbours(rng, hub, rng.randint(1, most))))
@@ -115,7 +115,7 @@ def test_a_prior_that_was_just_chosen_makes_the_next_parameter_valid() -> None:
     graph = graph_of({("one", "use"): 3, ("two", "use"): 3}, {"use": ["p", "q"]})
     ways = tuple(ValueLink(output="$.id", input=name, score=1.0) for name in ("p", "q"))
     graph = graph.model_copy(update={"edges": tuple(msgspec.structs.replace(edge, links=ways) for edge in graph.edges)})
-    walks = BaselineSamplers(GraphIndex(graph, "s").network, SampleSettings(extra_prior=0.0))
+    walks = EnvFactorySampler(GraphIndex(graph, "s").network, SampleSettings(extra_prior=0.0))
     use = walks.network.number["use"]
     assert {len(walks._priors(random.Random(seed), {}, use, 0)) for seed in range(50)} == {1}
 

@@ -7,7 +7,7 @@ import speaking
 from standin import StandIn
 
 from trajsmith.environments import NativeSession
-from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.models.serialization import parse_reply
@@ -23,7 +23,7 @@ class Stage:
     """Tasks of one environment, and plays of them by any mix of roles."""
 
     def __init__(self, name, folder):
-        self.cls = library_environment(name)
+        self.cls = ENVIRONMENTS.get(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
         self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.folder = folder

@@ -3,7 +3,7 @@
 import pytest
 
 from trajsmith.environments import NativeSession, ToolResult
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Phrasebook, Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
@@ -23,7 +23,7 @@ class Bank:
             self.spec,
             self.task,
             self.state,
-            session or NativeSession(library_environment("bank"), self.spec),
+            session or NativeSession(ENVIRONMENTS.get("bank"), self.spec),
             agent or ScriptedAgent(self.task, self.wording, 0),
             user or ScriptedUser(self.task, self.wording, 0),
             PlaySettings(**settings),
@@ -33,7 +33,7 @@ class Bank:
 
 @pytest.fixture
 async def bank():
-    cls = library_environment("bank")
+    cls = ENVIRONMENTS.get("bank")
     spec, state = cls.describe(), cls.seed_state("small", 1).model_dump(mode="json")
     settings = SampleSettings(count=20, length=(5, 6))
     sampler = Sampler(GraphIndex(build_graph(spec.tools), "bank"), settings)
@@ -190,7 +190,7 @@ class Breaking:
 
 
 async def test_a_fault_ends_the_play_and_keeps_what_was_said(bank):
-    session = Breaking(NativeSession(library_environment("bank"), bank.spec), 3)
+    session = Breaking(NativeSession(ENVIRONMENTS.get("bank"), bank.spec), 3)
     played = await bank.dialogue(session=session).play()
     assert played.stop_reason == "environment_fault"
     assert len(played.events) == 2
@@ -198,14 +198,14 @@ async def test_a_fault_ends_the_play_and_keeps_what_was_said(bank):
 
 
 async def test_an_environment_that_does_not_start_is_no_dialogue(bank):
-    session = Breaking(NativeSession(library_environment("bank"), bank.spec), 0)
+    session = Breaking(NativeSession(ENVIRONMENTS.get("bank"), bank.spec), 0)
     with pytest.raises(EnvironmentFault, match="no coffee"):
         await bank.dialogue(session=session).play()
 
 
 async def test_a_refused_gold_call_makes_the_agent_give_up(bank):
     """The scripted teacher tells the user and stops; it never makes results up."""
-    session = NativeSession(library_environment("bank"), bank.spec)
+    session = NativeSession(ENVIRONMENTS.get("bank"), bank.spec)
 
     async def refuse(tool, arguments, actor="assistant"):
         return ToolResult.refusal("refused", "closed today")

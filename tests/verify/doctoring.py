@@ -1,7 +1,7 @@
 """Good plays of a library environment, and the same plays with something wrong put into them."""
 
 from trajsmith.environments import NativeSession
-from trajsmith.environments.library import get_phrases_path, library_environment
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Wording, load_phrasebook
@@ -16,7 +16,7 @@ class Doctored:
     """Tasks in conversation mode with their scripted plays."""
 
     def __init__(self, name):
-        self.cls = library_environment(name)
+        self.cls = ENVIRONMENTS.get(name)
         self.spec, self.state = self.cls.describe(), self.cls.seed_state("small", 1).model_dump(mode="json")
         self.wording = Wording(load_phrasebook(get_phrases_path(self.cls)), self.spec.tools)
         self.first = None

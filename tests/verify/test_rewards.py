@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from trajsmith.records import CheckOutcome, InputError
 from trajsmith.verify import verify_trajectory
-from trajsmith.verify.rewards import RewardEvidence, RewardSettings, compute_rewards, list_rewards, load_reward
+from trajsmith.verify.rewards import REWARDS, RewardEvidence, RewardSettings, compute_rewards
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 SETTINGS = RewardSettings()
-NAMES = ("checks", "composite", "format_outcome", "rubric")
+NAMES = ("checks", "composite", "format_outcome", "rubric", "state", "trajectory")
 
 OUTCOMES = st.sampled_from(["completed", "partial", "agent_error", "environment_error", "user_error", "undecided"])
 PASSED = st.lists(st.sampled_from([True, False, None]), max_size=6)
@@ -39,23 +39,23 @@ def evidence(draw: Any) -> RewardEvidence:
 
 
 def test_the_rewards_by_name() -> None:
-    assert list_rewards() == NAMES
+    assert REWARDS.names() == NAMES
     with pytest.raises(InputError, match="no reward named 'gold'; there are: checks, composite"):
-        load_reward("gold")
+        REWARDS.get("gold")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_where_it_is_from(name: str) -> None:
-    assert any(paper in str(inspect.getdoc(load_reward(name))) for paper in ("Env", "Agent"))
+    assert any(paper in str(inspect.getdoc(REWARDS.get(name))) for paper in ("Env", "Agent"))
 
 
 @steady
 @given(evidence(), st.floats(0, 1), st.floats(0, 2))
 def test_bounds(found: RewardEvidence, alpha: float, gamma: float) -> None:
     settings = RewardSettings(alpha=alpha, gamma=gamma)
-    low = {"composite": -gamma, "format_outcome": -1.0, "checks": 0.0, "rubric": 0.0}
+    low = {"composite": -gamma, "format_outcome": -1.0, "checks": 0.0, "rubric": 0.0, "state": 0.0, "trajectory": 0.0}
     for name in NAMES:
-        value = load_reward(name)(found, settings)
+        value = REWARDS.get(name)(found, settings)
         assert value is None or low[name] - 1e-9 <= value <= 1 + 1e-9
 
 
@@ -66,7 +66,7 @@ def test_a_check_more_is_never_less(found: RewardEvidence, number: int) -> None:
         better = [True if n == number else check.passed for n, check in enumerate(found.checks)]
         after = RewardEvidence(**{**vars(found), "checks": outcomes(better)})
         for name in ("checks", "rubric"):
-            one, other = (load_reward(name)(each, SETTINGS) for each in (found, after))
+            one, other = (REWARDS.get(name)(each, SETTINGS) for each in (found, after))
             if one is not None and other is not None and found.checks[number].passed is not None:
                 assert other >= one
 
@@ -106,10 +106,14 @@ def plain(**changes: Any) -> RewardEvidence:
         ("rubric", {"checks": outcomes([True, False])}, 0.0),
         ("rubric", {"checks": outcomes([True, None])}, None),
         ("rubric", {"checks": outcomes([False, None])}, 0.0),
+        ("state", {"state_match": None}, 0.0),
+        ("state", {"outcome": "user_error"}, None),
+        ("trajectory", {"trajectory_match": 0.25}, 0.25),
+        ("trajectory", {"outcome": "undecided"}, None),
     ],
 )
 def test_values(name: str, changes: dict[str, Any], value: float | None) -> None:
-    found = load_reward(name)(plain(**changes), SETTINGS)
+    found = REWARDS.get(name)(plain(**changes), SETTINGS)
     assert found == (None if value is None else pytest.approx(value))
 
 

@@ -11,24 +11,23 @@ import typer
 from rich.table import Table
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, train
+from trajsmith.cli import env, env_growth, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.console import out, print_line
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.records import Summary
 
-import gc
 
 Result = TypeVar("Result")
 
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -36,9 +35,13 @@ env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(scaffold.configs_app, name="configs")
+app.callback()(scaffold.show_version)
+app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command()(push.card)
 app.command()(push.push)
+app.command()(plugins.plugins)
 app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
@@ -84,7 +87,7 @@ def resume(
     overrides: Set = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped; nothing is lost, doubled or done twice.
+    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
@@ -93,7 +96,10 @@ def resume(
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
+        from trajsmith.cli.env_gen_models import resume_generation
+
+        resume_generation(opened.path, overrides or [])
+        return
     if overrides:
         _change(opened, overrides, yes)
     show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))
@@ -337,13 +343,3 @@ def _fail(message: str, code: int) -> None:
 
 if __name__ == "__main__":
     main()
-
-
-YOUNG, MIDDLE, OLD = 20_000, 20, 50
-"""Allocations before a collection, and younger collections before an older one. Python's own (700, 10, 10) look through
-everything so often that a third of the CPU of a request to a model goes into it; what is found is next to nothing."""
-
-
-def reduce_gc_frequency() -> None:
-    """Look for unreachable cycles less often; for the program, not for those who use it as a library."""
-    gc.set_threshold(YOUNG, MIDDLE, OLD)

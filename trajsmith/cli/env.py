@@ -11,7 +11,7 @@ from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import Sandbox
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.environment_references import WHAT, open_named_source
 from trajsmith.records import EnvironmentSpec, RunError
 
@@ -28,12 +28,12 @@ def list_environments(
 ) -> None:
     """List the bundled and installed environments."""
     if names:
-        for name in library_names():
+        for name in ENVIRONMENTS.names():
             typer.echo(name)
         return
     table = Table("name", "domain", "tools", "of the user", "about")
-    for name in library_names():
-        spec = library_environment(name).describe()
+    for name in ENVIRONMENTS.names():
+        spec = ENVIRONMENTS.get(name).describe()
         mine = sum(tool.actor == "user" for tool in spec.tools)
         table.add_row(name, spec.domain, str(len(spec.tools)), str(mine or ""), spec.description.split("\n")[0])
     out.print(table)

@@ -10,10 +10,11 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from trajsmith.cli.console import ensure_writable, out, print_line, write_bytes, write_json
+from trajsmith.cli.console import out, print_line, write_json
 from trajsmith.cli.options import Sandbox
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError, RunError
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envcheck import CheckPlan, EnvironmentReport, Finding, FindingReplay
@@ -85,7 +86,7 @@ def check(
     if html is not None:
         from trajsmith.envcheck import render_reports_html
 
-        write_bytes(html, render_reports_html(reports).encode())
+        write_whole_file(html, render_reports_html(reports).encode())
     low = [report.environment for report in reports if report.score is not None and report.score < threshold]
     if low:
         out.print(f"below {threshold:g}: {', '.join(low)}", markup=False)

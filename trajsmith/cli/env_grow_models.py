@@ -4,35 +4,24 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from trajsmith.cli.console import err
+from trajsmith.cli.console import err, out, print_line
 from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
-from trajsmith.cli.env_growth import print_growth
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
-    from trajsmith.envgen.growth.blueprint_growth import GrowthResult
+    from trajsmith.envgen.growth.model_growth import GrowthResult
     from trajsmith.envgen.growth.model_parent import ModelParent
     from trajsmith.envgen.sources import ThemeSource
-    from trajsmith.pipeline.environment_generation import GenConfig, RunGenerationResult
-
+    from trajsmith.pipeline.environment_generation import GenConfig, GrowthRequest, RunGenerationResult
 
 EXAMPLE = "configs/envgen_openai.yaml"
 
 
-class GrowthRequest(NamedTuple):
-    """Request to grow an environment, as given on the command line."""
-
-    directory: Path
-    out: Path
-    name: str | None
-    wish: str | None
-
-
 def grow_by_models(
-    wanted: GrowthRequest, config: Path | None, run: Path | None, overrides: Sequence[str], dry_run: bool
+    wanted: "GrowthRequest", config: Path | None, run: Path | None, overrides: Sequence[str], dry_run: bool
 ) -> None:
     """Make a child, or go on with it.
 
@@ -55,17 +44,16 @@ def grow_by_models(
     if dry_run:
         preview(settings, [source], GROWTH_STAGES)
         return
-    again = f"trajsmith env grow {wanted.directory} --out {wanted.out} --run {folder}"
-    with explain_resume(folder, again):
-        generated, grown = asyncio.run(_grown(parent, source, settings, wanted.out))
+    with explain_resume(folder):
+        generated, grown = asyncio.run(_grown(parent, source, settings, wanted))
     show(None, generated.outcomes, generated.funnel)
-    require_decisions(generated.undecided, again)
+    require_decisions(generated.undecided, folder)
     if grown is None:
         raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
-    print_growth(grown)
+    _print_growth(grown)
 
 
-def _source(parent: "ModelParent", wanted: GrowthRequest, config: Path | None, run: Path | None) -> "ThemeSource":
+def _source(parent: "ModelParent", wanted: "GrowthRequest", config: Path | None, run: Path | None) -> "ThemeSource":
     """Return the source to grow from; a resumed run without a configuration uses its own."""
     from trajsmith.envgen.generate.identifiers import to_identifier
 
@@ -92,17 +80,37 @@ def _must_have_room(parent: "ModelParent", settings: "GenConfig") -> None:
 
 
 async def _grown(
-    parent: "ModelParent", source: "ThemeSource", settings: "GenConfig", out: Path
+    parent: "ModelParent", source: "ThemeSource", settings: "GenConfig", wanted: "GrowthRequest"
 ) -> "tuple[RunGenerationResult, GrowthResult | None]":
     from trajsmith.envgen.growth.model_growth import build_growth_loop, place_child
     from trajsmith.envgen.growth.regression import GrowthDraftRunner
     from trajsmith.envgen.synthesis.examination import DraftRunner
-    from trajsmith.envgen.synthesis.store import RecordStore
     from trajsmith.pipeline.environment_generation import generate
+    from trajsmith.records.journal import StepJournal
 
-    generated = await generate(settings, [source], None, err, partial(build_growth_loop, parent))
+    paths = {"directory": wanted.directory.resolve(), "out": wanted.out.resolve()}
+    growth = wanted.model_copy(update={**paths, "name": source.name})
+    generated = await generate(settings, [source], None, err, partial(build_growth_loop, parent), growth)
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None
     bench = GrowthDraftRunner(DraftRunner(settings.run / "drafts", settings.synthesis, settings.sandbox), parent)
-    return generated, await place_child(RecordStore(settings.run), bench, accepted, out)
+    return generated, await place_child(StepJournal(settings.run), bench, accepted, wanted.out)
+
+
+def _print_growth(grown: "GrowthResult") -> None:
+    before, after = grown.before, grown.after
+    score = "no score" if grown.score is None else f"{grown.score:.2f}"
+    out.print(
+        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
+    )
+    out.print(
+        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
+        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
+        markup=False,
+    )
+    for one in grown.added:
+        print_line(f"added: {one}")
+    for left in grown.refused:
+        print_line(f"undone: {left.what}: {left.reason}")
+    print_line(f"use it: - python: {grown.directory / (grown.name + '.py')}")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from trajsmith.cli.console import out, print_line, write_bytes, write_json
+from trajsmith.cli.console import out, print_line, write_json
 from trajsmith.cli.options import DryRun, ModelConfig, Set
 from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
-    from trajsmith.envgen.growth.blueprint_growth import GrowthResult
     from trajsmith.envgen.growth.duplicates import DuplicatePair
     from trajsmith.envgen.growth.gaps import CollectionCoverage
     from trajsmith.envgen.sources import ThemeSource
@@ -41,50 +41,29 @@ def register(app: typer.Typer) -> None:
 
 
 def grow(
-    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that `env gen` made.")],
+    directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that models made.")],
+    config: ModelConfig = None,
     target: Annotated[
         Path | None, typer.Option("--out", help="Directory of the richer environment's folder; left out, the parent's.")
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", help="Without a model: additions, 3 if left out: tables, states, look-ups.")
-    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Without a model: seed of additions and examination, 0 if left out.")
-    ] = None,
     wish: Annotated[
-        str | None, typer.Option("--wish", help="With models: what there should be more of; left out, they choose.")
+        str | None, typer.Option("--wish", help="What there should be more of; left out, the models choose.")
     ] = None,
-    config: ModelConfig = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="With models: folder of records; left out, OUT/work/NAME.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of records; left out, OUT/work/NAME.")] = None,
     overrides: Set = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a richer environment of a generated one that passes all earlier tests and the environment checks.
-
-    One that was made without a model grows by its blueprint. One that models made grows by models: give --config.
+    """Have models make a richer environment of one that models made; it passes all earlier tests and the checks.
 
     Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
     """
-    from trajsmith.envgen.growth.model_parent import is_by_models
+    from trajsmith.cli.env_grow_models import grow_by_models
+    from trajsmith.pipeline.environment_generation import GrowthRequest
 
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
-    if is_by_models(directory):
-        from trajsmith.cli.env_grow_models import GrowthRequest, grow_by_models
-
-        if steps is not None or seed is not None:
-            raise InputError("--steps and --seed go with environments that were made without a model")
-        grow_by_models(GrowthRequest(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
-        return
-    if wish or config or run or overrides or dry_run:
-        flags = "--wish, --config, --run, --set, --dry-run"
-        raise InputError(f"{flags} go with environments that models made; {directory} holds none")
-    from trajsmith.envgen.growth.blueprint_growth import DEFAULT_STEPS
-    from trajsmith.envgen.growth.blueprint_growth import grow_environment as grown
-
-    print_growth(grown(directory, out_dir, DEFAULT_STEPS if steps is None else steps, name, seed or 0))
+    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
+    grow_by_models(wanted, config, run, overrides or [], dry_run)
 
 
 def taxonomy(
@@ -217,7 +196,11 @@ def _candidates(path: Path) -> "list[ThemeSource]":
 
 def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
     if path is not None:
-        write_bytes(path, "".join(f"{one.model_dump_json()}\n" for one in sources).encode())
+        _write(path, "".join(f"{one.model_dump_json()}\n" for one in sources))
+
+
+def _write(path: Path, text: str) -> None:
+    write_whole_file(ensure_writable(path, make=True), text.encode())
 
 
 def _pair(pair: "DuplicatePair") -> str:
@@ -243,21 +226,3 @@ def _print_gaps(coverage_gaps: "CollectionCoverage") -> None:
         print_line(f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}")
     for one in coverage_gaps.proposals:
         print_line(f"next: {one.name}: {one.summary}")
-
-
-def print_growth(grown: "GrowthResult") -> None:
-    before, after = grown.before, grown.after
-    score = "no score" if grown.score is None else f"{grown.score:.2f}"
-    out.print(
-        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
-    )
-    out.print(
-        f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "
-        f"tools {before.tools} -> {after.tools}, rules {before.rules} -> {after.rules}",
-        markup=False,
-    )
-    for one in grown.added:
-        print_line(f"added: {one}")
-    for left in grown.refused:
-        print_line(f"undone: {left.what}: {left.reason}")
-    print_line(f"use it: - python: {grown.directory / (grown.name + '.py')}")

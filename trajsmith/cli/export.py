@@ -30,11 +30,12 @@ MaxLength = Annotated[int | None, typer.Option("--max-length", min=1, help="The 
 
 def show_formats() -> None:
     """Every format with its one line."""
-    from trajsmith.export import load_formats
+
+    from trajsmith.export import FORMATS
 
     table = Table("format", "rows", title=None)
-    for exporter in load_formats().values():
-        table.add_row(exporter.name, exporter.about)
+    for name, exporter in FORMATS.load_all().items():
+        table.add_row(name, exporter.about)
     out.print(table)
 
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import orjson
 import typer
 import yaml
 from pydantic import ValidationError
 
-from trajsmith.cli.console import ensure_writable, write_file
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import InputError, ToolSpec, format_first_error
+from trajsmith.records.storage import ensure_writable, storage_boundary
 from trajsmith.toolgraph import GraphSettings, SampleSettings, ToolGraph, sample_across
 from trajsmith.toolgraph.edge_explanation import explain_edge as explain_edge
 from trajsmith.toolgraph.edge_explanation import find_tool
@@ -30,7 +30,7 @@ from trajsmith.toolgraph.incremental_build import update_graph
 from trajsmith.toolgraph.match import Similarity
 from trajsmith.toolgraph.networkx_graph import write_graphml
 from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
-from trajsmith.toolgraph.settings import Method
+from trajsmith.toolgraph.settings import SAMPLERS
 from trajsmith.toolgraph.text_view import render_graph_lines, render_tool_lines
 
 app = typer.Typer(
@@ -96,7 +96,8 @@ def build(
         graph = apply_evidence(graph, evidence, scores, settings)
     if old is not None and old.evidence and not graph.evidence:
         typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
-    write_file(target, graph.save)
+    with storage_boundary(target):
+        graph.save(target)
     for finding in graph.findings:
         typer.echo(f"note: {finding}", err=True)
     typer.echo(
@@ -165,7 +166,8 @@ def show(
         lines = render_tool_lines(loaded, find_tool(loaded, tool))
     elif html is not None:
         page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
-        tools, shown = write_file(ensure_writable(html), page)
+        with storage_boundary(ensure_writable(html)):
+            tools, shown = page(html)
         typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
         return
     else:
@@ -182,7 +184,8 @@ def export(
 ) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
     part = select_servers(ToolGraph.load(graph), server or ())
-    write_file(ensure_writable(target), lambda path: write_graphml(part, path))
+    with storage_boundary(ensure_writable(target)):
+        write_graphml(part, target)
     typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
 
 
@@ -193,7 +196,7 @@ def sample(
     length: Annotated[tuple[int, int], typer.Option("--length", metavar="MIN MAX", help="Tools of a chain.")] = (6, 11),
     servers: Annotated[int, typer.Option("--servers", min=1, help="Most servers of a chain.")] = 1,
     difficulty: Annotated[float | None, typer.Option("--difficulty", min=0, max=1, help="The dial, 0 to 1.")] = None,
-    method: Annotated[str, typer.Option("--method", help=f"One of {', '.join(get_args(Method))}.")] = "topology",
+    method: Annotated[str, typer.Option("--method", help=f"One of {', '.join(SAMPLERS.names())}.")] = "topology",
     shape: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any other setting of `sample`: --set weak=0.5 --set writes=0.2. May be repeated."),
@@ -254,5 +257,5 @@ def _tool(line: bytes, where: str) -> ToolSpec:
 
 
 def _library_tools(names: list[str]) -> list[ToolSpec]:
-    chosen = library_names() if "*" in names else names
-    return [tool for name in chosen for tool in library_environment(name).describe().tools]
+    chosen = ENVIRONMENTS.names() if "*" in names else names
+    return [tool for name in chosen for tool in ENVIRONMENTS.get(name).describe().tools]

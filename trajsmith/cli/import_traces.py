@@ -52,7 +52,7 @@ def import_files(
     file says what is right (gold actions), the final state is compared with the gold state; where it holds verdicts of
     its own, the agreement is shown. Dialogues that cannot be used are counted by reason, the others go on.
 
-        trajsmith import simulations.json --run runs/airline --config configs/import_tau2_airline.yaml
+        trajsmith import simulations.json --run runs/airline --config airline.yaml
     """
     from trajsmith.pipeline.progress import open_progress
     from trajsmith.pipeline.runner import import_traces
@@ -87,7 +87,7 @@ def _run(directory: Path, config: Path | None, overrides: list[str]) -> "tuple[R
     if config is None:
         raise InputError(
             f"{directory} holds no run yet: say with --config FILE on which environment the recorded calls are made "
-            "(a YAML with `environments:`, for example configs/import_tau2_airline.yaml)"
+            "(a YAML with `environments:`)"
         )
     settings = load_config(config, [*overrides, f"run={directory}"])
     return RunDirectory.create(settings.run, dump_settings(settings)), settings

@@ -15,7 +15,10 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done; do nothing.")
 ]
 Sandbox = Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")]
-ConfigFile = Annotated[Path, typer.Argument(help="YAML configuration, for example configs/quickstart.yaml.")]
+ConfigFile = Annotated[
+    Path,
+    typer.Argument(help="YAML file, or the name of a packaged configuration such as quickstart (`trajsmith configs`)."),
+]
 ModelConfig = Annotated[
     Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
 ]

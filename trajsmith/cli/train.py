@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trajsmith.evals import Score
     from trajsmith.train_sft.training import TrainingPlan
 
+
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
 
 

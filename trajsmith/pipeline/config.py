@@ -1,31 +1,34 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Self
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
-from trajsmith.export import SplitSettings, find_format
+from trajsmith.export import FORMATS, FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
+from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.querygen import WriteSettings
-from trajsmith.querygen.vary import VarySettings, list_variants
-from trajsmith.records import FrozenModel, InputError, SourcePath
-from trajsmith.toolgraph import GraphSettings, SampleSettings
+from trajsmith.querygen.vary import VARIANTS, VarySettings
+from trajsmith.records import FrozenModel, InputError, Registry, SourcePath
+from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import JudgeSettings, VerifySettings
+from trajsmith.verify.checks import CHECKS
 from trajsmith.verify.duplicates import DuplicateSettings
+from trajsmith.verify.rewards import REWARDS
 
 
 class EngineSettings(FrozenModel):
     """Settings of the engine that runs the stages."""
 
-    kind: Literal["local"] = "local"
-    """asyncio on this machine."""
+    kind: EngineName = "local"
+    """`local`: asyncio on this machine; `trajsmith plugins --kind engines` lists all."""
     concurrency: PositiveInt = 8
     """Records in work at a time."""
 
@@ -40,17 +43,10 @@ class ExportSettings(FrozenModel):
     """Trajectories shown in the report, a page of about 13 KB for each; `trajsmith report --all` has pages for all."""
     split: SplitSettings = SplitSettings()
     """How rows are divided into train, validation and test; all go to train by default."""
-    formats: tuple[str, ...] = ()
+    formats: tuple[FormatName, ...] = ()
     """Formats written beside the dataset, into `exports/<name>`; `trajsmith export --formats` lists them."""
     window: PositiveInt | None = None
     """Assistant turns of history in the rows of `per_turn` and `per_step`; None is the format's own default."""
-
-    @field_validator("formats")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            find_format(name)
-        return names
 
 
 class RunConfig(FrozenModel):
@@ -115,10 +111,31 @@ def check_files(config: RunConfig) -> None:
             raise InputError(f"decontaminate: {path}: {problem}")
 
 
+def check_plugins(config: RunConfig) -> None:
+    """Load before any work what the configuration names.
+
+    Raises:
+        InputError: Something cannot be imported, or two distributions give it the same name.
+    """
+    named: list[tuple[Registry[Any], Iterable[str]]] = [
+        (SAMPLERS, [config.sample.method]),
+        (VARIANTS, config.vary.rates),
+        (CHECKS, config.verify.checks),
+        (REWARDS, config.verify.rewards.names),
+        (FORMATS, config.export.formats),
+        (ENGINES, [config.engine.kind]),
+    ]
+    for registry, names in named:
+        for name in names:
+            registry.get(name)
+
+
 def _check_accept(config: RunConfig) -> None:
     shares = config.accept.by.get("variant", {}) if config.accept else {}
     for name in shares if isinstance(shares, dict) else ():
-        if name != "base" and name not in list_variants():
-            raise InputError(f"accept.by.variant: no variant {name!r}; there are base, {', '.join(list_variants())}")
+        if name != "base" and name not in VARIANTS.names():
+            raise InputError(
+                f"accept.by.variant: no variant named {name!r}; there are: base, {', '.join(VARIANTS.names())}"
+            )
         if name != "base" and not config.vary.on:
             raise InputError(f"accept.by.variant wants {name}, but no variants are made: set vary.rates.{name}")

@@ -11,9 +11,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from trajsmith.pipeline.journal import FAULT, Journal, count, count_ledger, read_records
+from pydantic import AfterValidator
+
+from trajsmith.pipeline.journal import FAULT, Journal, count_ledger
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
 from trajsmith.records import (
@@ -22,10 +24,12 @@ from trajsmith.records import (
     ModelFault,
     Record,
     RecordDropped,
+    Registry,
     RunError,
     StageSummary,
     TrajsmithError,
 )
+from trajsmith.records.journal import count_records, read_records
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=Record)
@@ -53,6 +57,23 @@ class PipelineStage(Generic[In, Out]):
     input_model: type[Record] | None = None
     title: str = ""
     """What the progress bar says; the name if empty."""
+
+
+class Engine(Protocol):
+    """Runs one stage over everything that is not committed yet, as `run_stage` does."""
+
+    async def __call__(
+        self,
+        stage: PipelineStage[Any, Any],
+        run: RunDirectory,
+        inputs: Iterable[tuple[str, Any]] | None = None,
+        concurrency: int = 8,
+        progress: RunProgress | None = None,
+    ) -> StageSummary: ...
+
+
+ENGINES: Registry[Engine] = Registry("engines", {"local": "trajsmith.pipeline.engine"})
+EngineName = Annotated[str, AfterValidator(ENGINES.check_name)]
 
 
 class _Clock:
@@ -98,6 +119,7 @@ def summarize_stage(run: RunDirectory, stage: str) -> StageSummary:
     return StageSummary(name=stage, **counts._asdict(), seconds=read_stage_seconds(run, stage))
 
 
+@ENGINES.register("local")
 async def run_stage(
     stage: PipelineStage[In, Out],
     run: RunDirectory,
@@ -222,4 +244,4 @@ def _from_file(stage: PipelineStage[In, Out], run: RunDirectory, skip: int) -> I
 def _total(stage: PipelineStage[In, Out], run: RunDirectory, inputs: Iterable[tuple[str, In]] | None) -> int | None:
     if inputs is not None:
         return len(inputs) if isinstance(inputs, Sized) else None
-    return count(run.file(stage.input)) if stage.input else None
+    return count_records(run.file(stage.input)) if stage.input else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from trajsmith.environments.library import library_environment, library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
 from trajsmith.pipeline.environment_references import find_named_entries
@@ -62,7 +62,7 @@ def load_specs(where: Sequence[str] | None, library: bool) -> tuple[list[Environ
     """
     if not where and not library:
         raise InputError("name directories or environments, or give --library")
-    specs = [library_environment(name).describe() for name in library_names()] if library else []
+    specs = [ENVIRONMENTS.get(name).describe() for name in ENVIRONMENTS.names()] if library else []
     scores: dict[str, float] = {}
     entries = [entry for reference in where or () for entry in _entries(reference, scores)]
     if entries:

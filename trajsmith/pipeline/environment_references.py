@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
@@ -16,7 +16,7 @@ from trajsmith.records import InputError, format_first_error
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
 _FASTMCP = re.compile(r"^\s*from\s+mcp\.server\.fastmcp\s+import|^\s*(from|import)\s+fastmcp\b", re.M)
-_NATIVE = re.compile(r"^\s*from\s+environments\b|^\s*import\s+environments\b", re.M)
+_NATIVE = re.compile(r"^\s*(from|import)\s+trajsmith\b", re.M)
 _FASTAPI = re.compile(r"^\s*(from|import)\s+fastapi\b", re.M)
 WHAT = (
     "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
@@ -64,7 +64,7 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
     Raises:
         InputError: There is no such thing.
     """
-    if reference in library_names():
+    if reference in ENVIRONMENTS.names():
         return [EnvironmentSettings(library=reference)]
     match = _ENTRY.fullmatch(reference)
     if match and Path(match[1]).is_file():
@@ -79,7 +79,7 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
         if matches:
             return matches
     if not path.is_file():
-        names = ", ".join(library_names())
+        names = ", ".join(ENVIRONMENTS.names())
         raise InputError(f"no environment named {reference!r} in the library, and no such file; there are: {names}")
     if path.suffix == ".py":
         return [_entry(reference, **_of_python(path, python[2] if python else None))]

@@ -5,21 +5,21 @@ from contextlib import contextmanager
 from typing import Literal
 
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.evals import EvalContext, ModelUserFactory, UserFactory, create_scripted_user
+from trajsmith.evals import EvalContext
 from trajsmith.export.splits import Split
-from trajsmith.models import SCRIPTED, ChatModel
+from trajsmith.models import SCRIPTED
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import find_written_tasks
 from trajsmith.records import InputError, Task
+from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.usersim import USER
+from trajsmith.usersim import UserFactory, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator
 
 
@@ -85,14 +85,12 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
     background = BackgroundLoop()
     try:
         if config.user.model == SCRIPTED:
-            yield create_scripted_user, background
+            yield build_user_factory(config.user, None, Prompts(config.prompts)), background
             return
-        prompts = Prompts(config.prompts)
-        prompts.get(USER)
         config.out.mkdir(parents=True, exist_ok=True)
         registry = background.run(_open_registry(config))
         try:
-            yield ModelUserFactory(background.run(_open_user_model(registry)), prompts), background
+            yield background.run(_build_model_users(registry, config)), background
         finally:
             background.run(registry.close())
     finally:
@@ -106,9 +104,7 @@ async def _open_registry(config: GrpoConfig) -> ModelRegistry:
     )
 
 
-async def _open_user_model(registry: ModelRegistry) -> ChatModel:
-    model = registry.role_model("user")
-    if model is None:
-        raise InputError("no model plays the user")
+async def _build_model_users(registry: ModelRegistry, config: GrpoConfig) -> UserFactory:
+    users = build_user_factory(config.user, registry.require_role_model("user"), Prompts(config.prompts))
     await registry.run_preflight(["user"])
-    return model
+    return users

@@ -1,21 +1,18 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import orjson
 from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.evals import (
-    ChatEvaluatedModel,
+    BENCHMARKS,
+    BenchmarkName,
+    EvalContext,
     EvalSettings,
-    EvaluatedModel,
-    ModelUserFactory,
     Score,
-    UserFactory,
-    create_scripted_user,
     evaluate,
     score_episodes,
 )
@@ -24,6 +21,7 @@ from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings,
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry, RoleSettings
+from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -32,15 +30,15 @@ from trajsmith.records import (
     FrozenModel,
     InputError,
     JsonObject,
-    RunError,
     SourcePath,
     Task,
     content_hash,
 )
 from trajsmith.records.links import refuse_links
-from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
+from trajsmith.records.storage import storage_boundary, write_whole_file
+from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
-from trajsmith.usersim import USER
+from trajsmith.usersim import build_user_factory
 
 EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
@@ -60,8 +58,10 @@ class EvalConfig(FrozenModel):
     """Folder with prompts that take the place of ours, as in a run."""
     budget: BudgetSettings = BudgetSettings()
     """What all requests to endpoints may cost."""
-    run: Path
+    run: Path | None = None
     """Run directory that has the tasks."""
+    benchmark: BenchmarkName | None = None
+    """Installed benchmark that has the tasks, in place of a run."""
     split: Literal["train", "validation", "test", "all"] = "test"
     """Which of its tasks, by the split settings of the run; `test` was never trained on."""
     limit: PositiveInt | None = None
@@ -83,11 +83,16 @@ class EvalConfig(FrozenModel):
     @property
     def roles(self) -> RolesSettings:
         """Return the role settings as the model registry reads them."""
-        return RolesSettings(agent=RoleSettings(model=self.model if self.served else SCRIPTED), user=self.user)
+        agent = RoleSettings(temperature=self.temperature, max_tokens=self.max_new_tokens)
+        return RolesSettings(
+            agent=agent.model_copy(update={"model": self.model}) if self.served else RoleSettings(), user=self.user
+        )
 
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:
         self.roles.check(self.models)
+        if (self.run is None) == (self.benchmark is None):
+            raise InputError("name either a run or a benchmark")
         return self
 
     def question(self) -> JsonObject:
@@ -98,7 +103,10 @@ class EvalConfig(FrozenModel):
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
-        asked["run"] = content_hash(str(self.run.resolve()), 12)
+        if self.benchmark is None:
+            del asked["benchmark"]
+        if self.run is not None:
+            asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
@@ -111,15 +119,12 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     """
     if not config.served:
         require_train("eval")
-    run = RunDirectory.open(config.run)
-    tasks = list(split_tasks(run, config.split, config.limit))
-    if not tasks:
-        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    tasks, grounds = await _load_tasks(config)
     refuse_links(config.out)
     _same_question(config)
     registry = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
-        scores = await _play(config, run, tasks, registry, progress or NullProgress())
+        scores = await _play(config, tasks, grounds, registry, progress or NullProgress())
     except BudgetExceeded as stop:
         raise BudgetExceeded(_explain_spent_budget(config, registry, len(tasks))) from stop
     finally:
@@ -127,23 +132,43 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     usage = {role: used.model_dump() for role, used in registry.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    try:
-        (config.out / RESULTS).write_bytes(data)
-    except OSError as error:
-        raise RunError(f"cannot write {config.out / RESULTS}: {error.strerror}") from error
+    write_whole_file(config.out / RESULTS, data)
     return scores
 
 
+async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
+    """Return the tasks of the run or of the benchmark, and what their environments are evaluated with."""
+    if config.benchmark is not None:
+        tasks, grounds = await BENCHMARKS.get(config.benchmark)(config.limit)
+        if not tasks:
+            raise InputError(f"benchmark {config.benchmark} has no tasks")
+        return tasks, grounds
+    run = RunDirectory.open(config.run or Path())
+    held_out = list(split_tasks(run, config.split, config.limit))
+    if not held_out:
+        raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
+    return held_out, await open_eval_contexts(run)
+
+
 async def _play(
-    config: EvalConfig, run: RunDirectory, tasks: list[Task], registry: ModelRegistry, progress: RunProgress
+    config: EvalConfig,
+    tasks: Sequence[Task],
+    grounds: Mapping[str, EvalContext],
+    registry: ModelRegistry,
+    progress: RunProgress,
 ) -> list[Score]:
     await registry.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    grounds, users = await open_eval_contexts(run), _users(config, registry)
-    async with _player(config, registry) as player:
+    users = build_user_factory(config.user, registry.role_model("user"), Prompts(config.prompts))
+    model = _open_evaluated_model(config, registry)
+    try:
         with progress.stage("play episodes", total, 0, 0) as bar:
-            over = _counter(bar.advance)
-            return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
+            over, settings = _counter(bar.advance), config.settings
+            return score_episodes(
+                await evaluate(tasks, grounds, model, settings, file, users, over, past_reasoning=not config.served)
+            )
+    finally:
+        await model.close()
 
 
 def _counter(advance: Callable[[], None]) -> Callable[[int], None]:
@@ -160,32 +185,13 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
     return [role for role in roles if config.roles.of(role).model != SCRIPTED]
 
 
-def _open_role_model(registry: ModelRegistry, role: Role) -> ChatModel:
-    model = registry.role_model(role)
-    if model is None:
-        raise InputError(f"no model plays the {role}")
-    return model
-
-
-def _users(config: EvalConfig, registry: ModelRegistry) -> UserFactory:
-    if config.user.model == SCRIPTED:
-        return create_scripted_user
-    prompts = Prompts(config.prompts)
-    prompts.get(USER)
-    return ModelUserFactory(_open_role_model(registry, "user"), prompts)
-
-
-@asynccontextmanager
-async def _player(config: EvalConfig, registry: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
+def _open_evaluated_model(config: EvalConfig, registry: ModelRegistry) -> ChatModel:
     if config.served:
-        yield ChatEvaluatedModel(_open_role_model(registry, "agent"), config.max_new_tokens, config.temperature)
-        return
-    from trajsmith.evals.transformers_model import TransformersModel
-
+        return registry.require_role_model("agent")
     tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
-    limits: dict[str, Any] = {"temperature": config.temperature, "batch": config.batch}
-    async with TransformersModel(config.model, model, tokenizer, config.max_new_tokens, **limits) as local:
-        yield local
+    return TransformersModel(
+        config.model, model, tokenizer, config.max_new_tokens, temperature=config.temperature, batch=config.batch
+    )
 
 
 def _explain_spent_budget(config: EvalConfig, registry: ModelRegistry, tasks: int) -> str:
@@ -222,14 +228,10 @@ def _same_question(config: EvalConfig) -> None:
         RunError: The folder cannot be written.
     """
     asked, file = config.question(), config.out / QUESTION
-    try:
+    with storage_boundary(file):
         if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )
         config.out.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_bytes(orjson.dumps(asked))
-        part.replace(file)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+        write_whole_file(file, orjson.dumps(asked))

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts, PromptSpec
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.models.settings import DIALOGUE
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
-from trajsmith.pipeline.journal import read_records
-from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
+from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
@@ -21,25 +20,24 @@ from trajsmith.records import (
     Chain,
     GroundedChain,
     InputError,
-    JsonObject,
     Task,
     TaskHeader,
     Trajectory,
     Verdict,
     derive_seed,
 )
+from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (
     AGENT,
+    DIALOGUE_ROLES,
     USER,
-    AgentRole,
     Dialogue,
-    ModelAgent,
-    ModelUser,
-    UserRole,
-    build_scripted_agent,
-    build_scripted_user,
+    RoleContext,
+    build_agent,
+    build_user,
+    get_role_name,
 )
 from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
@@ -148,6 +146,8 @@ def check_roles(config: RunConfig) -> None:
     """
     if config.play.tools == "two_level" and config.roles.agent.model == SCRIPTED:
         raise InputError("play.tools: two_level needs a model as agent: set roles.agent, or play.tools=native")
+    for role in DIALOGUE:
+        DIALOGUE_ROLES.get(config.roles.of(role).played_by or SCRIPTED)
     prompts = Prompts(config.prompts)
     for role, specs in PROMPTS.items():
         for spec in specs if config.roles.of(role).model != SCRIPTED else ():
@@ -206,22 +206,20 @@ class RoleFactory:
     async def play(self, task: Task, candidate: int) -> Trajectory:
         """One play of a task."""
         place, state = self.context.place(task.environments[0]), self.context.state(task.initial_state)
-        agent, user = self._agent(task, place, candidate), self._user(task, place, state, candidate)
+        roles = self.config.roles
+        agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
+        user = build_user(get_role_name(roles.user, self.user), self._context(task, candidate, self.user))
         async with place.session() as opened:
             session = inject_faults(opened, task)
             settings, prompts = self.config.play, self.context.prompts
             dialogue = Dialogue(place.spec, task, state, session, agent, user, settings, candidate, prompts)
             return await dialogue.play()
 
-    def _agent(self, task: Task, place: EnvironmentHandle, candidate: int) -> AgentRole:
-        if self.agent is None:
-            return build_scripted_agent(task, place.wording, candidate, listens=self.user is not None)
-        return ModelAgent(self.agent, place.spec, task, self.config.play, candidate)
-
-    def _user(self, task: Task, place: EnvironmentHandle, state: JsonObject, candidate: int) -> UserRole:
-        if self.user is None:
-            return build_scripted_user(task, place.wording, candidate, find_clock_date(state))
-        return ModelUser(self.user, place.spec, place.wording, task, state, candidate, self.context.prompts)
+    def _context(self, task: Task, candidate: int, model: ChatModel | None) -> RoleContext:
+        place, state = self.context.place(task.environments[0]), self.context.state(task.initial_state)
+        listens = self.user is not None
+        prompts = self.context.prompts
+        return RoleContext(task, place.spec, place.wording, state, candidate, self.config.play, prompts, model, listens)
 
     async def verify(self, task: Task, trajectory: Trajectory) -> Verdict:
         """Return the verdict from execution, and from the judge where execution is undecided."""

@@ -23,11 +23,14 @@ from verifiers.v1.types import content_text
 
 from trajsmith.environments.serving.mcp_server import to_mcp_result, to_mcp_tool
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
-from trajsmith.evals import EvalContext, ModelOutput, create_scripted_user, play_episode
+from trajsmith.evals import EvalContext, play_episode
+from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
-from trajsmith.usersim import AgentAct, PlaySettings, render_system_prompt
+from trajsmith.usersim import AgentAct, PlaySettings, build_scripted_user, render_system_prompt
+from trajsmith.verify import build_evidence
+from trajsmith.verify.rewards import RewardName, RewardSettings, compute_rewards
 
 __all__ = ["RunEnv", "RunTaskset"]
 
@@ -107,7 +110,7 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
 class RunTaskConfig(vf.TaskConfig):
     """Settings of rewards and tool servers."""
 
-    reward: Literal["composite", "format_outcome", "checks", "rubric"] = "composite"
+    reward: RewardName = "composite"
     tools: RunToolsConfig = RunToolsConfig()
 
 
@@ -125,15 +128,17 @@ class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
         Raises:
             EnvironmentFault: The environment or the user broke: nothing can be said of the model.
         """
-        judgement = await judge_rollout(self.data.place, extract_messages(trace))
-        if self.config.reward not in judgement.rewards:
+        name, task = self.config.reward, self.data.place.task
+        played, judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        rewards = compute_rewards(build_evidence(task, played, judgement), RewardSettings(names=(name,)))
+        if name not in rewards:
             raise EnvironmentFault("state", judgement.environment, f"cannot be scored: {judgement.outcome}")
-        return judgement.rewards[self.config.reward]
+        return rewards[name]
 
     @vf.metric
     async def checks(self, trace: Any) -> dict[str, float]:
         """Every reward by its name, the share of gold calls, and whether the task was done."""
-        judgement = await judge_rollout(self.data.place, extract_messages(trace))
+        _, judgement = await judge_rollout(self.data.place, extract_messages(trace))
         return judgement.rewards | {"gold_calls": judgement.trajectory_match, "accepted": float(judgement.accepted)}
 
 
@@ -173,7 +178,7 @@ class RunEnv(vf.Env[RunEnvConfig]):
 
     async def run(self, task: Any, agents: Any) -> None:
         place: _Place = task.data.place
-        user = create_scripted_user(place.task, place.ground.spec, place.ground.wording, place.state, 0)
+        user = build_scripted_user(place.task, place.ground.spec, place.ground.wording, place.state, 0)
         async with agents.agent.interaction(task) as talk:
             for turn in range(len(place.task.turns)):
                 text = await user.open(turn)
@@ -212,25 +217,26 @@ def _call(call: Any) -> ToolCall:
     return ToolCall(id=call.id, function=function)
 
 
-async def judge_rollout(place: _Place, messages: list[Message]) -> Verdict:
-    """The verdict on what the model said and called, played again.
+async def judge_rollout(place: _Place, messages: list[Message]) -> tuple[Trajectory, Verdict]:
+    """Play what the model said and called again, and return the trajectory and the verdict on it.
 
     Raises:
         EnvironmentFault: The tools gave something else the second time.
     """
     assistant_messages = iter([message for message in messages if message.role == "assistant"])
 
-    async def complete(sofar: list[Message], tools: list[JsonObject]) -> ModelOutput:
+    async def repeat(request: ChatRequest) -> ChatReply:
         message = next(assistant_messages, None)
         if message is None:
-            return ModelOutput(Message(role="assistant"), 0, cut=True)
-        malformed = any(not call.function.name for call in message.tool_calls or ())
-        return ModelOutput(message, 0, malformed=malformed)
+            return ChatReply(message=Message(role="assistant"), finish_reason="length")
+        unreadable = [call for call in message.tool_calls or () if not call.function.name]
+        malformed = [MalformedCall(id=call.id, name="", text="", error="unreadable") for call in unreadable]
+        return ChatReply(message=message, malformed=tuple(malformed))
 
     play = PlaySettings(max_steps=STEPS)
-    _, played, verdict = await play_episode(place.task, place.ground, "model", complete, play, 0)
+    _, played, verdict = await play_episode(place.task, place.ground, CallableModel("model", repeat), play, 0)
     _same_results(played, messages)
-    return verdict
+    return played, verdict
 
 
 def _same_results(played: Trajectory, messages: list[Message]) -> None:

@@ -1,19 +1,26 @@
-"""Inputs of the reward functions."""
+"""Inputs of the reward functions, and their registry."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from trajsmith.records import CheckOutcome, FrozenModel
+from trajsmith.records import CheckOutcome, FrozenModel, Registry
 from trajsmith.records.verdict import Outcome
+
+Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
+"""A pure function to a number, or None where it cannot tell."""
+
+REWARDS: Registry[Reward] = Registry("rewards", "trajsmith.verify.rewards")
+RewardName = Annotated[str, AfterValidator(REWARDS.check_name)]
 
 
 class RewardSettings(FrozenModel):
     """Names and weights of the rewards of a verdict."""
 
-    names: tuple[str, ...] = ()
-    """Rewards by name; empty for all that there are."""
+    names: tuple[RewardName, ...] = Field(("checks", "composite", "format_outcome", "rubric"), min_length=1)
+    """Rewards that a verdict holds; `trajsmith plugins --kind rewards` lists all."""
     alpha: float = Field(0.5, ge=0, le=1)
     """Weight of the trajectory match in `composite`; that of the state is what is missing to 1."""
     gamma: float = Field(0.1, ge=0)

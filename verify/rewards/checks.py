@@ -1,8 +1,9 @@
 """Share of checks passed."""
 
-from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
+from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
 
 
+@REWARDS.register("checks")
 def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """Passed checks as a share of those that could tell; EnvScaler, section 4.2, equation 10. Bounds: 0 to 1."""
     if evidence.outcome in ("environment_error", "user_error"):

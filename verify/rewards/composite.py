@@ -1,8 +1,9 @@
 """Trajectory and state together, less for long ways."""
 
-from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
+from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
 
 
+@REWARDS.register("composite")
 def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """R = alpha * R_traj + (1 - alpha) * R_state - gamma * P_length; EnvFactory, section 3.5.
 

@@ -1,10 +1,11 @@
 """Format first, then the outcome of the whole task."""
 
-from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
+from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
 
 FORMAT_ERRORS = frozenset({"unknown_tool", "invalid_arguments", "malformed"})
 
 
+@REWARDS.register("format_outcome")
 def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """-1 at the first format error, whatever comes after it; else 1 completed, 0.1 partial, 0 otherwise.
 

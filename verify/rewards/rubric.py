@@ -1,8 +1,9 @@
 """All or nothing."""
 
-from trajsmith.verify.rewards._evidence import RewardEvidence, RewardSettings
+from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
 
 
+@REWARDS.register("rubric")
 def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """1 if every check passes, else 0; Agent-World, "Structured Verifiable Reward", both of its cases.
 

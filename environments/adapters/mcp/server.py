@@ -90,7 +90,7 @@ class LiveServer:
             from trajsmith.environments.adapters.mcp import transport
             from trajsmith.environments.adapters.mcp.connection import McpConnection
         except ImportError as error:
-            raise InputError(f"MCP servers need the package mcp: pip install 'mcp>=2,<3' ({error})") from error
+            raise InputError(f"MCP servers need the package mcp: pip install 'mcp>=2.1,<3' ({error})") from error
         settings, public = self._settings, self._workspace.mask_text
         if settings.command is not None:
             process = await self._spawn(launch, settings.command)

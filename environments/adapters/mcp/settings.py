@@ -1,12 +1,12 @@
 """What a user says about a live MCP server: how to start it, its initial states, what counts as its state."""
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
-from trajsmith.records import JsonObject, JsonValue
+from trajsmith.records import JsonObject, JsonValue, SourcePath
 
 
 def _regex(pattern: str) -> str:
@@ -122,8 +122,8 @@ class McpSettings(_Settings):
     """Seconds that a call may take."""
     start_timeout: PositiveFloat = 30.0
     """Seconds that the server may take to start, and each setup command to end."""
-    phrases: Path | None = None
-    """Phrasebook (YAML), relative to the working directory."""
+    phrases: SourcePath | None = None
+    """Phrasebook (YAML), relative to the folder of the configuration."""
     workspace: WorkspaceSettings = WorkspaceSettings()
     states: dict[str, StateSettings] = {}
     """Initial states by name; one empty state if left out."""

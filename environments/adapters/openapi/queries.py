@@ -177,19 +177,11 @@ class QueryInterpreter:
     def _only_date(self, edge: str) -> Path | None:
         """The date that an unnamed bound is about: the only one, or the one of the record's making."""
         dates = list(dict.fromkeys(path for path in self.places.values() if self._is_date(path)))
-        named = [
-            path
-            for path in dates
-            if normalize_name(path[-1]) in ("date", "createdat", "created", "timestamp", "updatedat")
-        ]
+        named = [path for path in dates if normalize_name(path[-1]) in _DATES]
         if len(dates) == 1:
             return dates[0]
-        if named and edge in ("since", "until", "after", "before"):
-            named.sort(
-                key=lambda path: ("date", "createdat", "created", "timestamp", "updatedat").index(
-                    normalize_name(path[-1])
-                )
-            )
+        if edge in ("since", "until", "after", "before"):
+            named.sort(key=lambda path: _DATES.index(normalize_name(path[-1])))
         return named[0] if named else None
 
     # Places in the record

@@ -15,9 +15,6 @@ def find_values(store: ResourceStore, record: JsonObject, path: Path) -> Iterato
         yield record
         return
     for value in find_leaves(record, path[:1]):
-        if isinstance(value, dict) and isinstance(value.get(REFERENCE_MARK), str):
-            table, _, key = value[REFERENCE_MARK].partition("/")
-            value = store.get(table, key)
         if isinstance(value, list):
             rest = path[2:] if path[1:2] == ("*",) else path[1:]
             for child in value:

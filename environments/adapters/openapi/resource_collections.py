@@ -9,7 +9,6 @@ from trajsmith.environments.adapters.openapi.naming import normalize_name, norma
 from trajsmith.environments.adapters.openapi.operations import Operation
 from trajsmith.environments.adapters.openapi.payloads import RecordPayload, find_list, find_record
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
-from trajsmith.records import JsonObject
 
 Prefix = tuple[str, ...]
 """Segments of a path with "{}" for every parameter."""
@@ -173,9 +172,3 @@ def _find_payloads(family: ResourceCollection, dialect: Dialect) -> list[RecordP
             if payload is not None:
                 payloads.append((rank[operation.method], payload))
     return [payload for _, payload in sorted(payloads, key=lambda pair: pair[0])]
-
-
-def find_body_record(operation: Operation, dialect: Dialect, noun: str) -> tuple[tuple[str, ...], JsonObject] | None:
-    """Return the place of the record in a request's body, and its schema."""
-    payload = find_record(dialect, operation.body, noun)
-    return None if payload is None else (payload.path, payload.schema)

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from trajsmith.environments.adapters.openapi.document_model import DocumentModel, RequestRefused, set_at_path
 from trajsmith.environments.adapters.openapi.query_execution import find_values, is_same_value
 from trajsmith.environments.adapters.openapi.relations import ParentRelation
-from trajsmith.environments.adapters.openapi.store import ResourceStore, build_reference, find_leaves, to_key
-from trajsmith.environments.adapters.openapi.tables import REFERENCE_MARK
+from trajsmith.environments.adapters.openapi.store import (
+    ResourceStore,
+    build_reference,
+    find_leaves,
+    find_record_key,
+    to_key,
+)
 from trajsmith.environments.adapters.openapi.value_generation import Path
-from trajsmith.records import JsonObject, JsonValue
+from trajsmith.records import JsonObject
 
 SINGLETON_KEY = "current"
 """Key of the record of a table that has only one."""
@@ -90,8 +95,8 @@ def is_below(relation: ParentRelation | None, parent: tuple[str, JsonObject], ch
     if relation.kind == "keyed":
         return parent[0] == child[0]
     if relation.kind == "owned":
-        return any(_to_key(value) == parent[0] for value in find_leaves(child[1], relation.path))
-    return any(_to_key(value) == child[0] for value in find_leaves(parent[1], relation.path))
+        return any(find_record_key(value) == parent[0] for value in find_leaves(child[1], relation.path))
+    return any(find_record_key(value) == child[0] for value in find_leaves(parent[1], relation.path))
 
 
 def put_below(
@@ -114,7 +119,7 @@ def put_below(
         return record
     present = [value for value in find_leaves(record, relation.path) if value is not None]
     if present:
-        if _to_key(present[0]) != parent[1]:
+        if find_record_key(present[0]) != parent[1]:
             raise RequestRefused(400, f"{'.'.join(relation.path)} is not {parent[1]}")
         return record
     reference = next(candidate for candidate in model.tables[table].references if candidate.path == relation.path)
@@ -124,10 +129,3 @@ def put_below(
         else model.identity_value(store, model.tables[parent[0]], parent[1])
     )
     return set_at_path(record, relation.path, parent[1] if relation.path[0].startswith("@") else value)
-
-
-def _to_key(value: JsonValue) -> str | None:
-    if isinstance(value, dict):
-        place = value.get(REFERENCE_MARK)
-        return place.partition("/")[2] if isinstance(place, str) else None
-    return None if value is None else to_key(value)

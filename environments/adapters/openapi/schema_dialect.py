@@ -15,30 +15,10 @@ View = Literal["request", "response"]
 
 _HIDDEN = {"request": "readOnly", "response": "writeOnly"}
 _PLAIN = (
-    "enum",
-    "const",
-    "default",
-    "description",
-    "format",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "contentEncoding",
-    "contentMediaType",
-    "minContains",
-    "maxContains",
-    "dependentRequired",
-)
+    "enum", "const", "default", "description", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "minProperties",
+    "maxProperties", "contentEncoding", "contentMediaType", "minContains", "maxContains", "dependentRequired",
+)  # fmt: skip
 _LIMITS = tuple(key for key in _PLAIN if key.startswith(("min", "max", "exclusive", "multiple")))
 _SCHEMAS = ("additionalProperties", "items", "not", "if", "then", "else", "contains", "propertyNames")
 _MORE = ("unevaluatedProperties", "unevaluatedItems")

@@ -123,12 +123,16 @@ def build_reference(table: str, key: str) -> JsonObject:
 
 def find_target_key(value: JsonValue, reference: RecordReference) -> str | None:
     """Return the key of the record that a reference refers to; None if it refers to none."""
-    if value is None:
-        return None
+    stands_alone = reference.embedded or isinstance(value, list | bool)
+    return None if stands_alone and not isinstance(value, dict) else find_record_key(value)
+
+
+def find_record_key(value: JsonValue) -> str | None:
+    """Return the key in a value that means a record: its identity, or a reference where the record is shown."""
     if isinstance(value, dict):
         place = value.get(REFERENCE_MARK)
         return place.partition("/")[2] if isinstance(place, str) else None
-    return None if reference.embedded or isinstance(value, list | bool) else to_key(value)
+    return None if value is None else to_key(value)
 
 
 def find_leaves(value: JsonValue, path: Path) -> Iterator[JsonValue]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
 from trajsmith.environments.adapters.openapi.naming import to_snake_case
-from trajsmith.environments.adapters.openapi.pattern_text import generate_matching_text
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.vocabulary import (
     TAGS,
@@ -20,6 +19,7 @@ from trajsmith.environments.adapters.openapi.vocabulary import (
     invent_person,
     invent_text,
 )
+from trajsmith.environments.pattern_text import generate_matching_text
 from trajsmith.records import JsonObject, JsonValue
 
 Path = tuple[str, ...]
@@ -285,7 +285,10 @@ def _round_to_multiple(value: float, step: float) -> float:
 def _generate_text(schema: JsonObject, name: str, occasion: ValueContext) -> str:
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     if "pattern" in schema:
-        return generate_matching_text(schema["pattern"], occasion.rng, least)
+        try:
+            return generate_matching_text(schema["pattern"], occasion.rng, least)
+        except ValueError as reason:
+            raise UnsupportedFeature(str(reason)) from reason
     value = _generate_formatted(schema.get("format"), name, occasion)
     if value is not None:
         return value

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from trajsmith.environments.adapters.openapi.document_model import DocumentModel, RequestRefused, remove_reference
+from trajsmith.environments.adapters.openapi.document_model import (
+    DocumentModel,
+    RequestRefused,
+    remove_reference,
+    set_at_path,
+)
 from trajsmith.environments.adapters.openapi.record_completion import complete_record, create_identity, touch_record
 from trajsmith.environments.adapters.openapi.relations import ParentRelation
 from trajsmith.environments.adapters.openapi.resource_paths import PathLevel, ResourcePath, put_below
@@ -100,14 +105,7 @@ def _add_to_list(
         value = build_reference(*child)
     else:
         value = model.identity_value(store, model.tables[child[0]], child[1])
-    store.put(*parent, _add_list(holder, path[:-1], [*values, value]))
-
-
-def _add_list(record: JsonObject, path: Path, values: list[JsonValue]) -> JsonObject:
-    if len(path) == 1:
-        return {**record, path[0]: values}
-    inner = record.get(path[0])
-    return {**record, path[0]: _add_list(inner if isinstance(inner, dict) else {}, path[1:], values)}
+    store.put(*parent, set_at_path(holder, path[:-1], [*values, value]))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import orjson
 import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -17,6 +16,7 @@ from trajsmith.environments.adapters.openapi.argument_sampling import sample_arg
 from trajsmith.environments.adapters.openapi.document_references import UnsupportedFeature
 from trajsmith.environments.adapters.openapi.program import OpenApiProgram, OpenApiSession, load
 from trajsmith.environments.adapters.openapi.store import ResourceStore, find_dangling
+from trajsmith.environments.programs import apply_changes
 
 SPECS = Path(__file__).parent / "specs"
 
@@ -42,13 +42,7 @@ def program_of(document: dict[str, Any]) -> OpenApiProgram:
 
 def state_of(play: OpenApiSession, start: bytes) -> dict[str, Any]:
     """The state as its owner knows it: the start, and every change told."""
-    parts: dict[str, Any] = orjson.loads(start)
-    for part, key, text in play.changes():
-        if text is None:
-            parts[part].pop(key, None)
-        else:
-            parts[part][key] = orjson.loads(text)
-    return parts
+    return apply_changes(start, play.changes())
 
 
 def lost_references(made: OpenApiProgram, state: dict[str, Any]) -> list[str]:

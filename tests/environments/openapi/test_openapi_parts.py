@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
+from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.naming import find_outcomes, to_singular, to_snake_case, with_article
-from trajsmith.environments.adapters.openapi.pattern_text import generate_matching_text
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import ValueContext, ValueGenerator
+from trajsmith.environments.pattern_text import generate_matching_text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_texts_of_patterns(pattern: str) -> None:
 
 
 def test_a_pattern_without_text_is_named() -> None:
-    with pytest.raises(UnsupportedFeature, match="no text found for the pattern"):
+    with pytest.raises(ValueError, match="no text found for the pattern"):
         generate_matching_text("^(?=x)y$", random.Random(0))
 
 

@@ -10,6 +10,7 @@ from plays import Judge, lost_references, program, random_call, state_of
 
 from trajsmith.environments.adapters.openapi.program import OpenApiProgram
 from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession
+from trajsmith.environments.programs import apply_changes
 from trajsmith.records import canonical_json, compute_state_digest
 
 NAMES = ("shop.yaml", "desk.json", "awkward.yaml", "nullable.yaml")
@@ -49,12 +50,7 @@ def test_random_calls(name: str, numbers: list[int], split: int) -> None:
         before = canonical_json(state)
         content, error = outcome(play, tool, arguments)
         told.extend(play.changes())
-        state = orjson.loads(start)
-        for part, key, text in told:
-            if text is None:
-                state[part].pop(key, None)
-            else:
-                state[part][key] = orjson.loads(text)
+        state = apply_changes(start, told)
         assert error in (None, "refused"), (tool, arguments, content)
         assert error is None or canonical_json(state) == before, f"{tool} was refused and changed the state"
         assert lost_references(made, state) == []

@@ -63,13 +63,13 @@ CASES = [
         "module_cache",
         "SEEN[number] = SEEN.get(number, 0) + 1; return SEEN[number]",
         module="SEEN = {}",
-        rule="shared-write", path="environment_code.SEEN[1]", differs=True,
+        rule="shared", path="environment_code.SEEN[1]", differs=True,
     ),
     case(
         "class_list",
         "self.HISTORY.append(number); return len(self.HISTORY)",
         members="HISTORY = []",
-        rule="shared-write", path="environment_code.Desk.HISTORY", differs=True,
+        rule="shared", path="environment_code.Desk.HISTORY", differs=True,
     ),
     case(
         "mutable_default",
@@ -79,7 +79,7 @@ CASES = [
             known.append(number)
             return len(known)
         """,
-        rule="shared-write", path="environment_code.remember(known)", differs=True,
+        rule="shared", path="environment_code.remember(known)", differs=True,
     ),
     case(
         "cached_method",
@@ -105,13 +105,13 @@ CASES = [
         "itertools_count",
         "return next(NUMBERS)",
         module="NUMBERS = itertools.count(100)",
-        rule="shared-iterator", path="environment_code.NUMBERS", differs=True,
+        rule="shared", path="environment_code.NUMBERS", differs=True,
     ),
     case(
         "module_generator_of_chance",
         "return CHANCE.random()",
         module="CHANCE = random.Random(7)",
-        rule="shared-iterator", path="environment_code.CHANCE", differs=True,
+        rule="shared", path="environment_code.CHANCE", differs=True,
     ),
     case(
         "shared_chance",
@@ -131,7 +131,7 @@ CASES = [
             return issue
         ISSUE = issuer()
         """,
-        rule="shared-write", path="environment_code.ISSUE.<closure issued>", differs=True,
+        rule="shared", path="environment_code.ISSUE.<closure issued>", differs=True,
     ),
     case(
         "function_attribute",
@@ -141,7 +141,7 @@ CASES = [
             issue.issued = getattr(issue, "issued", 0) + 1
             return issue.issued
         """,
-        rule="shared-write", path="environment_code.issue.issued", differs=True,
+        rule="shared", path="environment_code.issue.issued", differs=True,
     ),
     case(
         "singleton",
@@ -155,7 +155,7 @@ CASES = [
                 return len(self.rows)
         STORE = Store()
         """,
-        rule="shared-write", path="environment_code.STORE.rows", differs=True,
+        rule="shared", path="environment_code.STORE.rows", differs=True,
     ),
     case(
         "generator",
@@ -168,7 +168,7 @@ CASES = [
                 yield number
         NUMBERS = numbers()
         """,
-        rule="shared-iterator", path="environment_code.NUMBERS.<local number>", differs=True,
+        rule="shared", path="environment_code.NUMBERS.<local number>", differs=True,
     ),
     case(
         "clock_and_uuid",
@@ -228,6 +228,12 @@ LEAKS = {
     "iterator in a container": "next(ITERATORS['ids'])",
     "precision": "decimal.getcontext().prec = number",
     "logger": "logging.getLogger('desk').disabled = True",
+    "filled when loaded": "FILLED[0].append(number)",
+    "loop when loaded": "KEPT.append(number)",
+    "table put on a class": "self.TABLE[number] = 1",
+    "variable after variable": "one = PLANS\nfor two in one.values():\n    three = two\n    three['price'] += 1",
+    "augmented element": "rows = ROWS\nrows += [number]",
+    "getattr of a class attribute": "getattr(self, 'HISTORY').append(number)",
 }
 """More ways to change something that exists once: bodies of `act`, with `LEAK_MODULE` above the class."""
 
@@ -245,59 +251,66 @@ ITERATORS = {IDS}
 LAST = Notes()
 class Loose(BaseModel):
     rows: Dict[str, Any]
-class Level(Enum):
-    LOW = [1]
-def given():
-    return SEEN
 def put(table, key):
     table[key] = 1
-def put_row(number):
-    ROWS.append(number)
 def add(rows, number):
     rows.append(number)
-TABLE = {"put": put_row}
 PUT = functools.partial(add, ROWS)
-GIVE = lambda: SEEN
 """
 """Beside the leak that is tested everything here is harmless."""
 
+LEAK_HELPERS = {
+    "result of a helper": "def given():\n    return SEEN",
+    "enum member": "class Level(Enum):\n    LOW = [1]",
+    "dispatch": "def put_row(number):\n    ROWS.append(number)\nTABLE = {'put': put_row}",
+    "lambda": "GIVE = lambda: SEEN",
+    "filled when loaded": "FILLED = []\nFILLED.append([])",
+    "loop when loaded": "for KEPT in [[1], [2]]:\n    pass",
+    "table put on a class": "Desk.TABLE = {}",
+}
+"""What some leaks need besides; below the class `Desk` where it names that."""
+
 FINE = {
-    "reads nested constants": "plan = PLANS['basic']\nreturn [plan['price'] * number, *plan]",
-    "gives constants": "return PLANS",
     "deep copy": "own = copy.deepcopy(PLANS)\nown['basic']['price'] += 1\nreturn own",
     "flat copy": "own = list(NAMES)\nown.append(number)\nreturn own",
     "merged": "own = {**RATES, 'x': number}\nown['y'] = 1\nreturn own",
     "sum": "total = 0\nfor rate in RATES.values():\n    total += rate\nreturn total",
-    "helper that reads": "return price(PLANS, 'basic')",
     "pattern": "return bool(PATTERN.match(str(number)))",
     "closure of a call": "count = 0\ndef up():\n    nonlocal count\n    count += 1\nup()\nreturn count",
     "default that is read": "return known(number)",
-    "service without state": "return TAX.of(number)",
-    "typed model of constants": "own = Typed(**{'plans': PLANS})\nown.plans['basic'].price += 1\nreturn own.plans",
     "fields with defaults": "own = Fields()\nown.rows.append(number)\nreturn own.rows",
     "builtins as parameters": "def plus(open, id, input):\n    return open + id + input\nreturn plus(1, 2, number)",
     "format written out": "return '{:.2f} {name}'.format(number, name='n')",
     "seeded chance": "return random.Random(number).random()",
     "key function": "return sorted(NAMES, key=lambda name: RATES.get(name, 9))",
     "text about code": "return 'call open (see docs) or __init__ of it'",
+    "joined": "return ', '.join(NAMES) + str(random.Random(number).choice(NAMES))",
+    "table of named tuples": "return SIZES['small'].rows * number",
     "paths": "return os.path.join('/', str(number))",
     "names in the docstring": '"""Uses eval(x) and __class__."""\nreturn number',
 }
 """Bodies of `act` that keep to themselves, with `FINE_MODULE` above the class."""
 
+COSTLY = {
+    "reads nested constants": "plan = PLANS['basic']\nreturn [plan['price'] * number, *plan]",
+    "gives constants": "return PLANS",
+    "helper that reads": "return price(PLANS, 'basic')",
+    "service without state": "return TAX.of(number)",
+    "typed model of constants": "own = Typed(**{'plans': PLANS})\nown.plans['basic'].price += 1\nreturn own.plans",
+}
+"""Such bodies that get a process all the same: the gate follows nothing into variables and calls."""
+
 FINE_MODULE = """
 import copy, os, re
-from typing import List, Optional
+from typing import List, NamedTuple, Optional
 from pydantic import Field
 PLANS = {"basic": {"price": 1}}
 RATES = {"low": 2}
 NAMES = ["a", "b"]
 PATTERN = re.compile("1")
-TOOLS = {}
-def tool(function):
-    TOOLS[function.__name__] = function
-    return function
-@tool
+class Size(NamedTuple):
+    rows: int
+SIZES = {"small": Size(1)}
 def price(plans, name):
     return plans[name]["price"]
 def known(number, names=[]):
@@ -316,21 +329,18 @@ class Typed(BaseModel):
 class Fields(BaseModel):
     rows: List[int] = []
     names: List[str] = Field(default_factory=list)
-class Shadowed:
-    rows = []
-    def __init__(self):
-        self.rows = []
-    def add(self, row):
-        self.rows.append(row)
 """
 
 
-def leak_source(name: str) -> str:
-    """One of `LEAKS` as an environment."""
+def leak_source(name: str, body: str | None = None) -> str:
+    """One of `LEAKS` as an environment; or with another body."""
     ids = '{"ids": itertools.count()}' if name == "iterator in a container" else "{}"
-    return case(name, LEAKS[name], module=LEAK_MODULE.replace("{IDS}", ids), rule="", path="", differs=True).source
+    helpers = "" if body else LEAK_HELPERS.get(name, "")
+    module = LEAK_MODULE.replace("{IDS}", ids) + ("" if "Desk" in helpers else helpers)
+    leak = case(name, body or LEAKS[name], module=module, members="HISTORY = []", rule="", path="", differs=True)
+    return leak.source + (helpers if "Desk" in helpers else "")
 
 
 def fine_source(name: str) -> str:
-    """One of `FINE` as an environment."""
-    return case(name, FINE[name], module=FINE_MODULE, rule=None, path=None, differs=False).source
+    """One of `FINE` or `COSTLY` as an environment."""
+    return case(name, (FINE | COSTLY)[name], module=FINE_MODULE, rule=None, path=None, differs=False).source

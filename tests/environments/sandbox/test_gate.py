@@ -4,12 +4,12 @@ import ast
 from pathlib import Path
 
 import pytest
-from contamination import CASES, FINE, LEAKS, Case, fine_source, leak_source
+from contamination import CASES, COSTLY, FINE, LEAKS, Case, fine_source, leak_source
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trajsmith.environments import library
-from trajsmith.environments.sandbox.gate import EVERYTHING, LARGEST, can_share_worker, examine_source
+from trajsmith.environments.sandbox.gate import LARGEST, can_share_worker, examine_source
 
 REACHES = {
     "a module's module": "import dataclasses\ndef f():\n    return dataclasses.sys.modules",
@@ -35,6 +35,11 @@ REACHES = {
     "a forward reference": "import typing\ndef f(text):\n    return typing.ForwardRef(text)",
     "an annotation that calls": "def f(x: 'open(1)'):\n    return x",
     "an annotation in a type": "from typing import Optional\nX = Optional['eval(chr(49))']",
+    "a text in a text": "def f(x: \"list['eval(1)']\"):\n    return x",
+    "a format in a format": "def f(thing):\n    return '{:{0.__class__}}'.format(thing)",
+    "a default with a builtin": "def f(open=open):\n    return open('x')",
+    "a builtin of another scope": "def f(x=lambda open: 1):\n    return open('x')",
+    "a global builtin": "def f():\n    global open\n    if 0:\n        open = 1\n    return open('x')",
     "an annotation with a module": "import uuid\nclass M:\n    x: 'uuid.os.getpid()'",
     "a dunder of a result": "def f():\n    return print.__self__",
     "a dunder in an f-string": "def f(x):\n    return f'{x.__class__}'",
@@ -81,7 +86,9 @@ def test_each_leak_is_refused_by_its_rule_and_nothing_else_is(case: Case) -> Non
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_what_exists_once_is_followed_to_where_it_changes(name: str) -> None:
-    assert rules(leak_source(name)) & {"shared-write", "shared-iterator", "shared-escape"}, "the leak was not seen"
+    assert rules(leak_source(name)) & {"shared", "import"}, "the leak was not seen"
+    harmless = leak_source(name, "return number")
+    assert rules(harmless) == set(), "it would be refused without the leak too"
 
 
 @pytest.mark.parametrize("name", FINE)
@@ -89,6 +96,11 @@ def test_code_that_keeps_to_itself_may_share(name: str) -> None:
     assert [
         str(finding) for finding in examine_source(fine_source(name), "desk.py") if finding.severity == "process"
     ] == []
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_shared_objects_are_not_followed_into_variables_and_calls(name: str) -> None:
+    assert rules(fine_source(name)) == {"shared"}
 
 
 @pytest.mark.parametrize("name", REACHES)
@@ -115,16 +127,8 @@ def test_clock_and_chance_are_noted_and_may_share(expression: str, rule: str) ->
 
 def test_a_finding_says_where_and_what() -> None:
     (finding,) = examine_source("SEEN = {}\ndef f(x):\n    SEEN[x] = 1\n", "desk.py")
-    assert str(finding) == "desk.py:3: changes SEEN, of which there is one for all sessions"
-    assert (finding.line, finding.rule, finding.severity) == (3, "shared-write", "process")
-
-
-def test_what_an_adapter_sets_for_every_play_is_not_shared() -> None:
-    source = (
-        "class Api:\n    def add(self, row):\n        self.row = row\napi = Api()\ndef add(row):\n    api.add(row)\n"
-    )
-    assert not can_share_worker(examine_source(source, "desk.py"))
-    assert can_share_worker(examine_source(source, "desk.py", {"api"}))
+    assert str(finding) == "desk.py:3: does more than look at SEEN, of which there is one for all sessions"
+    assert (finding.line, finding.rule, finding.severity) == (3, "shared", "process")
 
 
 NOT_COPIED = {
@@ -152,7 +156,7 @@ COPIED = {
 def test_where_plays_have_their_own_variables_the_rest_is_still_shared(name: str) -> None:
     source = {**NOT_COPIED, **COPIED}[name]
     assert not can_share_worker(examine_source(source, "desk.py"))
-    assert can_share_worker(examine_source(source, "desk.py", EVERYTHING)) == (name in COPIED)
+    assert can_share_worker(examine_source(source, "desk.py", own_variables=True)) == (name in COPIED)
 
 
 def test_what_a_file_does_as_a_script_is_not_looked_at() -> None:

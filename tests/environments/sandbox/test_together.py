@@ -4,7 +4,7 @@ import pytest
 from shop import shop
 
 from trajsmith.environments.blocking import BackgroundLoop, BlockingSession, call_all
-from trajsmith.environments.library import library_environment
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.sandbox.batching import call_batch
 from trajsmith.environments.sandbox.checks import SandboxedCheck
@@ -18,7 +18,7 @@ async def test_calls_together_are_what_they_are_alone() -> None:
     sessions = [await source.open() for _ in range(40)]
     for session in sessions[:-1]:
         await session.reset(state)
-    bank = NativeSession(library_environment("bank"), library_environment("bank").describe())
+    bank = NativeSession(ENVIRONMENTS.get("bank"), ENVIRONMENTS.get("bank").describe())
     outcomes = await call_batch(
         [(session, "set_price", {"order_id": "W1", "price": float(n)}) for n, session in enumerate(sessions[:37])]
         + [(sessions[37], "misbehave", {"how": "spin"}), (sessions[38], "get_order", {"order_id": 2**70})]

@@ -6,7 +6,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from served import Counted, client_of, drawn_calls, seen
 
-from trajsmith.environments.library import library_names
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.serving import prepare_serving
 from trajsmith.environments.serving.mcp_server import to_mcp_tool
@@ -22,7 +22,7 @@ async def in_process(source, calls, actor):
     return [(result.text, result.content if result.ok else None, result.error) for result in results], session
 
 
-@pytest.mark.parametrize("name", library_names())
+@pytest.mark.parametrize("name", ENVIRONMENTS.names())
 async def test_a_transcript_over_http_is_that_of_the_session(name):
     source = build_library_source(name, {"small": 1})
     spec = await source.spec()
