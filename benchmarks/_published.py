@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.environments.session import EnvironmentSource, Session
+from trajsmith.grounding.schema_values import is_json_type
 from trajsmith.records import EnvironmentFault, JsonObject, RunError, ToolSpec, TrajsmithError
 
 SAMPLES: dict[str, list[Any]] = {
@@ -72,7 +73,7 @@ class Pool:
         wanted = _plain(name)
         stems = {wanted, wanted.removesuffix("s"), wanted.removesuffix("id"), wanted.removesuffix("ids")}
         matches = [value for key, values in self._named.items() if key and _alike(key, stems) for value in values]
-        return [value for value in matches or self._all if _is(value, kind)]
+        return [value for value in matches or self._all if is_json_type(value, kind)]
 
 
 def _plain(name: str) -> str:
@@ -81,11 +82,6 @@ def _plain(name: str) -> str:
 
 def _alike(key: str, stems: set[str]) -> bool:
     return any(stem and (key in (stem, stem + "s", stem + "id") or key.endswith(stem)) for stem in stems)
-
-
-def _is(value: Any, kind: str) -> bool:
-    types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
-    return isinstance(value, types.get(kind, object)) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def fill(tool: ToolSpec, pool: Pool, chance: random.Random) -> JsonObject:
