@@ -79,8 +79,8 @@ class SharedStateChecker(ScopedVisitor):
         for line, message in self._reported:
             self._send(line, "shared", message)
 
-    def _report(self, node: ast.AST, what: str) -> None:
-        message = f"does more than look at {what}, of which there is one for all sessions"
+    def _report(self, node: ast.AST, subject: str) -> None:
+        message = f"does more than look at {subject}, of which there is one for all sessions"
         self._reported.add((getattr(node, "lineno", 1), message))
 
     # what is made when the file is loaded
@@ -360,7 +360,7 @@ class SharedStateChecker(ScopedVisitor):
         """It may be called, compared, and named as a type; not be written to, and not move into variables."""
         if self.scope.runs_at_load:
             return
-        what, parent, imported = ast.unparse(node), self._parents[node], bool(self.scope.find_member(node)[0])
+        subject, parent, imported = ast.unparse(node), self._parents[node], bool(self.scope.find_member(node)[0])
         moves = isinstance(parent, _HOLDERS) and getattr(parent, "annotation", None) is not node and not imported
         if isinstance(parent, ast.Tuple):  # as in `isinstance(x, (A, B))`
             moves = not isinstance(self._parents[parent], ast.Call | ast.ExceptHandler | ast.Subscript) and not imported
@@ -381,7 +381,7 @@ class SharedStateChecker(ScopedVisitor):
             moves |= imported and name in _CHANGES
             node, parent = parent, self._parents[parent]
         if moves:
-            self._report(node, what)
+            self._report(node, subject)
 
     def _check_closures(self) -> None:
         """Functions that run at load may not make functions or generators: these would keep variables for all."""

@@ -67,12 +67,12 @@ class _McpHandlers:
 
     @asynccontextmanager
     async def connection(self, server: Server[SessionManager]) -> AsyncIterator[SessionManager]:
-        desk = SessionManager(self._offer)
+        manager = SessionManager(self._offer)
         try:
-            yield desk
+            yield manager
         finally:
             with anyio.move_on_after(_SHUTDOWN_SECONDS, shield=True):
-                await desk.close()
+                await manager.close()
 
     async def around(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Open the session before a handshake is accepted, and say what is wrong with a malformed request."""

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
-from trajsmith.cli.run_table import out, show_run
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError
 from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress
     from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.records import Summary
+
 
 Result = TypeVar("Result")
 
@@ -45,24 +49,16 @@ app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
-]
-RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
-RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
-
 
 @app.command()
 def run(
-    config: Annotated[Path, typer.Argument(help=scaffold.CONFIG_HELP)],
+    config: ConfigFile,
     overrides: Set = None,
     directory: Annotated[
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
@@ -166,13 +162,13 @@ def report(
     """Write the HTML report of a run again, and say where it is."""
     opened = _open(directory, option)
     if every:
-        from trajsmith.pipeline.conversation_pages import browse_run
+        from trajsmith.pipeline.runner import browse_run
 
         page = _with_progress(opened.path, lambda progress: browse_run(opened, progress))
     else:
         _export_all(opened)
         page = opened.file("report.html")
-    out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+    print_line(f"open {page} in a browser")
 
 
 @app.command()
@@ -234,7 +230,7 @@ def tasks(
     if audit:
         from trajsmith.cli.tasks_audit import audit as audit_tasks
 
-        audit_tasks(opened, mutants, limit, out)
+        audit_tasks(opened, mutants, limit)
         return
     _run_one_stage(opened, "write")
 
@@ -293,6 +289,42 @@ def _open_progress(path: Path) -> "Iterator[RunProgress]":
             yield progress
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+
+
+def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
+    """Table of the stages, figures, reasons of rejection, and where everything lies."""
+    table = Table(
+        "stage",
+        "in",
+        "out",
+        "dropped",
+        "seconds",
+        title=f"{summary.name}: {summary.funnel['accepted']} accepted trajectories",
+    )
+    for stage in summary.stages:
+        dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
+        table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
+    out.print(table)
+    for stage in summary.stages:
+        for reason, example in stage.examples.items():
+            print_line(f"dropped ({stage.name}): {reason}: {stage.dropped[reason]}")
+            print_line(f"  first: {example}")
+    calls = [number for tools in summary.coverage.values() for number in tools.values()]
+    out.print(
+        f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
+        f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
+        f"{sum(number > 0 for number in summary.environments.values())} environments"
+    )
+    if summary.usage.requests:
+        out.print(
+            f"{summary.usage.requests} requests to models, {summary.usage.tokens} tokens, "
+            f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
+            f"cost {summary.cost_per_accepted:.4f}"
+        )
+    for reason, number in summary.rejected.items():
+        out.print(f"rejected: {reason}: {number}", markup=False)
+    if exported:
+        out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 
 
 def main() -> None:

@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.export import MultiFormatWriter
     from trajsmith.pipeline.format_export import Include
-
-out = Console(highlight=False)
 
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
@@ -49,7 +47,7 @@ def show_written(matrix: "MultiFormatWriter") -> None:
     """Print the files that were written and the formats that were refused."""
     for name, writer in matrix.writers.items():
         counts = ", ".join(f"{number} {split}" for split, number in writer.splits.items())
-        out.print(f"{name}: {counts} rows in {writer.directory}", markup=False, soft_wrap=True)
+        print_line(f"{name}: {counts} rows in {writer.directory}")
         for reason, number in matrix.dropped[name].most_common():
             out.print(f"  refused: {reason}: {number}", markup=False)
 
@@ -72,10 +70,10 @@ def preview_mask(folder: Path, model: str, rows: int, page: Path | None, max_len
     for name, value in looked.facts():
         out.print(f"{name}: {value}", markup=False)
     for reason, number in looked.refused.most_common():
-        out.print(f"refused: {reason}: {number} (first {looked.examples[reason]})", markup=False, soft_wrap=True)
+        print_line(f"refused: {reason}: {number} (first {looked.examples[reason]})")
     if page:
         write_page(looked, model, page)
-        out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+        print_line(f"open {page} in a browser")
     if looked.refused:
         raise RunError(f"{sum(looked.refused.values())} rows would be damaged in training; see the reasons above")
 

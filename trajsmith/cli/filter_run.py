@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from trajsmith.cli.export import out, show_written
+from trajsmith.cli.console import out
+from trajsmith.cli.export import show_written
 from trajsmith.records import InputError
 
 

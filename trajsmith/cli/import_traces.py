@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import Set
 from trajsmith.records import RunError
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.run_directory import RunDirectory
-
-out = Console(highlight=False)
 
 
 def import_files(
@@ -43,9 +42,7 @@ def import_files(
     min_reward: Annotated[
         float | None, typer.Option("--min-reward", help="Lowest recorded reward for --without-gold reward; 1 if unset.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Override a setting of the configuration. May be repeated.")
-    ] = None,
+    overrides: Set = None,
 ) -> None:
     """Read recorded dialogues, make their calls again on an environment, and judge each of them.
 
@@ -97,7 +94,7 @@ def _show(run: "RunDirectory") -> None:
         for reason, number in stage.dropped.items():
             out.print(f"dropped ({name}): {reason}: {number}", markup=False)
             if reason in stage.examples:
-                out.print(f"  first: {stage.examples[reason]}", markup=False, soft_wrap=True)
+                print_line(f"  first: {stage.examples[reason]}")
     table = Table("file", "verdict", "dialogues", title="imported dialogues")
     for (file, outcome), number in sorted(outcomes.items()):
         table.add_row(file, outcome, str(number))
@@ -107,7 +104,5 @@ def _show(run: "RunDirectory") -> None:
     if agreement:
         same = agreement[(True, True)] + agreement[(False, False)]
         out.print(f"final state, recorded verdict against ours: {same} of {agreement.total()} equal")
-    out.print(f"verdicts: {run.file('verdicts.jsonl')}", markup=False, soft_wrap=True)
-    out.print(
-        f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}", markup=False, soft_wrap=True
-    )
+    print_line(f"verdicts: {run.file('verdicts.jsonl')}")
+    print_line(f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}")

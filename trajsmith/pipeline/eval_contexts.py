@@ -15,7 +15,7 @@ from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.stages import find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
@@ -97,23 +97,23 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
             yield build_user_factory(config.user, None, Prompts(config.prompts)), background
             return
         config.out.mkdir(parents=True, exist_ok=True)
-        board = background.run(_open_board(config))
+        registry = background.run(_open_registry(config))
         try:
-            yield background.run(_build_model_users(board, config)), background
+            yield background.run(_build_model_users(registry, config)), background
         finally:
-            background.run(board.close())
+            background.run(registry.close())
     finally:
         background.close()
 
 
-async def _open_board(config: GrpoConfig) -> ModelRegistry:
+async def _open_registry(config: GrpoConfig) -> ModelRegistry:
     """The models, in the thread of the loop that uses them."""
     return ModelRegistry(
         config.models, config.roles, config.budget, config.out, "the same trajsmith grpo with --resume"
     )
 
 
-async def _build_model_users(board: ModelRegistry, config: GrpoConfig) -> UserFactory:
-    users = build_user_factory(config.user, board.require_role_model("user"), Prompts(config.prompts))
-    await board.run_preflight(["user"])
+async def _build_model_users(registry: ModelRegistry, config: GrpoConfig) -> UserFactory:
+    users = build_user_factory(config.user, registry.require_role_model("user"), Prompts(config.prompts))
+    await registry.run_preflight(["user"])
     return users

@@ -188,11 +188,11 @@ def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), overri
 
     def search(value: JsonValue, path: KeyPath) -> None:
         if isinstance(value, str):
-            found = find_secret(value, known)
-            if found:
+            secret = find_secret(value, known)
+            if secret:
                 place = "--set" if override else source.place(path)
                 raise InputError(
-                    f"{place}: {_dotted(path)}: it holds {found}, and configurations are published: put it into an "
+                    f"{place}: {_dotted(path)}: it holds {secret}, and configurations are published: put it into an "
                     "environment variable and name that one: key_env: NAME for a model, ${NAME} in env and headers"
                 )
         pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
