@@ -315,7 +315,7 @@ def build_class_spec(cls: type[Environment[Any]], source: str, code: str) -> Env
 def _source_hash(cls: type) -> str:
     """Hash of the source files of a class's module and, for a package, of all modules beside it."""
     module = sys.modules[cls.__module__]
-    path = Path(module.__file__ or "")
+    path = Path(getattr(module, "__file__", None) or "")  # a class of a notebook has no file
     package = path.parent if (path.parent / "__init__.py").exists() and "library" in path.parts else None
     files = sorted(package.glob("*.py")) if package else [path]
     return hash_bytes(b"\0".join(file.read_bytes() for file in files if file.is_file()))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import orjson
@@ -14,6 +14,9 @@ from pydantic_core import CoreSchema, core_schema
 from trajsmith.records import FrozenModel, InputError, JsonObject, ToolSpec, format_first_error
 from trajsmith.toolgraph import storage
 from trajsmith.toolgraph.link_evidence import LinkEvidence
+
+if TYPE_CHECKING:
+    import networkx
 
 ParameterKind = Literal["internal", "external", "other"]
 STRONG, WEAK, INDEPENDENT = 3, 2, 1
@@ -126,6 +129,56 @@ class ToolGraph(FrozenModel):
             if home[edge.source] == home[edge.target]:
                 by_server[home[edge.source]].edges.append(edge)
         return by_server
+
+    def to_networkx(self, parameters: bool = True) -> "networkx.DiGraph[str]":
+        """Return the graph as a `networkx.DiGraph`, to query it with NetworkX's own algorithms.
+
+        Nodes, told apart by their attribute `node_type`:
+
+        * `"tool"`, named `server.tool`: `server`, `name`, `description`, `writes` (True unless it declares that it only
+          reads), `actor` (who may call it).
+        * `"parameter"`, named `server.tool(path)`: `tool`, `path` (of the leaf, `items[*].sku`), `kind` (`internal`:
+          only tools give it, `external`: a person knows it, `other`), `required`, `evidence`.
+
+        Edges, told apart by `edge_type`:
+
+        * `"dependency"`, tool to tool: `weight` (3 needed, 2 possible, 1 weak), `score`, `links` (tuples of output
+          path, input path, score) and `evidence`.
+        * `"value"`, tool to parameter: the tool's `output` path with the best `score` for this parameter.
+        * `"input"`, parameter to its tool: `required`.
+
+        Args:
+            parameters: False leaves out the parameters, so that every path is a chain of tools.
+
+        Example:
+            >>> import networkx as nx
+            >>> tools = graph.to_networkx(parameters=False)
+            >>> nx.ancestors(tools, "retail.cancel_order")
+        """
+        import networkx
+
+        view: networkx.DiGraph[str] = networkx.DiGraph()
+        for tool in self.tools:
+            view.add_node(
+                tool.full_name, node_type="tool", server=tool.server, name=tool.name, description=tool.description,
+                writes=tool.declares_write, actor=tool.actor,
+            )  # fmt: skip
+        for node in self.parameters if parameters else ():
+            name = f"{node.tool}({node.parameter})"
+            view.add_node(
+                name, node_type="parameter", tool=node.tool, path=node.parameter, kind=node.kind,
+                required=node.required, evidence=node.evidence,
+            )  # fmt: skip
+            view.add_edge(name, node.tool, edge_type="input", required=node.required)
+        for edge in self.edges:
+            links = tuple((link.output, link.input, link.score) for link in edge.links)
+            view.add_edge(
+                edge.source, edge.target, edge_type="dependency", weight=edge.weight, score=edge.score, links=links,
+                evidence=edge.evidence,
+            )  # fmt: skip
+            for output, path, score in sorted(links, key=lambda link: link[2]) if parameters else ():
+                view.add_edge(edge.source, f"{edge.target}({path})", edge_type="value", output=output, score=score)
+        return view
 
     def _checked(self) -> "ToolGraph":
         """Itself, if it names only tools that it has.

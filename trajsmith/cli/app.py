@@ -3,20 +3,22 @@
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, plugins, prompts, push, scaffold, train
+from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
 from trajsmith.records import InputError, RunError, TrajsmithError
 from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
+    from trajsmith.pipeline.progress import RunProgress
     from trajsmith.pipeline.run_directory import RunDirectory
 
 Result = TypeVar("Result")
@@ -35,6 +37,7 @@ app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.show_version)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
+app.command(name="filter")(filter_run.filter_run)
 app.command()(push.card)
 app.command()(push.push)
 app.command()(plugins.plugins)
@@ -65,10 +68,8 @@ def run(
 
     Stopped or killed, it goes on with: trajsmith resume RUN
     """
+    from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
-    from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.runner import check_ready, run_pipeline
-    from trajsmith.pipeline.yaml_settings import dump_settings
 
     extra = [f"run={directory}"] if directory else []
     settings = load_config(config, [*(overrides or []), *extra])
@@ -77,11 +78,9 @@ def run(
 
         asyncio.run(preview(settings, out))
         return
-    asyncio.run(check_ready(settings))
-    run_directory = RunDirectory.create(settings.run, dump_settings(settings), fresh)
-    show_run(
-        run_directory.path, _with_progress(run_directory.path, lambda progress: run_pipeline(run_directory, progress))
-    )
+    with _open_progress(settings.run) as progress:
+        finished = runs.run(settings, fresh=fresh, progress=progress)
+    show_run(finished.path, finished.summary)
 
 
 @app.command()
@@ -95,8 +94,8 @@ def resume(
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
+    from trajsmith.api import runs
     from trajsmith.pipeline.environment_generation import is_generation
-    from trajsmith.pipeline.runner import run_pipeline
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
@@ -106,7 +105,9 @@ def resume(
         return
     if overrides:
         _change(opened, overrides, yes)
-    show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))
+    with _open_progress(opened.path) as progress:
+        finished = runs.resume(opened.path, progress=progress)
+    show_run(opened.path, finished.summary)
 
 
 @app.command()
@@ -122,11 +123,17 @@ def export(
     rows: cli_export.Rows = 1,
     page: cli_export.Page = None,
     max_length: cli_export.MaxLength = None,
+    include: cli_export.IncludeOption = "accepted",
 ) -> None:
-    """Write dataset, card, report and summary again from the records of a run; with --format, only that format."""
+    """Write dataset, card, report and summary again from the records of a run; with --format, only that format.
+
+    With --include rejected or all, trajectories that were rejected are written too, with scores and reasons.
+    """
     if list_formats:
         cli_export.show_formats()
         return
+    choice = cli_export.parse_include(include)
+    formats = cli_export.choose_formats(formats, choice)
     cli_export.check_options(formats, target, window)
     opened = _open(directory, option)
     if preview:
@@ -137,7 +144,7 @@ def export(
         from trajsmith.pipeline.format_export import export_formats
 
         written = _with_progress(
-            opened.path, lambda progress: export_formats(opened, formats, target, window, progress)
+            opened.path, lambda progress: export_formats(opened, formats, target, window, progress, choice)
         )
         cli_export.show_written(written)
         return
@@ -270,17 +277,20 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     apply_change(run, change)
 
 
-def _with_progress(path: Path, work: Any) -> Any:
+def _with_progress(path: Path, work: Callable[["RunProgress"], Coroutine[Any, Any, Result]]) -> Result:
+    with _open_progress(path) as progress:
+        return asyncio.run(work(progress))
+
+
+@contextmanager
+def _open_progress(path: Path) -> "Iterator[RunProgress]":
+    """Show progress of work on a run; Ctrl-C becomes the line that says how to go on."""
     from trajsmith.pipeline.progress import open_progress
 
-    with open_progress() as progress:
-        return _drive(path, work(progress))
-
-
-def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
     reduce_gc_frequency()
     try:
-        return asyncio.run(work)
+        with open_progress() as progress:
+            yield progress
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
 

@@ -68,6 +68,7 @@ def check(
     Exit code 0 if every score reaches --threshold. 1 if one does not, if --budget was over before any check was made
     (there is no score then: raise it), or if the finding of --replay does not show any more. 2 for wrong input.
     """
+    from trajsmith.api.environments import check_environment
     from trajsmith.envcheck import CheckPlan
 
     sources = _sources(target, sandbox)
@@ -78,7 +79,7 @@ def check(
     if replay is not None:
         asyncio.run(_replay(sources, replay, json, plan))
         return
-    reports = asyncio.run(_examine(sources, plan))
+    reports = [check_environment(source, seed=seed, seconds=budget) for source in sources]
     for report in reports:
         _show(report, target)
     if json is not None:
@@ -107,18 +108,6 @@ def _sources(target: str, sandbox: str | None) -> "list[EnvironmentSource]":
     from trajsmith.pipeline.environment_references import find_named_entries, set_sandbox_mode
 
     return [open_source(set_sandbox_mode(entry, sandbox)) for entry in find_named_entries(target)]
-
-
-async def _examine(sources: "Sequence[EnvironmentSource]", plan: "CheckPlan") -> "list[EnvironmentReport]":
-    from trajsmith.envcheck import check_environment
-
-    reports = []
-    for source in sources:
-        try:
-            reports.append(await check_environment(source, plan))
-        finally:
-            _close(source)
-    return reports
 
 
 def _close(source: "EnvironmentSource") -> None:

@@ -11,6 +11,7 @@ from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.export import MultiFormatWriter
+    from trajsmith.pipeline.format_export import Include
 
 out = Console(highlight=False)
 
@@ -27,6 +28,9 @@ Preview = Annotated[
 Model = Annotated[str, typer.Option("--model", help="Model folder or name, for --preview.")]
 Rows = Annotated[int, typer.Option("--rows", min=0, help="Rows that --preview shows; all are checked.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Also write the preview as HTML.")]
+IncludeOption = Annotated[
+    str, typer.Option("--include", help="accepted, rejected or all; rejected rows have scores and reasons.")
+]
 MaxLength = Annotated[int | None, typer.Option("--max-length", min=1, help="The trainer's max_length, for --preview.")]
 
 
@@ -74,6 +78,27 @@ def preview_mask(folder: Path, model: str, rows: int, page: Path | None, max_len
         out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
     if looked.refused:
         raise RunError(f"{sum(looked.refused.values())} rows would be damaged in training; see the reasons above")
+
+
+def parse_include(text: str) -> "Include":
+    """Return what `--include` names.
+
+    Raises:
+        InputError: It is none of the three.
+    """
+    from trajsmith.pipeline.format_export import ACCEPTED
+
+    for choice in ACCEPTED:
+        if choice == text:
+            return choice
+    raise InputError(f"--include {text}: it is one of {', '.join(ACCEPTED)}")
+
+
+def choose_formats(names: list[str] | None, include: "Include") -> list[str] | None:
+    """Return the formats to write: rejected rows go into their own format where none is named."""
+    from trajsmith.pipeline.format_export import JUDGED
+
+    return [JUDGED] if include != "accepted" and not names else names
 
 
 def check_options(names: list[str] | None, target: Path | None, window: int | None) -> None:

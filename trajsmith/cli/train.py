@@ -57,7 +57,7 @@ def show_plan(plan: "TrainingPlan") -> None:
 
 def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
-    from trajsmith.pipeline.eval_contexts import open_eval_contexts, open_simulated_users, split_tasks
+    from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts, open_simulated_users
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import check_settings, train
@@ -67,7 +67,7 @@ def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     check_settings(settings)
     check_resume(settings.out, resume)
     run = RunDirectory.open(settings.run)
-    tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
+    tasks = list_training_tasks(run, "train", settings.limit)
     with open_simulated_users(settings) as (users, background):
         train(settings, tasks, asyncio.run(open_eval_contexts(run)), resume, users, background)
     out.print(f"model: {settings.out}", markup=False, soft_wrap=True)

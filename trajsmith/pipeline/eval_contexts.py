@@ -33,7 +33,7 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
     if not path.is_file():
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith resume {run.path}`")
     config, seen = load_config(run.config_path), dict[str, int]()
-    settings, foreign = config.export.split, _contamination(run, config)
+    settings, foreign = config.export.split, build_contamination_test(run, config)
     for task in read_records(path, Task):
         name = task.environments[0]
         if not task.turns[-1].state_hash:
@@ -43,7 +43,7 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
             yield task
 
 
-def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], bool]:
+def build_contamination_test(run: RunDirectory, config: RunConfig) -> Callable[[Task], bool]:
     """Return a test for tasks that stand in a benchmark's file, played or not."""
     if not config.decontaminate:
         return lambda task: False
@@ -53,6 +53,15 @@ def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], boo
         load_stored_specs(run),
     )
     return lambda task: task.id in dropped or decontaminator.holds(task, specs[task.environments[0]].tools)
+
+
+def list_training_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | None = None) -> list[Task]:
+    """Return the tasks of one split that reinforcement learning can use: their tools never change during an episode.
+
+    Raises:
+        InputError: The run has no tasks.
+    """
+    return [task for task in split_tasks(run, split, limit) if not (task.twist and task.twist.arrives)]
 
 
 class RunEvalContexts(dict[str, EvalContext]):

@@ -110,8 +110,15 @@ class EvalConfig(FrozenModel):
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
-async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> list[Score]:
+async def run_eval(
+    config: EvalConfig, progress: RunProgress | None = None, tasks: Sequence[Task] | None = None
+) -> list[Score]:
     """Play what is missing, score everything, and write `results.json` beside the episodes.
+
+    Args:
+        config: Model, run and settings.
+        progress: Shows how far it is.
+        tasks: Tasks of the run to play, in place of those of the configuration's split.
 
     Raises:
         InputError: Model or run cannot be used, or the folder holds the results of something else.
@@ -119,7 +126,7 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     """
     if not config.served:
         require_train("eval")
-    tasks, grounds = await _load_tasks(config)
+    tasks, grounds = await _load_tasks(config, tasks)
     refuse_links(config.out)
     _same_question(config)
     board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
@@ -136,7 +143,9 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     return scores
 
 
-async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
+async def _load_tasks(
+    config: EvalConfig, chosen: Sequence[Task] | None
+) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
     """Return the tasks of the run or of the benchmark, and what their environments are evaluated with."""
     if config.benchmark is not None:
         tasks, grounds = await BENCHMARKS.get(config.benchmark)(config.limit)
@@ -144,7 +153,7 @@ async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, 
             raise InputError(f"benchmark {config.benchmark} has no tasks")
         return tasks, grounds
     run = RunDirectory.open(config.run or Path())
-    held_out = list(split_tasks(run, config.split, config.limit))
+    held_out = list(split_tasks(run, config.split, config.limit) if chosen is None else chosen)
     if not held_out:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
     return held_out, await open_eval_contexts(run)
