@@ -1,10 +1,11 @@
 """Tasks and environments of a run, for training and evaluation."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
 from trajsmith.environments.blocking import BackgroundLoop
+from trajsmith.environments.composite import NAME_SEPARATOR, CompositeLookup
 from trajsmith.evals import EvalContext
 from trajsmith.export.splits import Split
 from trajsmith.models import SCRIPTED
@@ -55,24 +56,16 @@ def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], boo
     return lambda task: task.id in dropped or decontaminator.holds(task, specs[task.environments[0]].tools)
 
 
-class RunEvalContexts(dict[str, EvalContext]):
-    """The environments of a run by name; several of them played as one ("bank+travel") are opened when asked for."""
+async def open_eval_contexts(run: RunDirectory) -> Mapping[str, EvalContext]:
+    """Open the environments of a run for episodes, by name; composites ("bank+travel") are opened on demand."""
+    context = await RunContext.reopen(load_config(run.config_path), run)
 
-    def __init__(self, context: RunContext) -> None:
-        super().__init__()
-        self.context = context
-        for name in context.places:
-            self.__missing__(name)
+    def build(name: str) -> EvalContext:
+        place = context.place(name)
+        return EvalContext(place.source, place.spec, place.wording, context.state, context.code_checks)
 
-    def __missing__(self, name: str) -> EvalContext:
-        place, context = self.context.place(name), self.context
-        self[name] = EvalContext(place.source, place.spec, place.wording, context.state, context.code_checks)
-        return self[name]
-
-
-async def open_eval_contexts(run: RunDirectory) -> RunEvalContexts:
-    """The environments of a run, for episodes."""
-    return RunEvalContexts(await RunContext.reopen(load_config(run.config_path), run))
+    single = {name: build(name) for name in context.places}
+    return CompositeLookup(single, lambda parts: build(NAME_SEPARATOR.join(part.spec.name for part in parts)))
 
 
 @contextmanager
