@@ -1,5 +1,6 @@
 """Finding arguments that make calls succeed, by execution; provenance of every argument."""
 
+from trajsmith.grounding.argument_paths import replace_value_at
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.program_generation import ProgramSettings, make_programs
@@ -8,7 +9,9 @@ from trajsmith.grounding.references import ReferenceNotResolved, resolve_referen
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.search import is_empty
 from trajsmith.grounding.settings import GroundSettings
+from trajsmith.grounding.text_generation import generate_text
 from trajsmith.grounding.user_facts import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding.value_source import ValueSource
 
 __all__ = [
     "GroundSettings",
@@ -20,11 +23,14 @@ __all__ = [
     "ProgramSettings",
     "ReferenceNotResolved",
     "SolutionProgram",
+    "ValueSource",
     "build_selector_key",
+    "generate_text",
     "is_empty",
     "iterate_leaves",
     "list_needed_keys",
     "make_programs",
+    "replace_value_at",
     "resolve_reference",
     "run_program",
 ]

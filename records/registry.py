@@ -17,7 +17,7 @@ from trajsmith.records.errors import InputError
 from trajsmith.records.text import suggest_names
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 Registered = TypeVar("Registered")
@@ -26,8 +26,8 @@ OWN = "trajsmith"
 
 
 @cache
-def _scan_entry_points() -> "EntryPoints":
-    """Read the entry points of all installed distributions once."""
+def _scan_entry_points() -> Any:
+    """Read the entry points of all installed distributions once; `select(group=...)` gives those of a group."""
     from importlib.metadata import entry_points  # not at the top: sandboxed workers import this module
 
     return entry_points()

@@ -127,13 +127,20 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
 
 
 @pytest.mark.train
-def test_steps_of_training_run_on_live_environments(run, tmp_path):
+def test_steps_of_training_run_on_live_environments(run, tmp_path, monkeypatch):
     for needed in ("torch", "transformers", "trl", "peft"):
         pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import train
     from trajsmith.train_sft import ScratchSettings, SftConfig
     from trajsmith.train_sft.training import train as tune
+
+    for registered in ("_things", "_modules", "_loaded"):
+        monkeypatch.setattr(REWARDS, registered, dict(getattr(REWARDS, registered)))
+
+    @REWARDS.register("few_messages")
+    def few_messages(evidence, settings):
+        return None if evidence.is_undecidable else 1 / (1 + evidence.calls)
 
     trainer = {"max_steps": 1, "disable_tqdm": True, "logging_steps": 1, "dataloader_pin_memory": False}
     small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
@@ -144,12 +151,12 @@ def test_steps_of_training_run_on_live_environments(run, tmp_path):
         )
     )
     settings = GrpoConfig(
-        model=str(first), run=run.path, out=tmp_path / "grpo", reward="format_outcome", episode_tokens=48, max_steps=2,
+        model=str(first), run=run.path, out=tmp_path / "grpo", reward="few_messages", episode_tokens=48, max_steps=2,
         trainer=trainer | {"per_device_train_batch_size": 4, "num_generations": 2, "save_strategy": "no"},
     )  # fmt: skip
     train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     metrics = (tmp_path / "grpo/metrics.jsonl").read_text()
-    assert '"rewards/format_outcome/mean"' in metrics and '"tools/call_frequency"' in metrics
+    assert '"rewards/few_messages/mean"' in metrics and '"tools/call_frequency"' in metrics
     assert (tmp_path / "grpo/model.safetensors").is_file()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, scaffold, train
+from trajsmith.cli import env, env_growth, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
 from trajsmith.records import InputError, RunError, TrajsmithError
@@ -37,6 +37,7 @@ app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command()(push.card)
 app.command()(push.push)
+app.command()(plugins.plugins)
 app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)

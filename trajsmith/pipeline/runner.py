@@ -18,7 +18,7 @@ from trajsmith.export import (
 )
 from trajsmith.models import ROLES, SCRIPTED, Role
 from trajsmith.models.registry import check_models
-from trajsmith.pipeline.config import RunConfig, check_files, load_config
+from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, load_config
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.engine import ENGINES
@@ -147,6 +147,7 @@ async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[
     Raises:
         InputError: Key, address or name of a model is wrong, or a prompt or file, or there is nothing to spend.
     """
+    check_plugins(config)
     check_roles(config)
     check_files(config)
     wanted = [role for role in find_roles(stages) if config.roles.of(role).model != SCRIPTED]
