@@ -4,9 +4,8 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
-from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding import ValueSource, iterate_leaves
 from trajsmith.grounding.fields import list_input_fields
-from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trajsmith.grounding import build_selector_key, iterate_leaves
+from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.names import split_name
-from trajsmith.grounding.references import leads_to, pick_values
+from trajsmith.grounding.references import pick_values
 from trajsmith.grounding.user_facts import get_label
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._rewording import TurnDraft

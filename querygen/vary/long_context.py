@@ -9,8 +9,7 @@ from functools import partial
 
 import orjson
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.references import leads_to
+from trajsmith.grounding import iterate_leaves, leads_to
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
 from trajsmith.records import (
