@@ -134,7 +134,7 @@ class RunContext:
         return graph
 
     @cached_property
-    def board(self) -> ModelRegistry:
+    def registry(self) -> ModelRegistry:
         """The models of the run; opened when a stage first asks for one."""
         config = self.config
         return ModelRegistry(
@@ -152,12 +152,12 @@ class RunContext:
         Raises:
             InputError: The model's key is missing, or its provider's library.
         """
-        return self.board.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
+        return self.registry.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
 
     async def close(self) -> None:
         """Let go of the models; safe to call twice."""
-        if "board" in vars(self):
-            await self.board.close()
+        if "registry" in vars(self):
+            await self.registry.close()
 
     @cached_property
     def graph(self) -> ToolGraph:

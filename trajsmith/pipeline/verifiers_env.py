@@ -91,8 +91,8 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         shown = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
         spec = place.ground.spec.model_copy(update={"tools": shown})
         self.tools = [to_mcp_tool(tool) for tool in shown]
-        self.desk = SessionManager(ServingSpec(place.ground.source, spec, place.state))
-        await self.desk.open()
+        self.session_manager = SessionManager(ServingSpec(place.ground.source, spec, place.state))
+        await self.session_manager.open()
 
     def register(self, mcp: Any) -> None:
         """The handlers of our own MCP server: schemas and results as they are; a Python signature would change them."""
@@ -104,7 +104,7 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         return ListToolsResult(tools=self.tools)
 
     async def _call(self, ctx: Any, params: CallToolRequestParams) -> CallToolResult:
-        return to_mcp_result(await self.desk.call(params.name, params.arguments or {}))
+        return to_mcp_result(await self.session_manager.call(params.name, params.arguments or {}))
 
 
 class RunTaskConfig(vf.TaskConfig):
