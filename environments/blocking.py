@@ -143,7 +143,7 @@ class EnvironmentSession:
 
     @cached_property
     def wording(self) -> Wording:
-        """How people say the values of this environment."""
+        """Wording of the values of this environment."""
         return Wording(self._source.phrasebook, self.spec.tools)
 
     def reset(self, seed: int | None = None, state: JsonObject | None = None) -> JsonObject:

@@ -44,8 +44,6 @@ NAMES_ALLOWED = {
 }
 _ONE_CLASS = "the tools of an environment are methods of one class"
 SIZES_ALLOWED = {
-    "envgen/mutate/mutation_kinds.py": "one transformation after another, each of them small",
-    "environments/library/calendar/__init__.py": _ONE_CLASS,
     "environments/library/file_store/__init__.py": _ONE_CLASS,
     "environments/library/file_store/seeds.py": "texts of files, as data",
     "environments/library/helpdesk/__init__.py": _ONE_CLASS,
@@ -132,8 +130,8 @@ def test_docstrings_open_with_a_verb_or_a_noun_phrase() -> None:
 def test_a_public_class_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for source in read_sources():
-        if "/library/" in source.path:
-            continue  # every environment has a Customer
+        if "/library/" in source.path or source.path.startswith("examples/"):
+            continue  # every environment has a Customer, every example its Garden
         for node in ast.walk(source.tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{source.path}:{node.lineno}")
@@ -144,7 +142,7 @@ def test_a_public_class_has_a_name_of_its_own() -> None:
 def test_files_and_functions_are_small() -> None:
     bad = []
     for source in read_sources():
-        lines = source.text.count("\n") + 1
+        lines = source.text.count("\n")
         if lines > MOST_LINES and source.path not in SIZES_ALLOWED:
             bad.append(f"{source.path}: {lines} lines, {MOST_LINES} is the most")
         for node in ast.walk(source.tree):
@@ -166,5 +164,5 @@ def test_words_of_names(name: str, words: list[str]) -> None:
 def test_exceptions_are_still_needed() -> None:
     used = {(source.path, name) for source in read_sources() for name, _ in iterate_names(source.tree)}
     assert NAMES_ALLOWED.keys() <= used
-    lengths = {source.path: source.text.count("\n") + 1 for source in read_sources()}
+    lengths = {source.path: source.text.count("\n") for source in read_sources()}
     assert [path for path in SIZES_ALLOWED if lengths.get(path, 0) <= MOST_LINES] == []

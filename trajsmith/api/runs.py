@@ -11,14 +11,24 @@ from trajsmith.environments.blocking import EnvironmentSession, run_blocking
 from trajsmith.export import build_row
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
-from trajsmith.pipeline.format_export import SpecLookup, iter_selected, load_stored_specs
+from trajsmith.pipeline.format_export import iter_selected, load_stored_specs
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, JsonObject, Record, RecordDropped, Summary, Task, Trajectory, Verdict
+from trajsmith.records import (
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    Record,
+    RecordDropped,
+    Summary,
+    Task,
+    Trajectory,
+    Verdict,
+)
 from trajsmith.records.journal import count_records, read_records
 
 if TYPE_CHECKING:
@@ -105,7 +115,7 @@ class Run:
         return join_verdicts(self.directory)
 
     @cached_property
-    def specs(self) -> SpecLookup:
+    def specs(self) -> Mapping[str, EnvironmentSpec]:
         """Specs of the environments, by name."""
         return load_stored_specs(self.directory)
 

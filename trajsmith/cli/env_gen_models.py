@@ -133,14 +133,14 @@ def _read_sources(reading: "SourceReadResult") -> "Sequence[ThemeSource]":
 def preview(settings: "GenConfig", sources: "Sequence[ThemeSource]", stages: Sequence[str] = GENERATION_STAGES) -> None:
     """Stages, roles and an estimate; only what costs nothing is asked of servers."""
     from trajsmith.pipeline.environment_generation import check_ready
-    from trajsmith.pipeline.generation_estimate import estimate
+    from trajsmith.pipeline.usage_estimate import estimate_generation
 
     table = Table(
         "stage", "role", "model", "requests", "prompt tokens", "completion tokens", "cost",
         title=f"{settings.name}: {len(sources)} themes into {settings.run}",
     )  # fmt: skip
     tokens, cost = 0, 0.0
-    for row in estimate(settings, len(sources), stages):
+    for row in estimate_generation(settings, len(sources), stages):
         money = compute_cost(row.usage, settings.models[row.entry].price)
         tokens, cost = tokens + row.usage.prompt_tokens + row.usage.completion_tokens, cost + money
         counts = (row.usage.requests, row.usage.prompt_tokens, row.usage.completion_tokens)

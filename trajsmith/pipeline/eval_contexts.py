@@ -79,7 +79,7 @@ class RunEvalContexts(dict[str, EvalContext]):
 
 
 async def open_eval_contexts(run: RunDirectory) -> RunEvalContexts:
-    """The environments of a run, for episodes."""
+    """Open the environments of a run for episodes."""
     return RunEvalContexts(await RunContext.reopen(load_config(run.config_path), run))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from trajsmith.environments.composite import NAME_SEPARATOR, compose_spec
+from trajsmith.environments.composite import CompositeLookup, compose_spec
 from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
@@ -86,19 +86,11 @@ def iter_selected(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajectory, V
         yield task, trajectory, verdict
 
 
-def load_stored_specs(run: RunDirectory) -> "SpecLookup":
+def load_stored_specs(run: RunDirectory) -> CompositeLookup[EnvironmentSpec]:
     """The environments that the run was made with, by name."""
     files = (path for path in run.file("environments").glob("*.json") if not path.name.endswith(".phrases.json"))
     specs = (EnvironmentSpec.model_validate(run.read_json(f"environments/{path.name}")) for path in sorted(files))
-    return SpecLookup({spec.name: spec for spec in specs})
-
-
-class SpecLookup(dict[str, EnvironmentSpec]):
-    """Environment specs by name; a joined one ("bank+travel") is built on demand."""
-
-    def __missing__(self, name: str) -> EnvironmentSpec:
-        self[name] = compose_spec([self[part] for part in name.split(NAME_SEPARATOR)])
-        return self[name]
+    return CompositeLookup({spec.name: spec for spec in specs}, compose_spec)
 
 
 def _target(run: RunDirectory, name: str, out: Path | None, several: bool) -> Path:

@@ -10,7 +10,7 @@ rollout is scored by playing the model's messages again on a fresh session: the 
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,7 +56,7 @@ def _opened(run: str) -> dict[str, _Place]:
     return {task.id: _Place(task, grounds[task.environments[0]]) for task in split_tasks(directory, "all")}
 
 
-def _in_a_thread(directory: RunDirectory) -> dict[str, EvalContext]:
+def _in_a_thread(directory: RunDirectory) -> Mapping[str, EvalContext]:
     """Opened in a thread of its own, since an event loop runs in this one."""
     from concurrent.futures import ThreadPoolExecutor
 
