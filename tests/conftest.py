@@ -22,7 +22,7 @@ def language_server():
 
 @pytest.fixture(scope="session", autouse=True)
 def no_package_is_imported_by_its_folder():
-    """Fail where code imports a package as `export` in place of `trajsmith.export`: it works only in a checkout's root."""
+    """Fail where code imports `export` in place of `trajsmith.export`: that works only in the root of a checkout."""
     yield
     folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/__init__.py")}
     assert not folders & set(sys.modules)
