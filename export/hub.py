@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from trajsmith.records.secrets import find_secret, known_secrets
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile
+
+_log = logging.getLogger(__name__)
 
 FILES_PER_COMMIT = 20
 CARD = "README.md"
@@ -112,6 +115,7 @@ def execute_push(
             api.create_commit(
                 plan.repo, [*operations, *gone], repo_type=plan.kind, commit_message=f"Add {_join_names(names)}"
             )
+            _log.info("%s: uploaded %s", plan.repo, ", ".join(names))
             done(len(names))
         if plan.delete and not plan.upload:
             gone = [CommitOperationDelete(name) for name in plan.delete]

@@ -1,6 +1,7 @@
 """From a theme to an accepted environment or to the reasons against it; every step is kept as a record."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from trajsmith.envgen.synthesis.semantic import assess_draft, build_assessment, 
 from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.envgen.synthesis.unit_tests import write_tests
 from trajsmith.records import EnvironmentFault, ModelFault
+
+_log = logging.getLogger(__name__)
 
 UNDECIDED_FAULTS = frozenset({"timeout", "connection", "rate_limit", "server"})
 """Faults of a model that say nothing of a theme: it is left for the next start."""
@@ -112,6 +115,7 @@ class SynthesisLoop:
             design = await self._design(theme, proposed, progress)
             await self._build(design, progress)
         except ThemeRejected as rejected:
+            _log.info("%s: theme rejected: %s", theme.source.name, rejected)
             return self._outcome(theme, progress, rejected.stage, rejected.reasons)
         except (EnvironmentFault, FormattingError) as fault:
             return self._outcome(theme, progress, progress.stage, (f"{progress.stage}: {fault}",))
@@ -169,6 +173,9 @@ class SynthesisLoop:
             exam = await self._examine_draft(design, draft)
             progress.note(draft, exam)
             self.tell(f"{design.proposal.name}: version {progress.rounds}: {_summarize_examination(exam)}")
+            if exam.complaints:
+                first = format_complaint(find_gravest(exam.complaints, 1)[0])
+                _log.info("%s: draft %d rejected: %s", design.proposal.name, progress.rounds, first)
             if exam.hostile:
                 raise ThemeRejected("examine", *[complaint.what for complaint in exam.complaints])
             complaints: Sequence[Complaint] = exam.complaints

@@ -1,6 +1,7 @@
 """One worker's channel in the parent's event loop: requests of one tick travel in one frame, replies are checked."""
 
 import asyncio
+import logging
 import os
 import socket
 import struct
@@ -12,6 +13,8 @@ import msgspec
 
 from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Reply, Request, WorkerOp
 from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
+
+_log = logging.getLogger(__name__)
 
 _BATCH = 256
 """Most requests in one frame."""
@@ -257,6 +260,8 @@ class WorkerConnection:
         status = self._status(self.forked.pid)
         self.lost = reason or status
         release(self.forked)
+        if not self._recycled:
+            _log.info("worker %d lost: %s", self.forked.pid, self.lost)
         waiting = [item for batch in self._frames for item in batch] + self._pending
         self._frames.clear()
         self._pending = []

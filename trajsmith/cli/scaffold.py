@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from trajsmith.cli.log_output import configure_logging
 from trajsmith.pipeline.output_files import ensure_writable
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
 from trajsmith.records import InputError
@@ -27,12 +28,16 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def show_version(
+def set_global_options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log what happens on standard error; -vv logs each drop.")
+    ] = 0,
 ) -> None:
     """Turns executable tool environments into verified multi-turn tool-use datasets."""
+    configure_logging(verbose)
 
 
 def init(
