@@ -3,8 +3,9 @@
 import random
 from collections.abc import Sequence
 
-from trajsmith.evals import EvalContext, ModelOutput, play_episode
-from trajsmith.records import JsonObject, JsonValue, Message, Task, Trajectory, Verdict, derive_seed
+from trajsmith.evals import EvalContext, play_episode
+from trajsmith.models import CallableModel, ChatReply, ChatRequest
+from trajsmith.records import JsonValue, Message, Task, Trajectory, Verdict, derive_seed
 from trajsmith.usersim import PlaySettings
 
 LEFT_OUT = 1 / 3
@@ -22,10 +23,10 @@ async def with_mistake(task: Task, trajectory: Trajectory, ground: EvalContext) 
     said = [message for message in trajectory.messages if message.role == "assistant"]
     rest = iter(mistaken(said, writes(task), rng))
 
-    async def complete(messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
-        return ModelOutput(next(rest), 0)
+    async def repeat(request: ChatRequest) -> ChatReply:
+        return ChatReply(message=next(rest))
 
-    _, played, verdict = await play_episode(task, ground, "mistaken", complete, PlaySettings(), 0)
+    _, played, verdict = await play_episode(task, ground, CallableModel("mistaken", repeat), PlaySettings(), 0)
     return played, verdict
 
 

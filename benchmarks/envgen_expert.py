@@ -27,8 +27,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "language_server")]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 
 from trajsmith.envgen.synthesis.records import EnvironmentDraft, Examination, SemanticAssessment, SynthesisOutcome  # noqa: E402
-from trajsmith.envgen.synthesis.store import RecordStore  # noqa: E402
 from trajsmith.pipeline.environment_generation import load_gen_config  # noqa: E402
+from trajsmith.records.journal import StepJournal  # noqa: E402
 
 EXPERT = ROOT / "tests" / "envgen" / "expert"
 WISHES = ("rehearsal rooms", "instrument hire")
@@ -74,7 +74,7 @@ def grown(out: Path, wish: str) -> Path:
 
 def rounds(run: Path) -> None:
     """What execution said of every version."""
-    store = RecordStore(run)
+    store = StepJournal(run)
     names = {outcome.theme: outcome.name for outcome in store.all("outcomes", SynthesisOutcome)}
     drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
     judged = {one.draft: one.score for one in store.all("semantics", SemanticAssessment)}

@@ -54,7 +54,7 @@ def make_run(folder: Path, chains: int) -> RunDirectory:
 def opened(run: RunDirectory, episodes: int) -> dict[str, float]:
     """Start episodes, make the first gold call in each, say the rest, wait for the verdicts."""
     from trajsmith.environments.blocking import BackgroundLoop
-    from trajsmith.evals import ModelOutput
+    from trajsmith.models import ChatReply
     from trajsmith.pipeline.eval_contexts import open_eval_contexts
     from trajsmith.pipeline.record_joins import join_verdicts
     from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
@@ -70,7 +70,7 @@ def opened(run: RunDirectory, episodes: int) -> dict[str, float]:
     reset, reset_cpu = time.perf_counter() - start, time.process_time() - cpu
     start, cpu = time.perf_counter(), time.process_time()
     records = [record for _, record, _ in played]
-    send_replies(background, [(one, ModelOutput(record.messages[len(step)], 1)) for one, record, step in
+    send_replies(background, [(one, ChatReply(message=record.messages[len(step)])) for one, record, step in
                         zip(rollouts, records, steps, strict=True)])  # fmt: skip
     steps = collect_next_steps(background, rollouts)
     call, call_cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -78,7 +78,7 @@ def opened(run: RunDirectory, episodes: int) -> dict[str, float]:
     start = time.perf_counter()
     while any(step is not None for step in steps):
         going = [(one, record, step) for one, record, step in zip(rollouts, records, steps, strict=True) if step]
-        send_replies(background, [(one, ModelOutput(record.messages[len(step)], 1)) for one, record, step in going])
+        send_replies(background, [(one, ChatReply(message=record.messages[len(step)])) for one, record, step in going])
         found = iter(collect_next_steps(background, [one for one, _, _ in going]))
         steps = [next(found) if step else None for step in steps]
     passed = sum(bool(done := rollout.verdict()) and done[0].passed for rollout in rollouts)

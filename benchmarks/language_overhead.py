@@ -33,8 +33,8 @@ from trajsmith.models import (
     function_tool,
 )
 from trajsmith.models.registry import ModelRegistry
-from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
 from trajsmith.records import Message
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 PARTS = 10
 """Parts of the run that are compared."""

@@ -23,13 +23,14 @@ sys.path[:0] = [str(ROOT), str(SERVER)]
 from running_server import RunningServer  # noqa: E402 - beside the tests
 from small_model import MODEL  # noqa: E402
 
-from trajsmith.export.loss_mask import MaskPreview, open_tokenizer  # noqa: E402
+from trajsmith.export.loss_mask import MaskPreview  # noqa: E402
+from trajsmith.models.transformers_engine import open_tokenizer  # noqa: E402
 from trajsmith.pipeline.config import load_config  # noqa: E402
-from trajsmith.pipeline.journal import read_records  # noqa: E402
 from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402
 from trajsmith.pipeline.runner import run_pipeline  # noqa: E402
 from trajsmith.pipeline.yaml_settings import dump_settings  # noqa: E402
 from trajsmith.records import RunError, Trajectory, Verdict  # noqa: E402
+from trajsmith.records.journal import read_records  # noqa: E402
 from trajsmith.train_sft.settings import ScratchSettings, SftConfig  # noqa: E402
 from trajsmith.train_sft.training import read_rows, train  # noqa: E402
 

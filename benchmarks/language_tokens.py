@@ -29,13 +29,13 @@ from trajsmith.models.model import ChatReply, ChatRequest  # noqa: E402
 from trajsmith.models.serialization import build_request_body, parse_reply  # noqa: E402
 from trajsmith.models.settings import ModelSettings  # noqa: E402
 from trajsmith.pipeline.config import load_config  # noqa: E402
-from trajsmith.pipeline.journal import read_records  # noqa: E402
 from trajsmith.pipeline.run_context import RunContext  # noqa: E402
 from trajsmith.pipeline.run_directory import RunDirectory  # noqa: E402
 from trajsmith.pipeline.runner import run_one_stage  # noqa: E402
 from trajsmith.pipeline.stages import RoleFactory  # noqa: E402
 from trajsmith.pipeline.yaml_settings import dump_settings  # noqa: E402
 from trajsmith.records import GroundedChain, RecordDropped  # noqa: E402
+from trajsmith.records.journal import read_records  # noqa: E402
 
 BLOCK = 16
 CONFIG = """

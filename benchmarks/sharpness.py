@@ -137,7 +137,7 @@ def record(environment: str, seed: int) -> Log:
         session = await source.open()
         log: Log = []
         for start in exam.starts:
-            state = await exam.lab.state(start)
+            state = await exam.runner.state(start)
             made = [one for one in exam.explored.observations if one.start == start and one.outcome.fault is None]
             plays = [
                 await _played(session, state, [(one.tool, one.step.arguments, one.step.actor)]) for one in made[::4]

@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.environments.injected_faults import inject_faults
-from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.engine import summarize_stage
 from trajsmith.pipeline.progress import NullProgress
@@ -63,7 +62,7 @@ async def naive(world: RunContext, task: Task) -> Verdict:
     async with place.session() as session:
         agent, user = (
             NaiveAgent(task, place.wording, 0),
-            build_scripted_user(task, place.wording, 0, find_clock_date(state)),
+            build_scripted_user(task, place.spec, place.wording, state, 0),
         )
         dialogue = Dialogue(place.spec, task, state, inject_faults(session, task), agent, user, PlaySettings(), 0)
         played = await dialogue.play()

@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from trajsmith.envcheck import schema_values
 from trajsmith.envcheck.facts.state_columns import StateColumns, is_day, is_moment, is_number
 from trajsmith.envcheck.parameter_columns import ParameterColumns, RelatedRows, flatten_lists, pick_focus
 from trajsmith.envcheck.state_clock import sample_days
 from trajsmith.envcheck.state_shape import Key
 from trajsmith.envcheck.state_view import View
-from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding import generate_text
+from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
+from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.grounding.values import GENERIC_TEXTS, get_array_item
+from trajsmith.grounding.paths import iterate_named_values
+from trajsmith.grounding.schema_values import fits_schema, list_allowed_numbers
 from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
 
 OPTIONAL = 0.35
@@ -84,14 +86,14 @@ class ArgumentSampler:
 
     def learn_from_result(self, tool: str, content: Any) -> None:
         """Remember the values of a result, by their names."""
-        for name, value in _named_values(content):
+        for name, value in _iter_named_values(content):
             for known in (self._heard[name], self._here[name]):
                 if value not in known:
                     known.append(value)
 
     def record_success(self, tool: str, arguments: JsonObject) -> None:
         """Remember the arguments of a call that succeeded."""
-        for name, value in _named_values(arguments):
+        for name, value in _iter_named_values(arguments):
             if value not in self._worked[name]:
                 self._worked[name].append(value)
 
@@ -118,12 +120,12 @@ class ArgumentSampler:
                 value = self.value(tool, leaf, scene, rng)
                 if value is not None or "null" in _types(leaf):
                     chosen[leaf.path] = value
-        tops = {path.split(".")[0].removesuffix("[*]") for path in chosen}
+        tops = {get_argument_name(path) for path in chosen}
         for name in set(self.tools[tool].required) - tops:  # an object none of whose fields is required
             for leaf in self.leaves[tool]:
-                if leaf.path.split(".")[0].removesuffix("[*]") == name:
+                if get_argument_name(leaf.path) == name:
                     chosen[leaf.path] = self.value(tool, leaf, scene, rng)
-        return assemble_arguments({path: value for path, value in chosen.items() if value is not None or path in tops})
+        return build_arguments({path: value for path, value in chosen.items() if value is not None or path in tops})
 
     def value(self, tool: str, leaf: SchemaField, scene: ArgumentContext, rng: random.Random) -> Any:
         """A value for one parameter."""
@@ -136,7 +138,7 @@ class ArgumentSampler:
         return self._single(tool, leaf, scene, rng)
 
     def _single(self, tool: str, leaf: SchemaField, scene: ArgumentContext, rng: random.Random) -> Any:
-        choices = _choices(leaf)
+        choices = leaf.choices
         if choices:
             return rng.choice(choices)
         options = [(weight, values) for weight, values in self._options(tool, leaf, scene, rng) if values]
@@ -173,7 +175,7 @@ class ArgumentSampler:
             yield (6.0 if moment else 2.0 if numeric else 1.0), [self._invent_value(tool, leaf, scene, rng)]
 
     def _fitting(self, leaf: SchemaField, values: list[Any]) -> list[Any]:
-        return [value for value in values if schema_values.fits_schema(value, leaf.schema, leaf.types)]
+        return [value for value in values if fits_schema(value, leaf.schema, leaf.types)]
 
     def _invent_value(self, tool: str, leaf: SchemaField, scene: ArgumentContext, rng: random.Random) -> Any:
         """A value that nobody has said yet."""
@@ -191,27 +193,18 @@ class ArgumentSampler:
         if "boolean" in leaf.types:
             return rng.random() < 0.5
         if leaf.types & {"integer", "number"}:
-            return rng.choice(schema_values.list_allowed_numbers(leaf.schema, "integer" in leaf.types))
+            return rng.choice(list_allowed_numbers(leaf.schema, "integer" in leaf.types))
         if "object" in leaf.types:
             return {}
         if "array" in leaf.types:
             return []
-        return self._text(leaf, scene, rng)
-
-    def _text(self, leaf: SchemaField, scene: ArgumentContext, rng: random.Random) -> str:
-        schema = leaf.schema
-        if isinstance(schema.get("pattern"), str):
-            return schema_values.generate_matching_text(schema["pattern"], rng)
-        if self.places.entity(leaf.name):
+        if not isinstance(leaf.schema.get("pattern"), str) and self.places.entity(leaf.name):
             return f"unknown-{rng.randrange(1000)}"
-        word = next((word for word in reversed(split_name(leaf.name)) if word in GENERIC_TEXTS), None)
-        sentence = rng.choice(GENERIC_TEXTS[word] if word else schema_values.PLAIN)
-        low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 200))
-        return sentence[:high] if len(sentence) >= low else sentence.ljust(low, "x")
+        return generate_text(leaf, rng)
 
     def is_reference(self, tool: str, leaf: SchemaField) -> bool:
         """Return True if a parameter identifies something that must exist."""
-        if _choices(leaf) or "string" not in leaf.types:
+        if leaf.choices or "string" not in leaf.types:
             return False
         entity = self.places.entity(leaf.name)
         for relation, column in self.places.columns(tool, leaf)[:1]:
@@ -224,7 +217,7 @@ class ArgumentSampler:
 
     def is_lookup_parameter(self, tool: str, leaf: SchemaField) -> bool:
         """Return True if a parameter of a reading tool takes a value that is unique in a column."""
-        if _choices(leaf) or "string" not in leaf.types or self.tools[tool].annotations.read_only_hint is not True:
+        if leaf.choices or "string" not in leaf.types or self.tools[tool].annotations.read_only_hint is not True:
             return False
         for relation, column in self.places.columns(tool, leaf)[:1]:
             column_data = self.data.columns.get((relation, column))
@@ -240,15 +233,6 @@ class ArgumentSampler:
 def _types(leaf: SchemaField) -> set[str]:
     kind = leaf.schema.get("type")
     return set(kind) if isinstance(kind, list) else {str(kind)}
-
-
-def _choices(leaf: SchemaField) -> list[Any]:
-    schema = leaf.schema
-    if "const" in schema:
-        return [schema["const"]]
-    if isinstance(schema.get("enum"), list):
-        return [choice for choice in schema["enum"] if choice is not None]
-    return [True, False] if leaf.types == frozenset({"boolean"}) else []
 
 
 def _moment_kind(leaf: SchemaField, data: StateColumns, columns: list[tuple[str, str]]) -> str:
@@ -272,28 +256,5 @@ def _moment_kind(leaf: SchemaField, data: StateColumns, columns: list[tuple[str,
     return "day" if parts & _DAYS else ""
 
 
-def _named_values(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All plain values of a result with the names that they stand under."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from _named_values(value, key)
-    elif isinstance(content, list):
-        for value in content[:12]:
-            yield from _named_values(value, name)
-    elif name and content is not None and content != "":
-        yield name, content
-
-
-def assemble_arguments(leaves: Mapping[str, Any]) -> JsonObject:
-    """Nested arguments from leaf paths; a path through a list gives a list of one object."""
-    arguments: JsonObject = {}
-    for path, value in leaves.items():
-        node: Any = arguments
-        *parts, last = path.split(".")
-        for part in parts:
-            name = part.removesuffix("[*]")
-            node = node.setdefault(name, [{}] if part.endswith("[*]") else {})
-            node = node[0] if isinstance(node, list) else node
-        name = last.removesuffix("[*]")
-        node[name] = [value] if last.endswith("[*]") else value
-    return arguments
+def _iter_named_values(content: Any) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in iterate_named_values(content, rows=12) if name and value != "")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
 
 from trajsmith.envcheck.argument_sampler import ArgumentSampler
 from trajsmith.envcheck.case_runner import CaseRunner, CheckTimeExceeded
@@ -34,6 +34,7 @@ from trajsmith.envcheck.subprocess_source import make_reopenable_source
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.native_source import NativeSource
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
@@ -93,7 +94,7 @@ class CheckSession:
     """Outlines of parts of states that fit the state schema."""
     _views: dict[StartState, View] = field(default_factory=dict)
     _choices: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    _validators: dict[int, tuple[JsonObject, Draft202012Validator]] = field(default_factory=dict)
+    _validators: dict[int, tuple[JsonObject, Validator]] = field(default_factory=dict)
 
     @cached_property
     def facts(self) -> list[Fact]:
@@ -127,12 +128,12 @@ class CheckSession:
     def _arguments(self) -> ArgumentValidator:
         return ArgumentValidator(self.spec)
 
-    def output_validator(self, tool: str) -> Draft202012Validator:
+    def output_validator(self, tool: str) -> Validator:
         """A compiled validator for the results of a tool."""
         schema = self.tools[tool].output_schema or {}
-        return self._validators.setdefault(id(schema), (schema, Draft202012Validator(schema)))[1]
+        return self._validators.setdefault(id(schema), (schema, compile_schema(schema)))[1]
 
-    def validator(self, schema: JsonObject) -> Draft202012Validator:
+    def validator(self, schema: JsonObject) -> Validator:
         """A compiled validator for a part of the state schema."""
         known = self._validators.get(id(schema))
         if known is None:

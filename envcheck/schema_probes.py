@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trajsmith.envcheck import schema_values
 from trajsmith.envcheck.argument_sampler import ArgumentSampler
 from trajsmith.envcheck.case_runner import CaseRunner, StateCheckpoint
 from trajsmith.envcheck.exploration import Explorer, Observation
@@ -13,6 +12,12 @@ from trajsmith.envcheck.findings import CaseStep
 from trajsmith.envcheck.stated_numbers import find_upper_limits
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.names import split_name
+from trajsmith.grounding.schema_values import (
+    fits_schema,
+    is_within_bounds,
+    list_boundary_values,
+    list_invalid_values,
+)
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec, derive_seed
 
 Aim = Literal["edge", "wrong", "missing", "extra", "unknown", "beyond"]
@@ -113,9 +118,9 @@ def _variations(sampler: ArgumentSampler, tool: ToolSpec, base: Observation) -> 
             yield "unknown", leaf.path, {**arguments, leaf.path: NEVER}
         for value in values_beyond_limits(leaf, arguments.get(leaf.path)):
             yield "beyond", leaf.path, {**arguments, leaf.path: value}
-        for value in schema_values.list_edge_values(leaf.schema, leaf.types):
+        for value in list_boundary_values(leaf.schema, leaf.types):
             yield "edge", leaf.path, {**arguments, leaf.path: value}
-        for value in schema_values.list_invalid_values(leaf.schema, leaf.types):
+        for value in list_invalid_values(leaf.schema, leaf.types):
             yield "wrong", leaf.path, {**arguments, leaf.path: value}
 
 
@@ -127,7 +132,7 @@ def values_beyond_limits(leaf: SchemaField, current: Any) -> Iterator[Any]:
         if not float(limit.number).is_integer():
             continue
         step = int(limit.number) + (1 if limit.side == "upper" else -1)
-        if leaf.types & {"integer", "number"} and schema_values.is_within_bounds(step, leaf.schema):
+        if leaf.types & {"integer", "number"} and is_within_bounds(step, leaf.schema):
             yield step
         elif (
             leaf.types == {"array"}
@@ -148,6 +153,6 @@ def _unknown(known: str, leaf: SchemaField, base: Observation) -> str:
     for digit in "98765":
         if len(digits) >= 2:
             altered = "".join(digit if index in digits else character for index, character in enumerate(known))
-            if altered not in state and schema_values.fits_schema(altered, leaf.schema, leaf.types):
+            if altered not in state and fits_schema(altered, leaf.schema, leaf.types):
                 return altered
     return f"{known[:1]}{digit * 7}" if digits else NEVER

@@ -9,7 +9,7 @@ import orjson
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment
 from trajsmith.envcheck.state_shape import ROOT
 from trajsmith.envcheck.state_view import View
-from trajsmith.grounding.values import DEFAULT_CLOCK
+from trajsmith.grounding.value_source import DEFAULT_CLOCK
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.records import JsonObject
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue
 
@@ -59,12 +59,7 @@ class ArgumentValidator:
     """Compiled validators of all input schemas."""
 
     def __init__(self, spec: EnvironmentSpec) -> None:
-        self._validators: dict[str, Validator] = {
-            tool.name: validator_for(tool.input_schema, default=Draft202012Validator)(
-                tool.input_schema, registry=Registry()
-            )
-            for tool in spec.tools
-        }
+        self._validators = {tool.name: compile_schema(tool.input_schema) for tool in spec.tools}
 
     def has_tool(self, tool: str) -> bool:
         return tool in self._validators

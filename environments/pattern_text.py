@@ -4,6 +4,8 @@ import random
 import re
 from typing import Any
 
+from trajsmith.environments.schema_patterns import matches_pattern
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PRINTABLE = _LETTERS + _LETTERS.upper() + "0123456789"
 _CATEGORIES = {"CATEGORY_DIGIT": "0123456789", "CATEGORY_WORD": _PRINTABLE + "_", "CATEGORY_SPACE": " "}
@@ -28,7 +30,7 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
             text = _PatternGenerator(rng, more).sequence(parser.parse(pattern))
         except (KeyError, ValueError, re.error) as error:
             raise ValueError(f"no text for the pattern {pattern!r} ({error})") from error
-        if len(text) >= shortest and re.search(pattern, text):
+        if len(text) >= shortest and matches_pattern(pattern, text):
             return text
     raise ValueError(f"no text found for the pattern {pattern!r}")
 

@@ -73,17 +73,19 @@ class EnvironmentProgram(Protocol):
         """
 
 
-LOADERS: dict[str, str] = {
+_LOADERS = {
     "native": "trajsmith.environments.native_program:load",
-    "envfactory": "trajsmith.environments.adapters.envfactory.program:load",
-    "envscaler": "trajsmith.environments.adapters.envscaler.program:load",
-    "agentworld": "trajsmith.environments.adapters.agentworld.program:load",
-    "awm": "trajsmith.environments.adapters.awm.program:load",
-    "openapi": "trajsmith.environments.adapters.openapi.program:load",
-    "tau2": "trajsmith.environments.adapters.tau2.program:load",
     "check": "trajsmith.environments.check_program:load",
 }
-"""Where the loader of each kind of program is: a function from a payload (plain JSON, sources as text) to a program."""
+
+
+def find_loader(kind: str) -> str:
+    """Return where the loader of a kind of program is, as "module:function".
+
+    A loader is a function from a payload (plain JSON, sources as text) to a program. That of a built-in adapter is
+    `program:load` in its folder; an installed adapter gives "module:function" itself as its kind.
+    """
+    return kind if ":" in kind else _LOADERS.get(kind, f"trajsmith.environments.adapters.{kind}.program:load")
 
 
 def load_program(kind: str, payload: JsonObject) -> EnvironmentProgram:
@@ -92,7 +94,7 @@ def load_program(kind: str, payload: JsonObject) -> EnvironmentProgram:
     Raises:
         InputError: Its source is wrong; the text names file and line.
     """
-    module, _, function = LOADERS[kind].partition(":")
+    module, _, function = find_loader(kind).partition(":")
     loader: Callable[[JsonObject], EnvironmentProgram] = getattr(importlib.import_module(module), function)
     return loader(payload)
 

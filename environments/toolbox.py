@@ -4,15 +4,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import jsonschema_rs
-from jsonschema import Draft202012Validator
 from jsonschema import ValidationError as ValidationFault
 from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
 from pydantic import ValidationError
-from referencing import Registry
 
 from trajsmith.environments.json_data import NotJsonError, to_plain_json
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue, format_first_error
 
@@ -24,7 +21,7 @@ class _Check:
     """A schema, compiled twice: fast, and so that it says well what is wrong."""
 
     def __init__(self, schema: JsonValue) -> None:
-        self._words: Validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+        self._words = compile_schema(schema)
         try:
             self._fits: Callable[[JsonValue], bool] = jsonschema_rs.validator_for(schema).is_valid
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):

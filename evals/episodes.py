@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from trajsmith.environments import EnvironmentSource
 from trajsmith.environments.injected_faults import inject_faults
-from trajsmith.evals.roles import CompletionFn, EvaluatedAgent, ModelOutput, UserFactory, create_scripted_user
+from trajsmith.models import ChatModel
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Record, Task, Trajectory, Verdict
-from trajsmith.usersim import Dialogue, ExposedTools, PlaySettings
+from trajsmith.usersim import Dialogue, ModelAgent, PlaySettings, UserFactory, build_scripted_user
 from trajsmith.verify import CodeCheckRunner, verify_trajectory
 
 PASSING = frozenset({"timeout", "connection", "rate_limit", "server"})
@@ -60,23 +60,25 @@ class Episode(Record):
 async def play_episode(
     task: Task,
     ground: EvalContext,
-    name: str,
-    complete: CompletionFn,
+    model: ChatModel,
     play: PlaySettings,
     sample: int,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
     played: Callable[[], None] = lambda: None,
+    past_reasoning: bool = True,
 ) -> tuple[Episode, Trajectory, Verdict]:
     """Play and judge one episode on sessions of its own.
 
     Args:
+        model: Plays the agent.
         played: Called when the last message was said, before the play is judged.
+        past_reasoning: Show the model its reasoning of earlier turns, as contexts of training have it.
 
     Raises:
         EnvironmentFault: The environment does not start.
     """
     state = ground.state(task.initial_state)
-    agent = EvaluatedAgent(name, complete, ExposedTools(task, ground.spec))
+    agent = ModelAgent(model, ground.spec, task, play, sample, under_test=True, past_reasoning=past_reasoning)
     user = users(task, ground.spec, ground.wording, state, sample)
     session = await ground.source.open()
     try:
@@ -90,7 +92,7 @@ async def play_episode(
     return _episode(task, trajectory, verdict, agent, sample), trajectory, verdict
 
 
-def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: EvaluatedAgent, sample: int) -> Episode:
+def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: ModelAgent, sample: int) -> Episode:
     unscored = verdict.outcome in ("environment_error", "undecided", "user_error")
     share = sum(check.passed is True for check in verdict.checks) / max(1, len(verdict.checks))
     return Episode(
@@ -100,7 +102,7 @@ def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: Evalua
         sample=sample,
         passed=None if unscored else verdict.accepted,
         checks=round(share, 4),
-        error=classify_error(task, trajectory, verdict, agent.last),
+        error=classify_error(task, trajectory, verdict, agent.failure),
         turns=len(trajectory.turns),
         calls=len(trajectory.events),
         tokens=agent.tokens,
@@ -108,11 +110,11 @@ def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: Evalua
     )
 
 
-def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, last: ModelOutput | None) -> str:
+def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, failure: str | None) -> str:
     """Return the first error in the order: message format, tool use, outcome.
 
     Args:
-        last: The newest reply of the model.
+        failure: What is wrong with the newest message of the model.
     """
     if verdict.accepted:
         return ""
@@ -120,8 +122,8 @@ def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, last: M
         return f"model_{trajectory.fault}"
     if verdict.outcome in ("environment_error", "undecided", "user_error"):
         return verdict.outcome
-    if last is not None and last.broken:
-        return "malformed_call" if last.malformed else "message_cut" if last.cut else "no_answer"
+    if failure is not None:
+        return failure
     if trajectory.stop_reason == "step_limit":
         return "step_limit"
     if not trajectory.events and task.gold_calls:

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from pydantic import PositiveInt
 
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
-from trajsmith.evals.roles import EvaluatedModel, UserFactory, create_scripted_user, limit_history
-from trajsmith.records import EnvironmentFault, FrozenModel, RunError, Task
-from trajsmith.records.links import append_no_follow, refuse_link
-from trajsmith.usersim import PlaySettings
+from trajsmith.export.history import apply_window
+from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
+from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
+from trajsmith.records.journal import AppendFile, read_lines
+from trajsmith.records.links import refuse_link
+from trajsmith.records.storage import storage_boundary
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
 class EvalSettings(FrozenModel):
@@ -33,20 +35,18 @@ def read_episodes(file: Path) -> list[Episode]:
     Raises:
         InputError: The file is something else.
     """
-    if not file.is_file():
-        return []
-    lines = file.read_bytes().split(b"\n")
-    return [Episode.from_line(line, f"{file}:{number}") for number, line in enumerate(lines[:-1], 1)]
+    return [Episode.from_line(line, f"{file}:{number}") for number, line, _ in read_lines(file)]
 
 
 async def evaluate(
     tasks: Sequence[Task],
     grounds: Mapping[str, EvalContext],
-    player: EvaluatedModel,
+    model: ChatModel,
     settings: EvalSettings,
     file: Path,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
     over: Callable[[int], None] = lambda number: None,
+    past_reasoning: bool = True,
 ) -> list[Episode]:
     """Play the episodes that are not in `file` yet and return all episodes of these tasks.
 
@@ -54,10 +54,11 @@ async def evaluate(
     the file holds every episode that was over.
 
     Args:
-        player: The model.
+        model: The model under evaluation.
         file: Where episodes are written, one line each.
         users: Who plays the user.
         over: Told how many more episodes are over, at first those of an earlier part of the work.
+        past_reasoning: Show the model its reasoning of earlier turns, as contexts of training have it.
 
     Raises:
         InputError: `file` is a symbolic link.
@@ -68,31 +69,44 @@ async def evaluate(
     done = {(one.task_id, one.sample): one for one in read_episodes(file) if not one.should_retry}
     over(len(names & done.keys()))
     room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
+    shown = model if settings.history is None else limit_history(model, settings.history)
 
-    async def one(task: Task, sample: int, out: BinaryIO) -> None:
-        ground, complete = grounds[task.environments[0]], player.of(task, sample)
-        if settings.history is not None:
-            complete = limit_history(complete, settings.history)
+    async def one(task: Task, sample: int, out: AppendFile) -> None:
+        ground = grounds[task.environments[0]]
         async with room:
             try:
-                episode, _, _ = await play_episode(task, ground, player.name, complete, play, sample, users)
+                episode, _, _ = await play_episode(
+                    task, ground, shown, play, sample, users, past_reasoning=past_reasoning
+                )
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
-        out.write(episode.to_line())
-        out.flush()
+        out.append(episode.to_line())
         done[task.id, sample] = episode
         over(1)
 
     missing = [(task, sample) for task, sample in wanted if (task.id, sample) not in done]
-    try:
+    with storage_boundary(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        refuse_link(file.parent, PurePath(file.name))
-        _trim_partial_line(file)
-        with append_no_follow(file) as out:
-            await _await_all(one(task, sample, out) for task, sample in missing)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+    refuse_link(file.parent, PurePath(file.name))
+    with AppendFile(file, lock=True) as out:
+        out.cut_torn_line()
+        await _await_all(one(task, sample, out) for task, sample in missing)
     return [done[task.id, sample] for task, sample in wanted]
+
+
+def limit_history(model: ChatModel, window: int) -> ChatModel:
+    """Wrap a model so that it sees only the last `window` assistant turns.
+
+    What stays is what rows keep (AWM, appendix A): the beginning, the first exchange, the latest request.
+    """
+
+    async def reply(request: ChatRequest) -> ChatReply:
+        messages = request.messages
+        places: list[JsonObject] = [{"role": message.role, "at": at} for at, message in enumerate(messages)]
+        seen = tuple(messages[row["at"]] for row in apply_window(places, len(places), window))
+        return await model.complete(request.model_copy(update={"messages": seen}))
+
+    return CallableModel(model.name, reply)
 
 
 async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
@@ -104,13 +118,3 @@ async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _trim_partial_line(file: Path) -> None:
-    """Cut off an incomplete last line."""
-    if file.is_file():
-        content = file.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with file.open("r+b") as out:
-                out.truncate(whole)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from trajsmith.records import InputError, RunError
 from trajsmith.records.secrets import find_secret, known_secrets
+from trajsmith.records.text import to_one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile
@@ -137,17 +138,18 @@ def translate_hub_errors(repo: str) -> Iterator[None]:
     try:
         yield
     except errors.HFValidationError as error:
-        raise InputError(f"{repo!r} is no name of a repository: {_line(error)}") from error
+        raise InputError(f"{repo!r} is no name of a repository: {to_one_line(error, 300)}") from error
     except errors.LocalTokenNotFoundError as error:
         raise InputError("no token: set HF_TOKEN or run `hf auth login`") from error
     except errors.HfHubHTTPError as error:
-        raise _error_for_status(repo, error.response.status_code, _line(error)) from error
+        raise _error_for_status(repo, error.response.status_code, to_one_line(error, 300)) from error
     except unreachable as error:
-        raise RunError(f"the Hub cannot be reached ({_line(error)}): run the same command again later") from error
+        reason = to_one_line(error, 300)
+        raise RunError(f"the Hub cannot be reached ({reason}): run the same command again later") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(f"disk full ({error.strerror}): free some space, then run the same command again") from error
-        raise RunError(f"push to {repo} stopped ({_line(error)}): run the same command again") from error
+        raise RunError(f"push to {repo} stopped ({to_one_line(error, 300)}): run the same command again") from error
 
 
 def _error_for_status(repo: str, status: int, text: str) -> InputError | RunError:
@@ -247,7 +249,3 @@ def _batches(names: Sequence[str]) -> Iterator[list[str]]:
 
 def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -53,25 +53,6 @@ class MaskedRow:
         return sum(len(_EMPTY_THINK.findall(piece.text)) for piece in self.pieces if piece.loss)
 
 
-def open_tokenizer(model: str) -> Any:
-    """The tokenizer of a model on disk or on the Hub.
-
-    Raises:
-        InputError: The train extra is missing, or there is no tokenizer or no chat template.
-    """
-    try:
-        from transformers import AutoTokenizer
-    except ImportError as error:
-        raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
-    if not tokenizer.chat_template:
-        raise InputError(f"model {model}: the tokenizer has no chat template; choose an instruct model")
-    return tokenizer
-
-
 def training_template(tokenizer: Any) -> str:
     """Return the template to train with: TRL's, which writes no empty reasoning where a message carries none.
 

@@ -1,10 +1,9 @@
 """Writer of several export formats in one pass over the accepted trajectories."""
 
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,24 +22,9 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
+from trajsmith.records.garbage_collection import raise_gc_threshold
 
 _log = logging.getLogger(__name__)
-
-
-@contextmanager
-def raise_gc_threshold(after: int = 100_000) -> Iterator[None]:
-    """Look for reference cycles more rarely: records are trees, and to look among a thousand new objects a row costs as
-    much as to parse them.
-
-    Args:
-        after: New objects after which Python looks.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(after, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class MultiFormatWriter:

@@ -8,6 +8,7 @@ from trajsmith.export._templates import FOLDER, create_template_environment, for
 from trajsmith.export.gallery import Gallery
 from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps, compute_tool_coverage
 from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records.storage import open_whole_file
 
 GALLERY_LIMIT = 120
 HEAT_LEVELS = 5
@@ -35,10 +36,8 @@ class ReportBuilder:
 
     def write(self, summary: Summary, path: str | Path) -> None:
         """Write the page; an older one is replaced at the end, whole."""
-        target = Path(path)
-        part = target.with_name(f".{target.name}.part")
-        part.write_text(_render(summary, self._specs, self.statistics, self._shown), encoding="utf-8")
-        part.replace(target)
+        with open_whole_file(Path(path)) as file:
+            file.write(_render(summary, self._specs, self.statistics, self._shown).encode())
 
 
 def build_report(

@@ -1,14 +1,17 @@
 """Finding arguments that make calls succeed, by execution; provenance of every argument."""
 
+from trajsmith.grounding.argument_paths import replace_value_at
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.program_generation import ProgramSettings, make_programs
 from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
-from trajsmith.grounding.references import ReferenceNotResolved, resolve_reference
+from trajsmith.grounding.references import ReferenceNotResolved, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.search import is_empty
 from trajsmith.grounding.settings import GroundSettings
+from trajsmith.grounding.text_generation import generate_text
 from trajsmith.grounding.user_facts import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding.value_source import ValueSource
 
 __all__ = [
     "GroundSettings",
@@ -20,11 +23,15 @@ __all__ = [
     "ProgramSettings",
     "ReferenceNotResolved",
     "SolutionProgram",
+    "ValueSource",
     "build_selector_key",
+    "generate_text",
     "is_empty",
     "iterate_leaves",
+    "leads_to",
     "list_needed_keys",
     "make_programs",
+    "replace_value_at",
     "resolve_reference",
     "run_program",
 ]

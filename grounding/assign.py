@@ -5,15 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding.argument_paths import get_argument_name
+from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
 from trajsmith.grounding.references import ONLY, pick_values
-from trajsmith.grounding.values import ValuePool, get_array_item, list_candidate_values
+from trajsmith.grounding.schema_values import has_type
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.grounding.widening import PlanWidener, Sources
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import Constant, FromOutput, FromUser, GoldCall, JsonObject, ToolSpec
+from trajsmith.records import Constant, FromOutput, FromUser, GoldCall, ToolSpec
 
 FOCUS, NEW = 5.0, 1.0
 ROWS = 24
@@ -36,20 +38,19 @@ class Assigner:
     def __init__(
         self,
         tools: Mapping[str, ToolSpec],
-        pool: ValuePool,
+        values: ValueSource,
         phrasebook: Phrasebook,
         optional: float,
-        state: JsonObject | None = None,
         most_rows: int = 1,
     ) -> None:
         """`most_rows` bounds the rows of an argument that is a list of objects."""
         self.tools = tools
         self.most_rows = most_rows
-        self.pool = pool
+        self.values = values
         self.phrasebook = phrasebook
         self.optional = optional
         self.fields = {name: list_input_fields(tool) for name, tool in tools.items()}
-        self.second = PlanWidener(tools, self.fields, pool, state or {})
+        self.second = PlanWidener(tools, self.fields, values)
 
     def plan(
         self,
@@ -105,7 +106,7 @@ class Assigner:
 
     def _containers(self, tool: str) -> list[str]:
         """Required objects and lists of whose leaves none is required."""
-        needed = {leaf.path.split(".")[0].removesuffix("[*]") for leaf in self.fields[tool] if leaf.required}
+        needed = {get_argument_name(leaf.path) for leaf in self.fields[tool] if leaf.required}
         return [name for name in self.tools[tool].required if name not in needed]
 
     def _is_destructive(self, tool: str) -> bool:
@@ -122,8 +123,8 @@ class Assigner:
     def _list_user_values(self, leaf: SchemaField, tool: str, rng: random.Random) -> list[Any]:
         item = get_array_item(leaf, self.tools[tool].input_schema)
         if item is None:
-            return list_candidate_values(leaf, self.pool, rng)
-        values = list_candidate_values(item, self.pool, rng)
+            return self.values.propose(leaf, rng)
+        values = self.values.propose(item, rng)
         return [values[:size] for size in (1, 2) if len(values) >= size]
 
     def _build_user_option(
@@ -140,7 +141,7 @@ class Assigner:
             return Option(value, Constant())
         for known, before in context.user_values.items():
             same = known.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
-            if same and (sole or self.pool.entries(leaf)):
+            if same and (sole or self.values.entries(leaf)):
                 return Option(value, FromUser(known=known), FOCUS * weight)
         number, key = 1, f"{tool}.{leaf.path}"
         while key in context.user_values and context.user_values[key] != value:
@@ -167,9 +168,9 @@ class Assigner:
             asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
             only = 1.0 if asked else ONLY
             for value, selectors in pick_values(context.calls[call].result, path, rng, preferred, only):
-                if isinstance(value, list) or repr(value) in seen or not _types_fit(value, leaf):
+                if isinstance(value, list) or repr(value) in seen or not has_type(value, leaf.types):
                     continue
-                if self._is_destructive(tool) and not self.pool.mentions(value):
+                if self._is_destructive(tool) and not self.values.mentions(value):
                     continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
@@ -186,7 +187,7 @@ class Assigner:
         for leaf in self.fields[tool]:
             if leaf.path in sources or leaf.is_choice or leaf.schema.get("examples"):
                 continue
-            entries = self.pool.entries(leaf)
+            entries = self.values.entries(leaf)
             if entries:
                 named[leaf.path] = leaf
                 tables[leaf.path] = {(entity, key): value for entity, key, value in entries}
@@ -207,11 +208,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
-
-
-def _types_fit(value: Any, leaf: SchemaField) -> bool:
-    names = {bool: {"boolean"}, int: {"integer", "number"}, float: {"number"}, str: {"string"}, dict: {"object"}}
-    return not leaf.types or bool(names.get(type(value), set()) & leaf.types)
 
 
 def _references_used(parameter: str, calls: Sequence[GoldCall]) -> list[tuple[Any, FromOutput]]:

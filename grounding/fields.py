@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding.names import get_tool_noun, split_name
+from trajsmith.grounding.names import get_tool_noun, singularize, split_name
 from trajsmith.records import JsonObject, ToolSpec
 
 MAX_DEPTH = 6
@@ -35,9 +35,23 @@ class SchemaField:
         return str(self.schema.get("description") or "")
 
     @property
+    def choices(self) -> list[Any]:
+        """Values that the schema lists."""
+        return list_choices(self.schema, self.types)
+
+    @property
     def is_choice(self) -> bool:
         """True for enumerations, constants and booleans: everybody can see what may stand there."""
         return "enum" in self.schema or "const" in self.schema or self.types == frozenset({"boolean"})
+
+
+def list_choices(schema: JsonObject, types: frozenset[str]) -> list[Any]:
+    """Return the values that a schema lists, without null; of a boolean both; empty if it lists none."""
+    if "const" in schema:
+        return [schema["const"]]
+    if isinstance(schema.get("enum"), list):
+        return [choice for choice in schema["enum"] if choice is not None]
+    return [True, False] if types == frozenset({"boolean"}) else []
 
 
 def list_output_fields(tool: ToolSpec) -> list[SchemaField]:
@@ -89,6 +103,15 @@ def get_types(schema: JsonObject) -> frozenset[str]:
     kind = schema.get("type")
     names = kind if isinstance(kind, list) else [kind]
     return frozenset(str(name) for name in names if name and name != "null")
+
+
+def get_array_item(field: SchemaField, root: JsonObject) -> SchemaField | None:
+    """The field of one item of a flat array parameter, or None if the parameter is no array."""
+    if "array" not in field.types or not isinstance(field.schema.get("items"), dict):
+        return None
+    items = unwrap(field.schema["items"], root)
+    merged = {**items, **({"examples": field.schema["examples"]} if "examples" in field.schema else {})}
+    return SchemaField(field.path, singularize(field.name), field.context, get_types(items), field.required, merged)
 
 
 def _walk(

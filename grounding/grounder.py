@@ -13,9 +13,18 @@ from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.grounding.search import ChainDraft, GroundingSearch
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_facts
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import Chain, EnvironmentSpec, GroundedChain, JsonObject, RecordDropped, derive_seed
+from trajsmith.records import (
+    Chain,
+    EnvironmentSpec,
+    GoldCall,
+    GroundedChain,
+    JsonObject,
+    RecordDropped,
+    content_hash,
+    derive_seed,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +50,7 @@ class Grounder:
         self.state = state
         self.settings = settings
         self.tools = {tool.name: tool for tool in spec.tools}
-        pool = ValuePool(state)
-        self.assigner = Assigner(self.tools, pool, phrasebook, settings.optional, state, settings.rows)
+        self.assigner = Assigner(self.tools, ValueSource(state), phrasebook, settings.optional, settings.rows)
         self.phrasebook = phrasebook
         self.givers: Producers = givers or {}
 
@@ -74,6 +82,31 @@ class Grounder:
             if _worth(latest, chain) > _worth(best, chain):
                 best = latest
         return self._result(chain, best, spent)
+
+    async def find_call(self, tool: str, session: Session, seed: int) -> GoldCall | None:
+        """Return a call of one tool that succeeds from the initial state, made alone and with what it requires only.
+
+        Returns:
+            The call, or None if no arguments were found; the session is reset first.
+
+        Raises:
+            EnvironmentFault: The environment broke.
+        """
+        settings = self.settings.model_copy(update={"min_calls": 1, "repairs": 0, "optional": 0.0})
+        chain = Chain(
+            index=0,
+            environment=self.spec.name,
+            tools=(tool,),
+            dependencies=(),
+            state=content_hash(self.state),
+            sampler={},
+            seed=seed,
+        )
+        try:
+            grounded = await Grounder(self.spec, self.state, self.phrasebook, settings).ground(chain, session)
+        except RecordDropped:
+            return None
+        return grounded.calls[-1]
 
     def _wanted(self, chain: Chain) -> int:
         return min(self.settings.min_calls, len(chain.tools))

@@ -5,65 +5,32 @@ description and refusals say, forms of dates and times, and plain samples at las
 """
 
 import random
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.fields import SchemaField, get_array_item
 from trajsmith.grounding.hints import Hints, read_hints
 from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.grounding.rows import RowIndex, sample_texts
-from trajsmith.grounding.values import GENERIC_TEXTS, ValuePool, get_array_item
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.grounding.schema_values import fit_value
+from trajsmith.grounding.text_generation import GENERIC_TEXTS, SAMPLE_VALUES, list_matching_texts
 
 MOST, DEEPEST = 32, 3
 KEY = 0.35
 """Weight of the key of any row for an identifier, beside values of 1.5 that stand under its name."""
 Weighted = tuple[float, Any]
 _QUERY = frozenset({"query", "q", "keyword", "search", "term", "pattern", "filter", "contain", "criteria", "prefix"})
+SPAN_ENDS = frozenset({"end", "until", "to", "checkout", "out", "return", "due", "finish", "latest"})
+"""Words of parameters that end a span of time; their days lie after those of others."""
 _LATITUDES = frozenset({"lat", "latitude"})
-_SAMPLES: dict[str, tuple[str, ...]] = {
-    "email": ("alex.morgan@example.com", "sam.lee@example.org"),
-    "mail": ("alex.morgan@example.com",),
-    "recipient": ("alex.morgan@example.com",),
-    "phone": ("+12025550143",),
-    "url": ("https://example.com/page",),
-    "uri": ("https://example.com/page",),
-    "link": ("https://example.com/page",),
-    "path": ("/report.txt", "report.txt", "/", "."),
-    "file": ("report.txt", "/report.txt"),
-    "folder": ("archive",),
-    "directory": ("archive", "/"),
-    "dir": ("archive",),
-    "currency": ("USD", "EUR"),
-    "language": ("en", "English"),
-    "country": ("US", "United States"),
-    "city": ("London", "New York"),
-    "location": ("London",),
-    "address": ("12 High Street",),
-    "color": ("red", "#336699"),
-    "colour": ("red", "#336699"),
-    "name": ("Alex Morgan", "Spring review"),
-    "username": ("alex",),
-    "user": ("alex",),
-    "password": ("Str0ng-Passw0rd",),
-    "time": ("10:00",),
-    "timezone": ("UTC",),
-    "branch": ("feature-x",),
-    "range": ("A1:B2",),
-    "expression": ("2 + 3",),
-    "zip": ("10001",),
-    "ip": ("192.0.2.10",),
-    "domain": ("example.com",),
-}
 
 
 def guess_values(
     field: SchemaField,
     index: RowIndex,
-    pool: ValuePool,
+    now: datetime,
     learnt: Hints | None,
     rng: random.Random,
     root: Any,
@@ -72,6 +39,8 @@ def guess_values(
     """Return (weight, value) of everything that a scalar, list or object parameter might take, each value once.
 
     Args:
+        index: Rows of the state, and of earlier results.
+        now: The state's clock.
         learnt: What refusals said about the parameter.
         root: Schema that local references lead into.
         depth: Lists around the value.
@@ -81,75 +50,14 @@ def guess_values(
     if learnt is not None and learnt.kind and "array" not in field.types:
         field = replace(field, types=frozenset({learnt.kind}))
     if "array" in field.types:
-        return _drop_duplicates(_lists(field, index, pool, learnt, rng, root, depth))
+        return _drop_duplicates(_lists(field, index, now, learnt, rng, root, depth))
     if "object" in field.types and not field.types & {"string", "integer", "number"}:
         return _drop_duplicates(_objects(field, index, learnt))
-    return _drop_duplicates(_scalars(field, index, pool, learnt, rng))
-
-
-def fit_value(value: Any, field: SchemaField, template: str | None = None) -> Any:
-    """Convert the value to what the parameter accepts: a number for its text, a day for a time; None if none fits."""
-    schema, types = field.schema, field.types
-    choices = schema.get("enum")
-    if isinstance(choices, list):
-        return value if value in choices else None
-    if isinstance(value, bool):
-        return value if not types or "boolean" in types else None
-    if types and "string" not in types and isinstance(value, str):
-        value = _as_number(value)
-    elif types == frozenset({"string"}) and isinstance(value, int | float):
-        value = str(value)
-    if isinstance(value, float) and types and "number" not in types:
-        value = int(value) if value.is_integer() and "integer" in types else None
-    if isinstance(value, int | float):
-        return value if (not types or types & {"integer", "number"}) and _within(value, schema) else None
-    if not isinstance(value, str) or (types and "string" not in types):
-        return None
-    return _fit_text(value, field, template)
-
-
-def _fit_text(value: str, field: SchemaField, template: str | None) -> str | None:
-    form = template or {"date": "%Y-%m-%d", "date-time": "%Y-%m-%dT%H:%M:%S"}.get(str(field.schema.get("format")))
-    moment = parse_datetime(value) if form else None
-    if form and moment is not None:
-        whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day, 10)
-        value = whole.strftime(form)
-    pattern = field.schema.get("pattern")
-    try:
-        fits = not isinstance(pattern, str) or re.search(pattern, value) is not None
-    except re.error:
-        fits = True
-    longest, shortest = field.schema.get("maxLength"), field.schema.get("minLength", 0)
-    return value if fits and shortest <= len(value) <= (longest or len(value)) else None
-
-
-def _within(value: float, schema: dict[str, Any]) -> bool:
-    bounds = (schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
-    low, high, above, below = (bound if _real(bound) else None for bound in bounds)
-    return (
-        (low is None or value >= low)
-        and (high is None or value <= high)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    )
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _as_number(value: str) -> int | float | None:
-    try:
-        return int(value)
-    except ValueError:
-        try:
-            return float(value)
-        except ValueError:
-            return None
+    return _drop_duplicates(_scalars(field, index, now, learnt, rng))
 
 
 def _scalars(
-    field: SchemaField, index: RowIndex, pool: ValuePool, learnt: Hints | None, rng: random.Random
+    field: SchemaField, index: RowIndex, now: datetime, learnt: Hints | None, rng: random.Random
 ) -> Iterator[Weighted]:
     described = read_hints(field.description)
     template = (learnt and learnt.template) or described.template
@@ -169,7 +77,7 @@ def _scalars(
     if is_identifier(field.name):
         for value in dict.fromkeys(row.identity[1] for row in index.rows[: 2 * MOST] if row.identity is not None):
             yield KEY, fit_value(value, field, template)
-    for value in _generate_values(field, index, pool, described, template, rng):
+    for value in _generate_values(field, index, now, described, template, rng):
         yield 0.3, fit_value(value, field, template)
 
 
@@ -185,29 +93,31 @@ def _sample_values(weighted: Iterator[Weighted], rng: random.Random) -> list[Wei
 
 
 def _generate_values(
-    field: SchemaField, index: RowIndex, pool: ValuePool, told: Hints, template: str | None, rng: random.Random
+    field: SchemaField, index: RowIndex, now: datetime, described: Hints, template: str | None, rng: random.Random
 ) -> Iterator[Any]:
     parts = split_name(field.name)
     if field.types & {"integer", "number"}:
-        yield from _in_limits(field, told, rng)
+        yield from _in_limits(field, described, rng)
         yield from (1, 2, 5, 10, 3, 20, 50, 100) if not set(parts) & _LATITUDES else (51.5, 40.7)
     if field.types and "string" not in field.types:
         return
     timely = template or field.schema.get("format") in ("date", "date-time") or set(parts) & {"date", "day", "datetime"}
     if timely:
         form = template or ("%Y-%m-%dT%H:%M:%S" if field.schema.get("format") == "date-time" else "%Y-%m-%d")
-        yield from _format_datetimes(pool.now, form, parts)
+        yield from _format_datetimes(now, form, parts)
+    if isinstance(field.schema.get("pattern"), str):
+        yield from filter(None, list_matching_texts(field.schema["pattern"])[:4])
     if set(parts) & _QUERY:
         yield from sample_texts(index, rng, MOST // 2)
     for word in reversed(parts):
-        yield from _SAMPLES.get(word, ())
+        yield from SAMPLE_VALUES.get(word, ())
         yield from GENERIC_TEXTS.get(word, ())
     yield from GENERIC_TEXTS["text"][:1]
     yield from sample_texts(index, rng, 4)
 
 
 def _format_datetimes(now: datetime, form: str, parts: tuple[str, ...]) -> Iterator[str]:
-    late = 20 if set(parts) & {"end", "until", "to", "checkout", "out", "return", "due"} else 0
+    late = 20 if set(parts) & SPAN_ENDS else 0
     for days in (1, 3, 7, -1, -7, 0, 30, -30):
         moment = datetime.combine(now.date() + timedelta(days=days + late), datetime.min.time()).replace(hour=10)
         try:
@@ -229,7 +139,7 @@ def _in_limits(field: SchemaField, hints: Hints, rng: random.Random) -> list[Any
 def _lists(
     field: SchemaField,
     index: RowIndex,
-    pool: ValuePool,
+    now: datetime,
     learnt: Hints | None,
     rng: random.Random,
     root: Any,
@@ -243,7 +153,7 @@ def _lists(
         yield 0.2, ["a"]
         return
     of_item = replace(learnt, kind=None) if learnt is not None and learnt.kind == "array" else learnt
-    values = [value for _, value in guess_values(item, index, pool, of_item, rng, root, depth + 1)]
+    values = [value for _, value in guess_values(item, index, now, of_item, rng, root, depth + 1)]
     for value in values[:12]:
         yield 0.5, [value]
     if len(values) > 1:
@@ -281,6 +191,3 @@ def _drop_duplicates(weighted: Iterable[Weighted]) -> list[Weighted]:
         if value is not None and (repr(value) not in best or best[repr(value)][0] < weight):
             best[repr(value)] = (weight, value)
     return sorted(best.values(), key=lambda pair: -pair[0])[: 2 * MOST]
-
-
-__all__ = ["fit_value", "guess_values"]

@@ -15,6 +15,7 @@ _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{2,200})[)\]]")
 _EXAMPLE = re.compile(
     r"(?:for example|for instance|examples?|e\.?g\.?|such as|like)\s*[:,]?\s+([^;()\n]{1,120})", re.IGNORECASE
 )
+_QUOTED_EXAMPLE = re.compile(r"(?:example|e\.g\.|such as|like)[^\"'`]{0,20}[\"'`]([^\"'`]{1,60})[\"'`]", re.IGNORECASE)
 _BETWEEN = re.compile(
     r"(?:between|from|range(?: of)?:?)\s*\[?(-?\d[\d.]*)\s*(?:and|to|-|–|,)\s*(-?\d[\d.]*)", re.IGNORECASE
 )
@@ -80,6 +81,11 @@ def read_hints(text: str) -> Hints:
         _KINDS[kind.group(1).lower()] if kind else None,
         tuple(dict.fromkeys(name for groups in _KEY.findall(text) for name in groups if name)),
     )  # fmt: skip
+
+
+def list_quoted_examples(text: str) -> list[str]:
+    """Return the examples that a text gives in quotation marks."""
+    return _QUOTED_EXAMPLE.findall(text)
 
 
 def _choices(text: str) -> tuple[str, ...]:

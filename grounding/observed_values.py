@@ -6,8 +6,8 @@ from typing import Any
 
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.names import get_tool_noun, split_name
-from trajsmith.grounding.paths import join_path, split_path
-from trajsmith.grounding.references import ReferenceNotResolved, pick_values, resolve_reference
+from trajsmith.grounding.paths import iterate_nodes, join_path, split_path
+from trajsmith.grounding.references import leads_to, pick_values
 from trajsmith.grounding.rows import score_likeness
 from trajsmith.records import FromOutput, GoldCall
 
@@ -34,7 +34,7 @@ def find_observed_values(
                 continue
             for value, selectors in pick_values(call.result, path, rng):
                 reference = FromOutput(call=number, path=path, selectors=selectors)
-                if not isinstance(value, list) and _leads_to(reference, call.result, value):
+                if not isinstance(value, list) and leads_to(reference, call.result, value):
                     yield score, value, reference
 
 
@@ -45,26 +45,8 @@ def _last(path: str) -> str:
 def list_leaf_paths(content: Any, around: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
     """(general path of a scalar, words of what it belongs to) of a result, each path once."""
     paths: dict[str, tuple[str, ...]] = {}
-
-    def walk(node: Any, parts: tuple[str, ...], about: tuple[str, ...]) -> None:
-        if len(parts) > DEEPEST:
-            return
-        if isinstance(node, dict):
-            for key, child in node.items():
-                if split_path(key) == (key,):
-                    walk(child, (*parts, key), split_name(parts[-1]) if parts and parts[-1] != "*" else about)
-        elif isinstance(node, list):
-            for child in node[:20]:
-                walk(child, (*parts, "*"), split_name(parts[-1]) if parts else about)
-        elif node is not None and node != "" and parts:
-            paths.setdefault(join_path(parts), about)
-
-    walk(content, (), around)
+    for parts, node in iterate_nodes(content, rows=20, deepest=DEEPEST):
+        if parts and not isinstance(node, dict | list) and node is not None and node != "":
+            owner = next((part for part in reversed(parts[:-1]) if part != "*"), None)
+            paths.setdefault(join_path(parts), around if owner is None else split_name(owner))
     return list(paths.items())
-
-
-def _leads_to(reference: FromOutput, result: Any, value: Any) -> bool:
-    try:
-        return bool(resolve_reference(reference, result) == value)
-    except ReferenceNotResolved:
-        return False

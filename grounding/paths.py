@@ -53,6 +53,41 @@ def _find(node: Any, parts: tuple[str, ...], depth: int, levels: tuple[ListLevel
         yield from _find(node[part], parts, depth + 1, levels)
 
 
+def iterate_nodes(
+    document: Any, rows: int | None = None, deepest: int | None = None, parts: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (parts of the path, value) of everything in a document, the outer before the inner.
+
+    Args:
+        document: Plain JSON data; names that no path can hold are left out.
+        rows: Items of each list at most.
+        deepest: Parts of a path at most.
+        parts: Where the document stands in a larger one.
+    """
+    if deepest is not None and len(parts) > deepest:
+        return
+    yield parts, document
+    if isinstance(document, dict):
+        for name, child in document.items():
+            if split_path(name) == (name,):
+                yield from iterate_nodes(child, rows, deepest, (*parts, name))
+    elif isinstance(document, list):
+        for child in document[:rows]:
+            yield from iterate_nodes(child, rows, deepest, (*parts, "*"))
+
+
+def iterate_named_values(document: Any, rows: int, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (nearest name, value) of all scalars but null; `rows` bounds the items of each list."""
+    if isinstance(document, dict):
+        for key, child in document.items():
+            yield from iterate_named_values(child, rows, key)
+    elif isinstance(document, list):
+        for child in document[:rows]:
+            yield from iterate_named_values(child, rows, name)
+    elif document is not None:
+        yield name, document
+
+
 def join_path(parts: tuple[str, ...]) -> str:
     """Inverse of `split`."""
     return "$" + "".join("[*]" if part == "*" else f".{part}" for part in parts)

@@ -1,12 +1,24 @@
 """All ways to fill the arguments of one call, and one of them drawn at random."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
 from trajsmith.grounding.lessons import Lessons
-from trajsmith.records import Composite, Constant, FromOutput, FromUser, JsonObject, Provenance
+from trajsmith.records import (
+    Composite,
+    Constant,
+    FromOutput,
+    FromUser,
+    GoldCall,
+    JsonObject,
+    JsonValue,
+    Provenance,
+    ToolSpec,
+    canonical_json,
+)
 
 EVERY = "[*]"
 BLAME = 0.15
@@ -34,6 +46,17 @@ class Assignment:
     provenance: dict[str, Provenance]
     leaves: dict[str, Any]
     """Leaf path to value."""
+
+    def as_call(self, tool: ToolSpec, changed: bool, result: JsonValue) -> GoldCall:
+        """Return the call that was made with these arguments."""
+        return GoldCall(
+            tool=tool.name,
+            actor=tool.actor,
+            arguments=self.arguments,
+            provenance=self.provenance,
+            effect="write" if changed else "read",
+            result=result,
+        )
 
 
 @dataclass
@@ -92,6 +115,22 @@ class ArgumentPlan:
         """One random assignment; at least one optional leaf where nothing is required."""
         return self._draw_wide(rng) if self.wide is not None else self._draw(rng)
 
+    def draw_untried(self, rng: random.Random, tried: set[bytes], draws: int) -> Iterator[Assignment]:
+        """Yield assignments that were not tried; where another one is asked for, the values of the last are blamed.
+
+        Args:
+            rng: Source of randomness.
+            tried: Arguments that the call was made with; those that are yielded are added.
+            draws: Assignments that are drawn, those counted too that were tried before.
+        """
+        for _ in range(draws if self.possible else 0):
+            assignment = self.draw(rng)
+            arguments = canonical_json(assignment.arguments)
+            if arguments not in tried:
+                tried.add(arguments)
+                yield assignment
+                self.blame(assignment)
+
     def _draw(self, rng: random.Random) -> Assignment:
         extra = [path for path in self.optional if rng.random() < self.share]
         if not self.required and not extra and self.optional and rng.random() < 0.9:
@@ -106,8 +145,8 @@ class ArgumentPlan:
         """Leaves for required objects and lists that would have none; all of them half of the time."""
         included: list[str] = []
         for name in self.containers:
-            inner = [path for path in optional if _top(path) == name and path != name]
-            if inner and not any(_top(path) == name for path in (*self.required, *extra)):
+            inner = [path for path in optional if get_argument_name(path) == name and path != name]
+            if inner and not any(get_argument_name(path) == name for path in (*self.required, *extra)):
                 included += inner if rng.random() < 0.5 else rng.sample(inner, rng.randint(1, len(inner)))
         return included
 
@@ -170,38 +209,17 @@ def _move_to_row(option: Option, number: int) -> Option:
     return replace(option, source=FromUser(known=f"{option.source.known}#row{number + 1}"))
 
 
-def _top(path: str) -> str:
-    return path.split(".")[0].split("[")[0]
-
-
 def assemble_arguments(chosen: Mapping[str, Option]) -> Assignment:
     """Build nested arguments from leaf paths; a nested argument gets a composite provenance."""
-    arguments: JsonObject = {}
+    values = {path: option.value for path, option in chosen.items()}
     provenance: dict[str, Provenance] = {}
     leaves: dict[str, dict[str, Any]] = {}
     for path, option in chosen.items():
-        top = _top(path)
-        if top == path:
-            arguments[top] = option.value
-            provenance[top] = option.source
+        name = get_argument_name(path)
+        if name == path:
+            provenance[name] = option.source
         else:
-            _place(arguments, path, option.value)
-            leaves.setdefault(top, {})[path.replace("[*]", "[0]")] = option.source
-    for top, provenances in leaves.items():
-        provenance[top] = Composite(leaves=provenances)
-    return Assignment(arguments, provenance, {path: option.value for path, option in chosen.items()})
-
-
-def _place(arguments: JsonObject, path: str, value: Any) -> None:
-    """Put a value at `items[*].sku`, which is the first row, or at `items[1].sku`."""
-    node: Any = arguments
-    parts = path.split(".")
-    for part in parts[:-1]:
-        name, _, index = part.removesuffix("]").partition("[")
-        node = node.setdefault(name, [] if index else {})
-        if index:
-            number = 0 if index == "*" else int(index)
-            node.extend({} for _ in range(len(node), number + 1))
-            node = node[number]
-    name, _, index = parts[-1].removesuffix("]").partition("[")
-    node[name] = [value] if index else value
+            leaves.setdefault(name, {})[path.replace(EVERY, "[0]")] = option.source
+    for name, sources in leaves.items():
+        provenance[name] = Composite(leaves=sources)
+    return Assignment(build_arguments(values), provenance, values)

@@ -17,7 +17,7 @@ from trajsmith.environments import Session
 from trajsmith.grounding.fields import list_input_fields
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.grounding.paths import join_path, split_path
+from trajsmith.grounding.paths import iterate_nodes, join_path, split_path
 from trajsmith.grounding.programs import (
     ProgramAnswer,
     ProgramFailed,
@@ -30,13 +30,10 @@ from trajsmith.grounding.programs import (
     run_program,
 )
 from trajsmith.records import (
-    Chain,
     EnvironmentFault,
     FrozenModel,
     GoldCall,
     JsonObject,
-    RecordDropped,
-    content_hash,
     derive_seed,
 )
 
@@ -72,7 +69,7 @@ async def make_programs(
     settings, rng = settings or ProgramSettings(), random.Random(derive_seed(seed, "programs"))
     proposals: list[SolutionProgram] = []
     for tool in grounder.tools:
-        call = await _listing(grounder, session, tool, seed)
+        call = await _list_rows(grounder, session, tool, seed)
         if call is not None:
             proposals += _proposals(grounder, call, settings, rng)
     rng.shuffle(proposals)
@@ -88,37 +85,20 @@ async def make_programs(
     return programs
 
 
-async def _listing(grounder: Grounder, session: Session, tool: str, seed: int) -> GoldCall | None:
+async def _list_rows(grounder: Grounder, session: Session, tool: str, seed: int) -> GoldCall | None:
     """A call of this tool that only reads, or None."""
-    if grounder.tools[tool].declares_write and grounder.tools[tool].annotations.read_only_hint is not None:
+    spec = grounder.tools[tool]
+    if spec.declares_write and spec.annotations.read_only_hint is not None:
         return None
-    chain = Chain(
-        index=0,
-        environment=grounder.spec.name,
-        tools=(tool,),
-        dependencies=(),
-        state=content_hash(grounder.state),
-        sampler={},
-        seed=derive_seed(seed, "listing", tool),
-    )
-    alone = Grounder(
-        grounder.spec,
-        grounder.state,
-        grounder.phrasebook,
-        grounder.settings.model_copy(update={"min_calls": 1, "repairs": 0, "optional": 0.0}),
-    )
-    try:
-        call = (await alone.ground(chain, session)).calls[-1]
-    except RecordDropped:
-        return None
-    return call if call.effect == "read" else None
+    call = await grounder.find_call(tool, session, derive_seed(seed, "listing", tool))
+    return call if call is not None and call.effect == "read" else None
 
 
 def _proposals(
     grounder: Grounder, call: GoldCall, settings: ProgramSettings, rng: random.Random
 ) -> Iterator[SolutionProgram]:
     """Programs over the lists of one result."""
-    for path in _lists(call.result):
+    for path in _list_row_paths(call.result):
         try:
             rows = copy_rows_at(call.result, path)
         except ProgramFailed:
@@ -139,15 +119,11 @@ def _proposals(
                     )
 
 
-def _lists(content: Any, parts: tuple[str, ...] = ()) -> Iterator[str]:
+def _list_row_paths(content: Any) -> Iterator[str]:
     """Paths of the lists of objects in a result that no other list is around."""
-    if isinstance(content, list):
-        if content and all(isinstance(row, dict) for row in content):
+    for parts, node in iterate_nodes(content):
+        if "*" not in parts and isinstance(node, list) and node and all(isinstance(row, dict) for row in node):
             yield join_path(parts)
-    elif isinstance(content, dict):
-        for key, child in content.items():
-            if split_path(key) == (key,):
-                yield from _lists(child, (*parts, key))
 
 
 def _filters(rows: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[RowFilter]:

@@ -122,15 +122,14 @@ def resolve_reference(provenance: FromOutput, result: Any) -> Any:
     """Find the value in a result, following the selectors again.
 
     Raises:
-        Unresolved: The result has no such value, or more than one.
+        ReferenceNotResolved: The result has no such value, or more than one.
     """
     if provenance.pattern is not None:
-        found_text = re.search(
-            provenance.pattern, result if isinstance(result, str) else str(get_value(result, provenance.path) or "")
-        )
-        if not found_text:
+        text = result if isinstance(result, str) else str(get_value(result, provenance.path) or "")
+        match = re.search(provenance.pattern, text)
+        if not match:
             raise ReferenceNotResolved(f"nothing in the text matches {provenance.pattern}")
-        return found_text.group(1)
+        return match.group(1)
     by_rows = {selector.rows: selector for selector in provenance.selectors}
     matches = [
         match.value
@@ -140,6 +139,14 @@ def resolve_reference(provenance: FromOutput, result: Any) -> Any:
     if len(matches) != 1:
         raise ReferenceNotResolved(f"{len(matches)} values at {provenance.path}")
     return matches[0]
+
+
+def leads_to(provenance: FromOutput, result: Any, value: Any) -> bool:
+    """Return True if a reference leads to this value, and to no other, in a result."""
+    try:
+        return bool(resolve_reference(provenance, result) == value)
+    except ReferenceNotResolved:
+        return False
 
 
 def _selected(level: ListLevel, selector: Selector | None) -> bool:

@@ -1,8 +1,8 @@
 """What a state knows, row by row: every value under the names that a parameter could have for it.
 
-`ValuePool` takes values that stand under exactly the parameter's name. States of foreign environments are not that
-kind: ids are keys of maps, a thing's parent is the key of a map around it, `repo` is `repository_name`. A row here
-holds all that belongs together, under several names, so that several parameters of one call get values that fit.
+`ValueSource.propose` takes values that stand under exactly the parameter's name. States of foreign environments are
+not that kind: ids are keys of maps, a thing's parent is the key of a map around it, `repo` is `repository_name`. A row
+here holds all that belongs together, under several names, so that several parameters of one call get values that fit.
 """
 
 import functools

@@ -43,8 +43,7 @@ class SearchFrame:
     """Checkpoint from before the step."""
     conflict: set[int] = field(default_factory=set)
     """Steps whose choice this one depends on."""
-    tries: int = 0
-    tried: set[str] = field(default_factory=set)
+    tried: set[bytes] = field(default_factory=set)
     blamed_by: int | None = None
     """Step for whose sake this one is tried again; if nothing new is found here, that step is hopeless."""
     call: GoldCall | None = None
@@ -124,7 +123,7 @@ class GroundingSearch:
                 step, frame = step + 1, None
             elif frame.blamed_by is not None:
                 self.hopeless.add(frame.blamed_by)
-                frame.blamed_by, frame.tries = None, 0
+                frame.blamed_by = None
                 frame.tried.clear()
             elif self._may_jump(frame):
                 frame = await self._jump(frame)
@@ -154,7 +153,7 @@ class GroundingSearch:
             self.frames.pop()
         frame = self.frames.pop()
         frame.conflict |= {step for step in failed.conflict if step < target}
-        frame.call, frame.tries, frame.blamed_by = None, 0, failed.step
+        frame.call, frame.blamed_by = None, failed.step
         self.skipped = [step for step in self.skipped if step < target]
         await self.session.rollback(frame.mark)
         return frame
@@ -184,7 +183,7 @@ class GroundingSearch:
             return True
         if wide and self._worth_a_second_look(plan, failure):
             self.ground.assigner.widen(plan, sources, context, self.rng, self.settings.guess)
-            if await self._draws(frame, plan, before, failure, frame.tries + wide):
+            if await self._draws(frame, plan, before, failure, wide):
                 return True
         failure.unmet = plan.unmet
         return False
@@ -196,16 +195,11 @@ class GroundingSearch:
         self, frame: SearchFrame, plan: ArgumentPlan, before: str, failure: StepFailure, tries: int
     ) -> bool:
         """Draw argument sets until a call is good, or as often as allowed; the same set is called once."""
-        while plan.possible and frame.tries < tries and self.attempts < self.budget:
-            frame.tries += 1
-            assignment = plan.draw(self.rng)
-            signature = repr(sorted(assignment.arguments.items()))
-            if signature in frame.tried:
-                continue
-            frame.tried.add(signature)
+        for assignment in plan.draw_untried(self.rng, frame.tried, tries):
+            if self.attempts >= self.budget:
+                return False
             if await self._try(frame, plan.tool, assignment, before, failure):
                 return True
-            plan.blame(assignment)
         return False
 
     async def _try(
@@ -235,14 +229,7 @@ class GroundingSearch:
                 await self.session.rollback(frame.mark)
             return False
         frame.state, frame.leaves = after, assignment.leaves
-        frame.call = GoldCall(
-            tool=tool,
-            actor=spec.actor,
-            arguments=assignment.arguments,
-            provenance=assignment.provenance,
-            effect="write" if changed else "read",
-            result=result.content,
-        )
+        frame.call = assignment.as_call(spec, changed, result.content)
         return True
 
     def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trajsmith.grounding.argument_paths import get_leaf_name, get_value_at
 from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Phrasebook
 from trajsmith.phrasing.value_formatting import format_value, humanize
@@ -29,14 +30,6 @@ def iterate_leaves(call: GoldCall) -> Iterator[tuple[str, Leaf, Any]]:
                 yield path, leaf, get_value_at(call.arguments, path)
         else:
             yield name, source, call.arguments[name]
-
-
-def get_value_at(arguments: Mapping[str, Any], path: str) -> Any:
-    """A value by a concrete path such as "items[0].sku"."""
-    node: Any = arguments
-    for part in path.replace("[", ".[").split("."):
-        node = node[int(part[1:-1])] if part.startswith("[") else node[part]
-    return node
 
 
 def build_selector_key(call: int, selector: Selector) -> str:
@@ -74,7 +67,7 @@ def collect_user_facts(
     facts: dict[str, UserFact] = {}
     for call in calls:
         for path, source, value in iterate_leaves(call):
-            name = path.split(".")[-1].split("[")[0]
+            name = get_leaf_name(path)
             if isinstance(source, FromUser) and source.known not in facts:
                 label = get_label(name, call.tool, phrasebook)
                 facts[source.known] = UserFact(

@@ -3,19 +3,19 @@
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.guesses import fit_value, guess_values
 from trajsmith.grounding.names import get_tool_noun, is_identifier, split_name
 from trajsmith.grounding.observed_values import ALIKE, find_observed_values
 from trajsmith.grounding.paths import find_values
 from trajsmith.grounding.plan import ArgumentPlan, Option, WideOptions
 from trajsmith.grounding.rows import RowIndex, rank_rows, score_likeness, split_joined_keys
+from trajsmith.grounding.schema_values import fit_value
 from trajsmith.grounding.user_facts import iterate_leaves
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.records import FromOutput, GoldCall, JsonObject, ToolSpec
 
 SEEN = 4.0
@@ -38,18 +38,11 @@ class PlanWidener:
         self,
         tools: Mapping[str, ToolSpec],
         fields: Mapping[str, list[SchemaField]],
-        pool: ValuePool,
-        state: JsonObject,
+        values: ValueSource,
     ) -> None:
         self.tools = tools
         self.fields = fields
-        self.pool = pool
-        self.state = state
-
-    @cached_property
-    def index(self) -> RowIndex:
-        """The rows of the state; built when somebody looks for the first time."""
-        return RowIndex(self.state)
+        self.values = values
 
     def widen(
         self,
@@ -71,14 +64,13 @@ class PlanWidener:
             guess: Whether the user may say ids, and what earlier calls should have given.
         """
         wide = WideOptions()
-        index = self._with_results(calls) if guess else self.index
+        index = self._with_results(calls) if guess else self.values.index
         asked = (leaf for leaf in self.fields[plan.tool] if guess or leaf.path not in sources)
         open_leaves = {leaf.path: leaf for leaf in asked if guess or not is_identifier(leaf.name)}
         for path, leaf in open_leaves.items():
             learnt, root = plan.lessons.hints(plan.tool, path), self.tools[plan.tool].input_schema
-            options = [
-                says(leaf, value, weight) for weight, value in guess_values(leaf, index, self.pool, learnt, rng, root)
-            ]
+            wider = self.values.propose_widely(leaf, rng, root, learnt, index)
+            options = [says(leaf, value, weight) for weight, value in wider]
             if guess:
                 options = [*self._list_from_calls(leaf, sources.get(path, ()), calls, says, rng), *options]
             wide.options[path] = _prefer_references(options, plan.list_likely(path))
@@ -111,7 +103,7 @@ class PlanWidener:
 
     def _with_results(self, calls: Sequence[GoldCall]) -> RowIndex:
         """The rows of the state and of what was returned so far."""
-        index = self.index
+        index = self.values.index
         for call in calls:
             content = (
                 call.result if isinstance(call.result, dict) else {"_".join(get_tool_noun(call.tool)): call.result}
@@ -138,9 +130,7 @@ class PlanWidener:
                     yield says(leaf, value, SEEN)
         for earlier in reversed(calls):
             for path, _, raw in iterate_leaves(earlier):
-                score = score_likeness(
-                    split_name(leaf.name), leaf.context, split_name(path.split(".")[-1].split("[")[0])
-                )
+                score = score_likeness(split_name(leaf.name), leaf.context, split_name(get_leaf_name(path)))
                 if score >= ALIKE and (value := fit_value(raw, leaf)) is not None:
                     yield says(leaf, value, SEEN * score)
 

@@ -4,7 +4,15 @@ Importing this package loads no network client: modules that talk to servers (`t
 `trajsmith.models.structured`, `trajsmith.models.usage`) are imported by name.
 """
 
-from trajsmith.models.model import ChatModel, ChatReply, ChatRequest, MalformedCall, Usage, function_tool
+from trajsmith.models.model import (
+    CallableModel,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    MalformedCall,
+    Usage,
+    function_tool,
+)
 from trajsmith.models.settings import (
     ROLES,
     SCRIPTED,
@@ -21,6 +29,7 @@ __all__ = [
     "ROLES",
     "SCRIPTED",
     "BudgetSettings",
+    "CallableModel",
     "ChatModel",
     "ChatReply",
     "ChatRequest",

@@ -19,6 +19,7 @@ from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import JsonObject, RunError, TrajsmithError
+from trajsmith.records.journal import AppendFile, read_lines
 
 COLLECT_SECONDS = 0.05
 MAX_REQUESTS = 20_000
@@ -75,6 +76,7 @@ class BatchApiProvider:
             await asyncio.gather(self._work, return_exceptions=True)
             self._work = None
         self._notes.forget(self._early)
+        self._notes.close()
         await self._served.close()
 
     async def _run(self) -> None:
@@ -226,17 +228,26 @@ def _unwrap_outcome(outcome: Outcome) -> ChatReply:
 
 
 class _BatchLog:
-    """Pending batches on disk: label to the server's batch id and its requests."""
+    """Pending batches on disk: label to the server's batch id and its requests.
+
+    Each change appends the batch as it is then; a batch without requests is over. After the last one the file is
+    emptied.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._fetched: set[str] = set()
         self.batches: dict[str, JsonObject] = {}
-        if path.is_file():
+        end = 0
+        for number, line, end in read_lines(path):  # noqa: B007 - the last one is used below
             try:
-                self.batches = orjson.loads(path.read_bytes())
-            except orjson.JSONDecodeError as error:
-                raise RunError(f"{path}: changed by hand: {error}; remove it to send its requests again") from error
+                batch = orjson.loads(line)
+                self._set(batch.pop("label"), batch)
+            except (orjson.JSONDecodeError, AttributeError, KeyError) as error:
+                raise RunError(
+                    f"{path}:{number}: changed by hand: {error}; remove it to send its requests again"
+                ) from error
+        self._file = AppendFile(path, "resume the run")
+        self._file.cut(end)
         self._names = {name for batch in self.batches.values() for name in batch["requests"]}
 
     def holds(self, name: str) -> bool:
@@ -251,14 +262,12 @@ class _BatchLog:
         return [label for label, batch in self.batches.items() if batch["id"] and label not in self._fetched]
 
     def add(self, label: str, names: list[str]) -> None:
-        self.batches[label] = {"id": "", "requests": names}
         self._fetched.discard(label)
         self._names.update(names)
-        self._save()
+        self._note(label, {"id": "", "requests": names})
 
     def name(self, label: str, identity: str) -> None:
-        self.batches[label]["id"] = identity
-        self._save()
+        self._note(label, {"id": identity, "requests": self.batches[label]["requests"]})
 
     def release(self, label: str) -> list[str]:
         """The batch is fetched; gives its requests. It stays noted until all of its answers were asked for."""
@@ -275,23 +284,29 @@ class _BatchLog:
             if not left:
                 self.drop(label)
             elif len(left) < len(requests):
-                self.batches[label]["requests"] = left
-                self._save()
+                self._note(label, {"id": self.batches[label]["id"], "requests": left})
 
     def drop(self, label: str) -> None:
-        self._names.difference_update(self.batches.pop(label)["requests"])
+        self._names.difference_update(self.batches[label]["requests"])
         self._fetched.discard(label)
-        self._save()
+        self._note(label, {"id": "", "requests": []})
 
-    def _save(self) -> None:
-        """Whole or not at all."""
-        scrap = self._path.with_suffix(".part")
-        try:
-            scrap.unlink(missing_ok=True)
-            scrap.write_bytes(orjson.dumps(self.batches))
-            scrap.replace(self._path)
-        except OSError as error:
-            raise RunError(f"{self._path}: {error.strerror}; mend that, then resume the run") from error
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self._file.close()
+
+    def _set(self, label: str, batch: JsonObject) -> None:
+        if batch["requests"]:
+            self.batches[label] = batch
+        else:
+            self.batches.pop(label, None)
+
+    def _note(self, label: str, batch: JsonObject) -> None:
+        self._set(label, batch)
+        if self.batches:
+            self._file.append(orjson.dumps({"label": label, **batch}, option=orjson.OPT_APPEND_NEWLINE))
+        else:
+            self._file.cut(0)
 
 
 def _line(name: str, body: bytes) -> bytes:
@@ -314,5 +329,5 @@ def open_openai_provider(entry: str, settings: ModelSettings, folder: Path | Non
     """Open an OpenAI-compatible server, for single requests or through its batch API."""
     provider = OpenAIProvider(entry, settings)
     if settings.batch and folder is not None:
-        return BatchApiProvider(provider, folder / f"batches-{entry}.json")
+        return BatchApiProvider(provider, folder / f"batches-{entry}.jsonl")
     return provider

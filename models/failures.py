@@ -10,6 +10,7 @@ import orjson
 from trajsmith.models.model import Usage
 from trajsmith.records import InputError, ModelFault, RunError, TrajsmithError
 from trajsmith.records.errors import ModelFaultKind
+from trajsmith.records.text import to_one_line
 
 OUTAGE: frozenset[ModelFaultKind] = frozenset({"timeout", "connection", "rate_limit", "server"})
 MAX_MESSAGE_LENGTH = 300
@@ -47,7 +48,7 @@ class FailedAttempt(Exception):
 
     def as_fault(self, model: str, sent: int) -> ModelFault:
         times = f" (sent {sent} times)" if sent > 1 else ""
-        return ModelFault(self.kind, model, collapse_whitespace(self.message) + times, self.reply)
+        return ModelFault(self.kind, model, to_one_line(self.message, MAX_MESSAGE_LENGTH) + times, self.reply)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class HttpErrorResponse:
             where: Entry, model and address, for the line that the user reads.
             asked_tools: The request showed tools.
         """
-        summary = f"HTTP {self.status}: {collapse_whitespace(self.message)}"
+        summary = f"HTTP {self.status}: {to_one_line(self.message, MAX_MESSAGE_LENGTH)}"
         if self.status in {401, 403}:
             return InputError(f"{where}: the server refuses the key ({summary}); set the variable named by key_env")
         if self.status == 429 and "insufficient_quota" in self.text:
@@ -102,12 +103,6 @@ class HttpErrorResponse:
                 "--enable-auto-tool-choice --tool-call-parser NAME, llama.cpp: --jinja) or choose another model"
             )
         return FailedAttempt("bad_request", summary, retryable=False)
-
-
-def collapse_whitespace(text: str) -> str:
-    """Foreign text, short and on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_MESSAGE_LENGTH else line[:MAX_MESSAGE_LENGTH] + "…"
 
 
 def _read_error_body(body: bytes) -> tuple[str, str]:

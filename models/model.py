@@ -3,6 +3,8 @@
 Providers implement `ChatModel`; everything else (limits, retries, cache, budget) wraps one `ChatModel` in another.
 """
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from trajsmith.records import FrozenModel, JsonObject, Message
@@ -74,6 +76,11 @@ class ChatReply(FrozenModel):
     cached: bool = False
     """It came from the request cache and cost nothing."""
 
+    @property
+    def cut(self) -> bool:
+        """Return True if the reply ended at the limit of tokens."""
+        return self.finish_reason == "length"
+
 
 class ChatModel(Protocol):
     """A language model, whoever serves it."""
@@ -92,6 +99,21 @@ class ChatModel(Protocol):
 
     async def close(self) -> None:
         """Close connections; safe to call twice."""
+
+
+@dataclass
+class CallableModel:
+    """Chat model that answers with a function: recorded messages, a trainer, or another model behind a filter."""
+
+    name: str
+    reply: Callable[[ChatRequest], Awaitable[ChatReply]]
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer one request; see `ChatModel`."""
+        return await self.reply(request)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
 
 
 def function_tool(name: str, description: str, parameters: JsonObject) -> JsonObject:

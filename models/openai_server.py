@@ -8,7 +8,6 @@ client's typed front end costs 5 ms of CPU a request, its untyped one 0.8 ms, ai
 import os
 from asyncio import timeout
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -17,13 +16,14 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from trajsmith.models.failures import FailedAttempt, HttpErrorResponse, ResponseFormatUnsupported, collapse_whitespace
+from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt, HttpErrorResponse, ResponseFormatUnsupported
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import ModelSettings
 from trajsmith.records import InputError, TrajsmithError
 from trajsmith.records.errors import ModelFaultKind
 from trajsmith.records.secrets import known_secrets, redact_secrets
+from trajsmith.records.text import suggest_names, to_one_line
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -120,7 +120,7 @@ class OpenAIProvider:
             return content
         refusal = self._refusal(answer.status, content.decode("utf-8", "replace"), answer.headers)
         if native and refusal.about_format():
-            raise ResponseFormatUnsupported(collapse_whitespace(refusal.message)) from None
+            raise ResponseFormatUnsupported(to_one_line(refusal.message, MAX_MESSAGE_LENGTH)) from None
         raise refusal.to_error(self.where, asked_tools)
 
     def lost(self, error: "APIConnectionError") -> FailedAttempt:
@@ -163,8 +163,9 @@ class OpenAIProvider:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return False
         if names and self.settings.model not in names:
-            close = get_close_matches(self.settings.model, names, n=3, cutoff=0.3) or sorted(names)[:3]
-            raise InputError(f"{self.where}: the server has no such model; it has {', '.join(close)}")
+            hint = suggest_names(self.settings.model, names, most=3, cutoff=0.3)
+            hint = hint or f"it has {', '.join(sorted(names)[:3])}"
+            raise InputError(f"{self.where}: the server has no such model; {hint}")
         return bool(names)
 
     async def close(self) -> None:
@@ -219,4 +220,4 @@ def _find_root_cause(error: BaseException) -> BaseException:
 
 
 def _describe_error(error: BaseException) -> str:
-    return collapse_whitespace(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    return to_one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, MAX_MESSAGE_LENGTH)

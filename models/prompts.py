@@ -17,6 +17,7 @@ from jinja2 import meta
 from trajsmith.records import InputError, JsonObject, JsonValue, Message
 from trajsmith.records.canonical import hash_bytes
 from trajsmith.records.template_sandbox import template_environment
+from trajsmith.records.text import to_one_line
 
 SUFFIX = ".md.j2"
 ROLES = ("system", "user")
@@ -73,7 +74,7 @@ class Prompt:
         try:
             return "".join(self.template.blocks[role](self.template.new_context(values)))
         except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"prompt {self.where}: {_one_line(error)}") from error
+            raise InputError(f"prompt {self.where}: {to_one_line(error)}") from error
 
 
 class Prompts:
@@ -126,7 +127,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"prompt {path}: cannot be read: {_one_line(error)}") from error
+        raise InputError(f"prompt {path}: cannot be read: {to_one_line(error)}") from error
 
 
 def _parse(spec: PromptSpec, where: str, text: str) -> Prompt:
@@ -135,7 +136,7 @@ def _parse(spec: PromptSpec, where: str, text: str) -> Prompt:
         used = meta.find_undeclared_variables(environment.parse(text))
         template = environment.from_string(text)
     except jinja2.TemplateSyntaxError as error:
-        raise InputError(f"prompt {where}:{error.lineno}: {_one_line(error.message)}") from error
+        raise InputError(f"prompt {where}:{error.lineno}: {to_one_line(error.message)}") from error
     unknown = sorted(used - spec.example.keys())
     if unknown:
         raise InputError(
@@ -165,7 +166,3 @@ def _header(where: str, text: str) -> dict[str, str]:
     if missing:
         raise InputError(f"prompt {where}: its first comment must say {', '.join(missing)}")
     return entries
-
-
-def _one_line(error: object) -> str:
-    return " ".join(str(error).split())

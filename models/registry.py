@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+from typing import cast
 
 import orjson
 
@@ -21,7 +22,7 @@ from trajsmith.models.settings import (
     Sampling,
 )
 from trajsmith.models.usage import UsageLedger
-from trajsmith.records import Message, ModelFault
+from trajsmith.records import InputError, Message, ModelFault
 
 CACHE, ANSWERS = "cache", "answers.sqlite"
 USAGE = "usage.jsonl"
@@ -177,6 +178,17 @@ class ModelRegistry:
         if settings.model == SCRIPTED:
             return None
         return RoleModel(role, settings, self._shared(settings.model))
+
+    def require_role_model(self, role: str) -> ChatModel:
+        """Return the model that plays a role.
+
+        Raises:
+            InputError: None does, its key is missing, or its provider's library.
+        """
+        model = self.role_model(cast(Role, role))
+        if model is None:
+            raise InputError(f"no model plays the {role}: name one")
+        return model
 
     async def run_preflight(self, roles: Iterable[Role]) -> None:
         """Send one short request to each model whose availability or tool support is unknown.

@@ -21,7 +21,12 @@ Parameter = Literal["temperature", "top_p", "max_tokens", "seed", "stop", "tool_
 
 
 PROVIDERS: Registry[Callable[[str, "ModelSettings", Path | None], Any]] = Registry(
-    "providers", {"openai": "trajsmith.models.batch_api", "vllm": "trajsmith.models.vllm_engine"}
+    "providers",
+    {
+        "openai": "trajsmith.models.batch_api",
+        "transformers": "trajsmith.models.transformers_engine",
+        "vllm": "trajsmith.models.vllm_engine",
+    },
 )
 """Name to a function with the parameters of `trajsmith.models.provider.open_provider`, which returns a `Provider`."""
 
@@ -49,9 +54,9 @@ class ModelSettings(Sampling):
     """One model and the server behind it."""
 
     provider: Annotated[str, AfterValidator(PROVIDERS.check_name)] = "openai"
-    """`openai`: any OpenAI-compatible server; `vllm`: in this process, on this machine's GPU."""
+    """`openai`: any OpenAI-compatible server; `vllm` and `transformers`: in this process, on this machine."""
     model: str = Field(min_length=1)
-    """Name that the server knows, or for `vllm` a folder or a name on the Hub."""
+    """Name that the server knows, or for a model in this process a folder or a name on the Hub."""
     base_url: str = HOSTED_URL
     """Address up to and including /v1."""
     key_env: str | None = None

@@ -4,9 +4,7 @@ The lines are first written beside the answers (`answers.py`) and then appended 
 left out between the two. So the file has every paid request once.
 """
 
-import os
 from collections import defaultdict
-from errno import ENOSPC
 from pathlib import Path
 
 import orjson
@@ -15,7 +13,7 @@ from trajsmith.models.model import ChatReply, ChatRequest, Usage
 from trajsmith.models.response_cache import ResponseCache
 from trajsmith.models.settings import BudgetSettings, Price
 from trajsmith.records import BudgetExceeded, JsonObject, RunError, UsageSummary
-from trajsmith.records.links import open_no_follow
+from trajsmith.records.journal import AppendFile, read_lines
 
 MILLION = 1_000_000
 BYTES_PER_TOKEN = 4.0
@@ -35,12 +33,9 @@ def compute_cost(usage: Usage, price: Price) -> float:
 def summarize_usage(path: Path) -> dict[str, UsageSummary]:
     """Sum the usage of a run by role; empty if it has no `usage.jsonl`."""
     totals: defaultdict[str, UsageSummary] = defaultdict(UsageSummary)
-    if path.is_file():
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    role, one = _read(line, path)
-                    totals[role] += one
+    for _, line, _ in read_lines(path):
+        role, one = _read(line, path)
+        totals[role] += one
     return dict(sorted(totals.items()))
 
 
@@ -51,13 +46,6 @@ def _read(line: bytes, path: Path) -> tuple[str, UsageSummary]:
         return str(row["purpose"]).split(".")[0], UsageSummary(requests=1, **{name: row[name] for name in USAGE_FIELDS})
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: a line was changed by hand: {line[:80]!r}") from error
-
-
-def _open(path: Path) -> int:
-    try:
-        return open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}") from error
 
 
 class UsageLedger:
@@ -80,24 +68,20 @@ class UsageLedger:
         self._bytes = self._prompt = 0
         if not path.is_file():  # a new run: what an earlier one in this place spent is not its own
             answers.forget_usage()
-        self._handle = _open(path)
+        self._file = AppendFile(path, again)
         self._path = path
         self._take_up()
 
     def _take_up(self) -> None:
         """Make file and database agree, after a kill between the two or after one of them was lost; add all up."""
         lines = end = 0
-        with self._path.open("rb") as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                lines, end = lines + 1, end + len(line)
-                if lines > self._answers.number:
-                    self._answers.put(line)
-                self._add(line)
-        os.ftruncate(self._handle, end)
+        for lines, line, end in read_lines(self._path):  # noqa: B007 - the last ones are used below
+            if lines > self._answers.number:
+                self._answers.put(line)
+            self._add(line)
+        self._file.cut(end)
         for line in self._answers.lines(after=lines):
-            self._append(line)
+            self._file.append(line)
             self._add(line)
 
     def reserve(self, size: int, most: int | None, price: Price) -> "BudgetReservation":
@@ -146,7 +130,7 @@ class UsageLedger:
             row["usable"] = False
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         self._answers.put(line, key, reply)
-        self._append(line)
+        self._file.append(line)
         self._count(
             request.purpose.split(".")[0], UsageSummary(requests=1, **{name: row[name] for name in USAGE_FIELDS})
         )
@@ -156,9 +140,7 @@ class UsageLedger:
 
     def close(self) -> None:
         """Safe to call twice."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        self._file.close()
 
     def _check(self, name: str, limit: float | None, spent: float, wanted: float) -> None:
         if limit is None or (limit > 0 and spent + wanted <= limit):
@@ -169,13 +151,6 @@ class UsageLedger:
             f"{wanted:.3g} with those in flight; raise it and go on: "
             f"{self._again} --set budget.{name}={more}"
         )
-
-    def _append(self, line: bytes) -> None:
-        try:
-            if os.write(self._handle, line) != len(line):
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-        except OSError as error:
-            raise RunError(f"{self._path}: {error.strerror}; mend that, then go on: {self._again}") from error
 
     def _add(self, line: bytes) -> None:
         self._count(*_read(line, self._path))

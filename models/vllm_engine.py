@@ -14,11 +14,12 @@ from typing import Any
 
 import orjson
 
-from trajsmith.models.failures import FailedAttempt, collapse_whitespace
+from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
 from trajsmith.models.serialization import JSON_WORDS, parse_tool_call
 from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command
+from trajsmith.records.text import to_one_line
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*(?:<think>)?(.*?)</think>\s*", re.DOTALL)
@@ -64,7 +65,8 @@ class VllmProvider:
             arguments = AsyncEngineArgs(model=self.settings.model, **self.settings.engine)
             engine = AsyncLLM.from_engine_args(arguments)
         except (TypeError, ValueError, OSError, RuntimeError) as error:
-            raise InputError(f"{self.where}: the engine does not start: {collapse_whitespace(str(error))}") from error
+            reason = to_one_line(error, MAX_MESSAGE_LENGTH)
+            raise InputError(f"{self.where}: the engine does not start: {reason}") from error
         tokenizer = engine.get_tokenizer()
         if asyncio.iscoroutine(tokenizer):  # a coroutine in some versions
             tokenizer = await tokenizer
@@ -101,11 +103,11 @@ class VllmProvider:
                 last = output
         except EngineDeadError as error:
             raise RunError(
-                f"{self.where}: the engine died ({collapse_whitespace(str(error))}); go on with a resume"
+                f"{self.where}: the engine died ({to_one_line(error, MAX_MESSAGE_LENGTH)}); go on with a resume"
             ) from error
         except EngineGenerateError as error:
             raise FailedAttempt(
-                "server", f"the engine failed: {collapse_whitespace(str(error))}", retryable=True
+                "server", f"the engine failed: {to_one_line(error, MAX_MESSAGE_LENGTH)}", retryable=True
             ) from error
         except ValueError as error:
             raise FailedAttempt("bad_request", str(error), retryable=False) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import list_slots
@@ -116,7 +117,7 @@ class RequestWriter:
         for call in self.calls[start:stop]:
             required = set(self.wording.tools[call.tool].required)
             for path, source, _ in iterate_leaves(call):
-                if isinstance(source, FromUser) and path.split(".")[0].split("[")[0] in required:
+                if isinstance(source, FromUser) and get_argument_name(path) in required:
                     keys.add(source.known)
                 elif isinstance(source, FromOutput):
                     rows = {selector.rows: selector for selector in source.selectors}

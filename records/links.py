@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from trajsmith.records.errors import InputError
 
@@ -14,16 +13,6 @@ def open_no_follow(path: Path, flags: int, mode: int = 0o644) -> int:
         OSError: As `os.open`; ELOOP if `path` is a symbolic link.
     """
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-
-
-def append_no_follow(path: Path, buffering: int = -1) -> BinaryIO:
-    """Open a file for appending, but not through a symbolic link.
-
-    Raises:
-        OSError: As `open`; ELOOP if `path` is a symbolic link.
-    """
-    file: BinaryIO = os.fdopen(open_no_follow(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab", buffering)
-    return file
 
 
 def refuse_link(folder: Path, relative: PurePath) -> None:

@@ -7,7 +7,6 @@ listed without being imported. docs/plugins.md has the protocol of every kind.
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,9 +14,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trajsmith.records.errors import InputError
+from trajsmith.records.text import suggest_names
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 Registered = TypeVar("Registered")
@@ -26,8 +26,8 @@ OWN = "trajsmith"
 
 
 @cache
-def _scan_entry_points() -> "EntryPoints":
-    """Read the entry points of all installed distributions once."""
+def _scan_entry_points() -> Any:
+    """Read the entry points of all installed distributions once; `select(group=...)` gives those of a group."""
     from importlib.metadata import entry_points  # not at the top: sandboxed workers import this module
 
     return entry_points()
@@ -112,9 +112,9 @@ class Registry(Generic[T]):
         """
         names = self.names()
         if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(f"no {self.noun} named {name!r}{hint}; there are: {', '.join(names) or 'none'}")
+            hint = suggest_names(name, names)
+            close = f" ({hint})" if hint else ""
+            raise ValueError(f"no {self.noun} named {name!r}{close}; there are: {', '.join(names) or 'none'}")
         return name
 
     def get(self, name: str) -> T:

@@ -4,9 +4,11 @@ from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
-from trajsmith.toolgraph.settings import ExecutionSettings, SampleSettings
+from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 
 __all__ = [
+    "SAMPLERS",
+    "ChainSampler",
     "Edge",
     "ExecutionSettings",
     "GraphIndex",

@@ -8,7 +8,7 @@ from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, Parameter
 from trajsmith.toolgraph.link_evidence import LinkEvidence
 from trajsmith.toolgraph.match import REASONS
 from trajsmith.toolgraph.match_explanation import ExplainedPair, explain_match
-from trajsmith.toolgraph.text_view import suggest_names
+from trajsmith.toolgraph.text_view import suggest_tools
 
 MEANS = {
     STRONG: "{target} relies on what {source} gives",
@@ -60,7 +60,7 @@ def find_tool(graph: ToolGraph, name: str) -> ToolSpec:
     if matches:
         names = ", ".join(tool.full_name for tool in matches[:SHOWN])
         raise InputError(f"{len(matches)} tools are named {name!r}: say which, for example {names}")
-    near = suggest_names(name, list(graph.by_name)) or "; full names are server.tool"
+    near = suggest_tools(name, list(graph.by_name)) or "; full names are server.tool"
     raise InputError(f"the graph has no tool {name!r}{near}")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from trajsmith.records import ToolSpec
+from trajsmith.records.storage import open_whole_file
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph
-from trajsmith.toolgraph.storage import open_atomically
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot carry, in whatever form."""
@@ -20,7 +20,7 @@ Values = dict[str, str | int | float | bool]
 
 def write_graphml(graph: ToolGraph, path: Path) -> None:
     """Write the file; a part of it never stands there."""
-    with open_atomically(path) as file:
+    with open_whole_file(path) as file:
         file.writelines(line.encode() for line in _lines(graph))
 
 

@@ -7,12 +7,13 @@ import orjson
 from msgspec import Struct
 
 from trajsmith.records import InputError, JsonObject
+from trajsmith.records.storage import open_whole_file
 from trajsmith.records.template_sandbox import template_environment
 from trajsmith.toolgraph import storage
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import find_readers
 from trajsmith.toolgraph.layout import place_tools
-from trajsmith.toolgraph.text_view import suggest_names
+from trajsmith.toolgraph.text_view import suggest_tools
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST = 3000
@@ -43,7 +44,7 @@ def write_page(
         css=Markup((TEMPLATES / "graph.css").read_text("utf-8")),
         js=Markup((TEMPLATES / "graph.js").read_text("utf-8")),
     )
-    with storage.open_atomically(path) as file:
+    with open_whole_file(path) as file:
         file.write(page.encode())
     return len(part.tools), len(part.edges)
 
@@ -58,7 +59,7 @@ def select_servers(graph: ToolGraph, servers: Sequence[str]) -> ToolGraph:
         return graph
     for server in servers:
         if server not in graph.inside:
-            near = suggest_names(server, list(graph.inside)) or f": it has {_some(list(graph.inside))}"
+            near = suggest_tools(server, list(graph.inside)) or f": it has {_some(list(graph.inside))}"
             raise InputError(f"the graph has no server {server!r}{near}")
     tools_by_name = {tool.full_name: tool for tool in graph.tools if tool.server in servers}
     return ToolGraph(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.records import JsonObject
 from trajsmith.toolgraph.candidate_pairs import KIND
 from trajsmith.toolgraph.endpoints import Endpoint
@@ -192,7 +193,7 @@ def list_parameter_lines(nodes: Iterable[ParameterNode]) -> Iterator[JsonObject]
 
     An argument is internal if one of its leaves is: it cannot be given without what a tool gave.
     """
-    for (tool, top), leaves in groupby(nodes, key=lambda node: (node.tool, _top(node.parameter))):
+    for (tool, top), leaves in groupby(nodes, key=lambda node: (node.tool, get_argument_name(node.parameter))):
         paths = list(leaves)
         for node in paths:
             yield {"tool": tool, "parameter": node.parameter, "kind": node.kind, "evidence": list(node.evidence)}
@@ -205,7 +206,3 @@ def list_parameter_lines(nodes: Iterable[ParameterNode]) -> Iterator[JsonObject]
                 "kind": kind,
                 "evidence": [f"{because.parameter}: {text}" for text in because.evidence],
             }
-
-
-def _top(path: str) -> str:
-    return path.split(".", 1)[0].split("[", 1)[0]

@@ -15,38 +15,25 @@ columns in turn.
 import gzip
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import orjson
 
 from trajsmith.records import JsonObject
+from trajsmith.records.storage import open_whole_file
 
 VERSION = 1
 GZIP = b"\x1f\x8b"
 
 
-@contextmanager
-def open_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file that stands there when all of it is written, or not at all; what was there before stays until then."""
-    part = path.with_name(f".{path.name}.part")
-    file = part.open("wb")
-    try:
-        with file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def write(path: Path, data: bytes) -> None:
     """Write a whole file; a name that ends in .gz is packed. The same data, the same bytes."""
-    with open_atomically(path) as file:
+    with open_whole_file(path) as file:
         file.write(gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trajsmith.records import ToolSpec
+from trajsmith.records.text import suggest_names
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph
 from trajsmith.toolgraph.index import find_readers
 
@@ -101,11 +102,9 @@ def _edge(edge: Edge) -> str:
     return f"weight {edge.weight}, score {edge.score:.2f}, by {', '.join(edge.evidence)}"
 
 
-def suggest_names(wanted: str, names: Sequence[str]) -> str:
-    """ "; did you mean ...?" with names that look or end alike, or an empty text."""
-    from difflib import get_close_matches
-
+def suggest_tools(wanted: str, names: Sequence[str]) -> str:
+    """Return `; did you mean "..."?` with names that end or are spelt alike, or an empty text."""
     plain = wanted.rsplit(".", 1)[-1].lower()
     by_end = [name for name in names if name.rsplit(".", 1)[-1].lower() == plain]
-    matches = list(dict.fromkeys([*by_end, *get_close_matches(wanted, names, 3, 0.6)]))[:3]
-    return f"; did you mean {' or '.join(matches)}?" if matches else ""
+    hint = suggest_names(wanted, names, most=3, first=by_end)
+    return f"; {hint}" if hint else ""

@@ -3,9 +3,9 @@
 from time import perf_counter
 from typing import Any
 
-from trajsmith.evals import ModelOutput
-from trajsmith.evals.transformers_model import parse_generated_ids
 from trajsmith.export.history import apply_window
+from trajsmith.models import ChatReply
+from trajsmith.models.transformers_engine import parse_generated_ids
 from trajsmith.records import JsonObject, Message, RunError, Task
 from trajsmith.train_grpo.credit import ModelStep
 from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
@@ -92,7 +92,7 @@ class EpisodeLoop:
         send_replies(self.trainer.background, pairs)
         self.seconds += perf_counter() - start
 
-    def _reply(self, index: int) -> ModelOutput:
+    def _reply(self, index: int) -> ChatReply:
         step = self.steps[index][-1]
         return parse_generated_ids(self.trainer._tokenizer, step.context, step.ids, self._tools(index))
 
@@ -118,7 +118,7 @@ class EpisodeLoop:
 
     def _end(self, full: list[int]) -> None:
         if full:
-            nothing = ModelOutput(Message(role="assistant"), 0, cut=True)
+            nothing = ChatReply(message=Message(role="assistant"), finish_reason="length")
             send_replies(self.trainer.background, [(self.rollouts[index], nothing) for index in full])
             self._next(full)
 

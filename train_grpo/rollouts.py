@@ -8,21 +8,13 @@ episodes of a batch are made at the same time. An episode that is over is judged
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 
 import orjson
 
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.evals import (
-    CompletionFn,
-    Episode,
-    EvalContext,
-    ModelOutput,
-    UserFactory,
-    create_scripted_user,
-    play_episode,
-)
+from trajsmith.evals import Episode, EvalContext, play_episode
+from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.records import (
     EnvironmentFault,
     FunctionCall,
@@ -34,7 +26,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
-from trajsmith.usersim import PlaySettings
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 Step = list[Message] | None
 """What was said so far when the model is asked, or None when the last message was said."""
@@ -55,7 +47,7 @@ class Rollout:
         ground: EvalContext,
         play: PlaySettings,
         strict: ArgumentValidator | None = None,
-        users: UserFactory = create_scripted_user,
+        users: UserFactory = build_scripted_user,
     ) -> None:
         self.task = task
         self.ground = ground
@@ -63,7 +55,7 @@ class Rollout:
         self.users = users
         self.strict = strict
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
-        self.answers: asyncio.Queue[ModelOutput] = asyncio.Queue()
+        self.answers: asyncio.Queue[ChatReply] = asyncio.Queue()
         self.running: Future[None] | None = None
         self.done: tuple[Episode, Trajectory, Verdict] | None = None
         """Result, None until it is judged or if the environment did not start."""
@@ -99,7 +91,7 @@ class Rollout:
         self.calls += 1
         function = FunctionCall(name=tool, arguments=arguments)
         tool_call = ToolCall(id=f"call_{self.calls}", function=function)
-        self._say(ModelOutput(Message(role="assistant", tool_calls=(tool_call,)), 0))
+        self._say(ChatReply(message=Message(role="assistant", tool_calls=(tool_call,))))
         self.asked = self._next()
         return EPISODE_OVER if self.asked is None else self.asked[-1].content
 
@@ -110,7 +102,7 @@ class Rollout:
         if self.asked is None:
             return None
         self.calls += 1
-        self._say(ModelOutput(Message(role="assistant", content=text), 0))
+        self._say(ChatReply(message=Message(role="assistant", content=text)))
         self.asked = self._next()
         return None if self.asked is None else self.asked[-1].content
 
@@ -125,16 +117,14 @@ class Rollout:
             raise RuntimeError("the episode was not started")
         return collect_next_steps(self.background, [self])[0]
 
-    def _say(self, reply: ModelOutput) -> None:
+    def _say(self, reply: ChatReply) -> None:
         if self.background is not None:
             send_replies(self.background, [(self, reply)])
 
     async def _run(self) -> None:
-        complete: CompletionFn = self._complete
+        policy = CallableModel("policy", self._complete)
         try:
-            self.done = await play_episode(
-                self.task, self.ground, "policy", complete, self.play, 0, self.users, self._over
-            )
+            self.done = await play_episode(self.task, self.ground, policy, self.play, 0, self.users, self._over)
         except (EnvironmentFault, ModelFault):
             self.done = None
         finally:
@@ -143,19 +133,24 @@ class Rollout:
     def _over(self) -> None:
         self.steps.put_nowait(None)
 
-    async def _complete(self, messages: list[Message], tools: list[JsonObject]) -> ModelOutput:
-        await self.steps.put(list(messages))
+    async def _complete(self, request: ChatRequest) -> ChatReply:
+        await self.steps.put(list(request.messages))
         reply = await self.answers.get()
-        return replace(reply, malformed=True) if self._breaks_format(reply.message) else reply
+        return reply.model_copy(update={"malformed": (*reply.malformed, *self._find_invalid_calls(reply.message))})
 
-    def _breaks_format(self, message: Message) -> bool:
+    def _find_invalid_calls(self, message: Message) -> list[MalformedCall]:
+        """Return the calls of tools that are not shown, or with arguments that the schema refuses."""
         if self.strict is None:
-            return False
-        return any(self._invalid(self.strict, call.function) for call in message.tool_calls or ())
-
-    def _invalid(self, checks: ArgumentValidator, call: FunctionCall) -> bool:
-        """Return True if the tool is not shown or its schema rejects the arguments."""
-        return call.name not in self.task.exposed_tools or checks.fault(call.name, call.arguments) is not None
+            return []
+        invalid = []
+        for call in message.tool_calls or ():
+            name, arguments = call.function.name, call.function.arguments
+            shown = name in self.task.exposed_tools
+            error = self.strict.fault(name, arguments) if shown else "the tool is not shown"
+            if error is not None:
+                text = orjson.dumps(arguments).decode()
+                invalid.append(MalformedCall(id=call.id, name=name, text=text, error=error))
+        return invalid
 
 
 def collect_next_steps(background: BackgroundLoop, rollouts: Sequence[Rollout]) -> list[Step]:
@@ -167,7 +162,7 @@ def collect_next_steps(background: BackgroundLoop, rollouts: Sequence[Rollout]) 
     return background.run(gather())
 
 
-def send_replies(background: BackgroundLoop, pairs: Sequence[tuple[Rollout, ModelOutput]]) -> None:
+def send_replies(background: BackgroundLoop, pairs: Sequence[tuple[Rollout, ChatReply]]) -> None:
     """Send the model's replies to the episodes."""
 
     async def put() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.evals import EvalContext, UserFactory, create_scripted_user
+from trajsmith.evals import EvalContext
+from trajsmith.models.transformers_engine import open_model
 from trajsmith.records import InputError, JsonObject, Message, Task
 from trajsmith.train_grpo.factory import build_class_name, build_environment_class
 from trajsmith.train_grpo.loop import build_template_row
@@ -14,14 +15,13 @@ from trajsmith.train_grpo.rollouts import Rollout
 from trajsmith.train_grpo.settings import GrpoConfig
 from trajsmith.train_grpo.trainer import build_trainer_class
 from trajsmith.train_sft.checkpoint import (
-    open_model,
     open_training_tokenizer,
     save_atomically,
     translate_write_errors,
 )
 from trajsmith.train_sft.libraries import build_trainer_arguments, require_train
 from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
-from trajsmith.usersim import PlaySettings, render_system_prompt
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
 
 
 def build_prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> list[JsonObject]:
@@ -65,7 +65,7 @@ def train(
     tasks: Sequence[Task],
     grounds: Mapping[str, EvalContext],
     resume: bool = False,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
     background: BackgroundLoop | None = None,
 ) -> None:
     """Train and save.
@@ -101,7 +101,7 @@ def build_trainer(
     tasks: Sequence[Task],
     grounds: Mapping[str, EvalContext],
     background: BackgroundLoop,
-    users: UserFactory = create_scripted_user,
+    users: UserFactory = build_scripted_user,
 ) -> Any:
     """The trainer with its data, environments and reward."""
     from datasets import Dataset, Features, Json, List, Value

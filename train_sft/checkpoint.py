@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trajsmith.export.loss_mask import open_tokenizer, training_template
-from trajsmith.records import InputError, RunError
+from trajsmith.export.loss_mask import training_template
+from trajsmith.models.transformers_engine import add_response_template, open_tokenizer
+from trajsmith.records import RunError
 
 _TORCH_COULD_NOT_WRITE = re.compile(r"PytorchStreamWriter|inline_container|unexpected pos|write failed")
 """In what torch says of a disk that is full: it has no class of its own for it."""
@@ -31,35 +32,9 @@ def open_training_tokenizer(model: str) -> Any:
 
 def set_templates(tokenizer: Any, name: str) -> Any:
     """Set both templates; a tokenizer saved by trajsmith has them already."""
-    from trl.chat_template_utils import add_response_schema
-
-    if "{% generation %}" not in tokenizer.chat_template:
-        try:
-            add_response_schema(tokenizer)
-        except ValueError as error:
-            raise InputError(
-                f"{name}: TRL cannot read tool calls of this chat template; take a model of a family that it knows, "
-                "for example Qwen3, with its template unchanged"
-            ) from error
+    tokenizer = add_response_template(tokenizer, name)
     tokenizer.chat_template = training_template(tokenizer)
-    tokenizer.padding_side = "left"
     return tokenizer
-
-
-def open_model(model: str) -> Any:
-    """The weights of a model on disk or on the Hub.
-
-    Raises:
-        InputError: There are none, or a save was interrupted.
-    """
-    from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
-
-    try:
-        return AutoModelForCausalLM.from_pretrained(model)
-    except (OSError, ValueError, SafetensorError) as error:
-        cause = str(error).splitlines()[0]
-        raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """The training libraries, which are an extra, and their settings."""
 
 import dataclasses
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from trajsmith.records import InputError, install_command
+from trajsmith.records.text import suggest_names
 
 RESERVED_ARGUMENTS = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
 """Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
@@ -37,9 +37,8 @@ def build_trainer_arguments(kind: type, values: dict[str, Any], section: str = "
         if key in RESERVED_ARGUMENTS or key in ours:
             raise InputError(f"{section}.{key}: trajsmith sets this itself; see the other keys of the configuration")
         if key not in known:
-            near = get_close_matches(key, sorted(known), 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint}")
+            hint = suggest_names(key, sorted(known))
+            raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint and f'; {hint}'}")
     check_types(kind, values, section)
     try:
         return kind(**(build_cpu_defaults() | values | ours))

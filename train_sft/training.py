@@ -10,11 +10,11 @@ import orjson
 
 from trajsmith.export.formats.per_step import WINDOW
 from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
-from trajsmith.export.loss_mask import MaskedRow, MaskPreview, open_tokenizer
+from trajsmith.export.loss_mask import MaskedRow, MaskPreview
+from trajsmith.models.transformers_engine import open_model, open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped
 from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
-    open_model,
     save_atomically,
     set_templates,
     translate_write_errors,

@@ -9,9 +9,10 @@ from trajsmith.usersim.players import (
     RoleContext,
     build_agent,
     build_user,
+    build_user_factory,
     get_role_name,
 )
-from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserRole
+from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
@@ -33,11 +34,13 @@ __all__ = [
     "ScriptedUser",
     "UserAct",
     "UserCall",
+    "UserFactory",
     "UserRole",
     "build_agent",
     "build_scripted_agent",
     "build_scripted_user",
     "build_user",
+    "build_user_factory",
     "get_role_name",
     "render_system_prompt",
 ]

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from trajsmith.models import ChatModel, RoleSettings
 from trajsmith.models.prompts import Prompts
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Registry, Task
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.model_agent import ModelAgent
-from trajsmith.usersim.model_user import ModelUser
-from trajsmith.usersim.roles import AgentRole, UserRole
+from trajsmith.usersim.model_user import USER, ModelUser
+from trajsmith.usersim.roles import AgentRole, UserFactory, UserRole
 from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
 
 
@@ -86,12 +85,29 @@ def build_user(name: str, context: RoleContext) -> UserRole:
     return build(context)
 
 
+def build_user_factory(settings: RoleSettings, model: ChatModel | None, prompts: Prompts) -> UserFactory:
+    """Build the factory of the users of evaluation and training.
+
+    Raises:
+        InputError: The prompt of a model user cannot be used, or there is no such role.
+    """
+    name = get_role_name(settings, model)
+    DIALOGUE_ROLES.get(name)
+    if model is not None:
+        prompts.get(USER)
+
+    def build(task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int) -> UserRole:
+        return build_user(name, RoleContext(task, spec, wording, state, candidate, PlaySettings(), prompts, model))
+
+    return build
+
+
 def _build_scripted_agent(context: RoleContext) -> AgentRole:
     return build_scripted_agent(context.task, context.wording, context.candidate, listens=context.user_is_model)
 
 
 def _build_scripted_user(context: RoleContext) -> UserRole:
-    return build_scripted_user(context.task, context.wording, context.candidate, find_clock_date(context.state))
+    return build_scripted_user(context.task, context.spec, context.wording, context.state, context.candidate)
 
 
 def _build_model_agent(context: RoleContext) -> AgentRole:

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from trajsmith.environments import ToolResult
 from trajsmith.models.model import MalformedCall
-from trajsmith.records import JsonObject, Message
+from trajsmith.phrasing import Wording
+from trajsmith.records import EnvironmentSpec, JsonObject, Message, Task
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,11 @@ class UserRole(Protocol):
 
     async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
         """Return the user's message after calls on their own device."""
+
+
+class UserFactory(Protocol):
+    """Factory of the user role of each play."""
+
+    def __call__(
+        self, task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int
+    ) -> UserRole: ...

@@ -16,8 +16,8 @@ from trajsmith.grounding import (
     list_needed_keys,
     resolve_reference,
 )
+from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.grounding.user_facts import get_value_at
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize

@@ -11,8 +11,17 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import ReferenceNotResolved
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import format_value, humanize
-from trajsmith.records import FunctionCall, Message, Perturbation, Task, ToolCall, UserFact
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value, humanize
+from trajsmith.records import (
+    EnvironmentSpec,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Perturbation,
+    Task,
+    ToolCall,
+    UserFact,
+)
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -164,10 +173,12 @@ def build_scripted_agent(task: Task, wording: Wording, candidate: int, listens: 
     return kind(task, wording, candidate, listens)
 
 
-def build_scripted_user(task: Task, wording: Wording, candidate: int, now: date = date.min) -> ScriptedUser:
-    """The scripted user of a task, whether it is a variant or not."""
+def build_scripted_user(
+    task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int
+) -> ScriptedUser:
+    """Build the scripted user of a task, whether it is a variant or not; see `UserFactory`."""
     kind = ScriptedUser if task.twist is None else VariantUser
-    return kind(task, wording, candidate, now)
+    return kind(task, wording, candidate, find_clock_date(state))
 
 
 class NaiveAgent(ScriptedAgent):

@@ -4,13 +4,13 @@ Arguments that a call takes from earlier results are taken from the results of *
 grounding recorded, so that a run whose environment gives out other ids is still the same run.
 """
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, resolve_reference
+from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, replace_value_at, resolve_reference
+from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.records import Actor, FromOutput, GoldCall, JsonObject, Turn
 
@@ -128,17 +128,16 @@ async def execute_step(step: GoldStep, session: Session, gold: Sequence[GoldCall
 
 def bind_arguments(step: GoldStep, ran: RunResult, gold: Sequence[GoldCall]) -> JsonObject:
     """Return the arguments of a step with the results of earlier calls in this run."""
-    arguments: JsonObject | None = None
+    arguments = step.call.arguments
     for path, source, value in iterate_leaves(step.call):
-        if not isinstance(source, FromOutput) or path.split(".")[0].split("[")[0] in step.fixed:
+        if not isinstance(source, FromOutput) or get_argument_name(path) in step.fixed:
             continue
         resolved = _resolve_source(source, value, ran.results, gold)
         if resolved is None:
             ran.lost += 1
         elif resolved != value:
-            arguments = copy.deepcopy(step.call.arguments) if arguments is None else arguments
-            _set_at_path(arguments, path, resolved)
-    return step.call.arguments if arguments is None else arguments
+            arguments = replace_value_at(arguments, path, resolved)
+    return arguments
 
 
 def _resolve_source(source: FromOutput, value: Any, results: Mapping[int, Any], gold: Sequence[GoldCall]) -> Any:
@@ -151,14 +150,6 @@ def _resolve_source(source: FromOutput, value: Any, results: Mapping[int, Any], 
         return resolve_reference(source, results[source.call])
     except ReferenceNotResolved:
         return None
-
-
-def _set_at_path(arguments: Any, path: str, value: Any) -> None:
-    """Put a value at a concrete path such as "items[0].sku"."""
-    *way, last = [int(part[1:-1]) if part.startswith("[") else part for part in path.replace("[", ".[").split(".")]
-    for part in way:
-        arguments = arguments[part]
-    arguments[last] = value
 
 
 class GoldRun:

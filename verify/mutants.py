@@ -4,6 +4,7 @@ A mistake that comes to the same as gold is none. What a mutant tells its user i
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -11,10 +12,13 @@ from datetime import timedelta
 from typing import Any
 
 from trajsmith.environments import diff
-from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding import ValueSource, iterate_leaves, replace_value_at
+from trajsmith.grounding.argument_paths import get_argument_name, get_leaf_name
+from trajsmith.grounding.fields import list_input_fields
+from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
-from trajsmith.verify.alternative_values import AlternativeValues, is_entity_argument, replace_leaf
 from trajsmith.verify.gold_run import GoldRun, GoldStep, RunResult
 from trajsmith.verify.normalized_state import find_changed_places, is_there
 
@@ -43,6 +47,35 @@ class RunMutant:
     steps: tuple[GoldStep, ...] = ()
     answers: MutantAnswers = field(default_factory=dict)
     must: int | None = None
+
+
+class AlternativeValues:
+    """Alternative values of the arguments of gold calls, from the schemas of an environment and one initial state."""
+
+    def __init__(self, spec: EnvironmentSpec, state: JsonObject, rng: random.Random) -> None:
+        self.fields = {tool.name: {field.path: field for field in list_input_fields(tool)} for tool in spec.tools}
+        self.required = {tool.name: frozenset(tool.required) for tool in spec.tools}
+        """Tool to the top-level arguments that a call cannot do without."""
+        self.source = ValueSource(state)
+        self.rng = rng
+
+    def others(self, call: GoldCall, path: str, value: Any) -> list[Any]:
+        """Other values of the same type for the leaf at a path such as "items[0].sku", likely ones first."""
+        field = self.fields[call.tool].get(re.sub(r"\[\d+\]", "[*]", path))
+        return [] if field is None else self.source.change(field, value, self.rng)
+
+    def other_entities(self, path: str, source: FromOutput, value: Any, results: Any) -> list[Any]:
+        """Ids of other things of the same kind: rows of the list that the id came from, then of the state."""
+        rows = [match.value for match in find_values(results, source.path)]
+        table = [entry[2] for entry in self.source.by_name.get(get_leaf_name(path), [])]
+        self.rng.shuffle(table)
+        entities = dict.fromkeys(other for other in [*rows, *table[:4]] if isinstance(other, str | int))
+        return [other for other in entities if other != value and type(other) is type(value)]
+
+
+def is_entity_argument(path: str, value: Any) -> bool:
+    """Return True for an argument that identifies an entity."""
+    return is_identifier(get_leaf_name(path)) and isinstance(value, str | int)
 
 
 class RunMutator:
@@ -85,7 +118,7 @@ class RunMutator:
         """(gold call, argument, runs with other values of it) of arguments that may not matter, likely ones first:
         those that a read can do without, then other arguments of reads. What a write is given stands in the state."""
         sites = [
-            (path in self.values.required(step.call.tool), step, path, value)
+            (path in self.values.required[step.call.tool], step, path, value)
             for step in self.gold.steps
             if step.actor == "assistant" and step.call.effect == "read"
             for path, source, value in iterate_leaves(step.call)
@@ -122,7 +155,7 @@ class RunMutator:
 
     def _with(self, step: GoldStep, path: str, other: Any, kind: str) -> RunMutant:
         index = step.index or 0
-        wrong = step.with_arguments(**replace_leaf(step.call.arguments, path, other))
+        wrong = _replace_leaf(step, path, other)
         says = f"call {index}, {step.call.tool}: {path} is {other!r}"
         return RunMutant(kind, says, index, self._from(index, wrong), must=0)
 
@@ -149,7 +182,7 @@ class RunMutator:
         """After a write the same is done for another thing, or with another argument, that nobody asked for."""
         for step, path, other in self._other_entities(self.writes):
             index = step.index or 0
-            call = step.with_arguments(**replace_leaf(step.call.arguments, path, other)).call
+            call = _replace_leaf(step, path, other).call
             more = GoldStep(call, step.turn, None, frozenset(call.arguments))
             says = f"after call {index} also {call.tool} with {path} {other!r}"
             yield RunMutant("extra", says, index, self._from(index, step, more), must=1)
@@ -164,7 +197,7 @@ class RunMutator:
         ]
         for step, path, source, value in self.rng.sample(sites, len(sites)):
             results = self.gold.ran.results[source.call]
-            for other in self.values.other_entities(step.call, path, source, value, results)[:2]:
+            for other in self.values.other_entities(path, source, value, results)[:2]:
                 yield step, path, other
 
     def swapped(self) -> Iterator[RunMutant]:
@@ -236,6 +269,11 @@ class RunMutator:
         ]
         options = [other for other in known if other != fact and other not in beside]
         return self.rng.choice(options) if options else "nothing of the kind"
+
+
+def _replace_leaf(step: GoldStep, path: str, value: Any) -> GoldStep:
+    name = get_argument_name(path)
+    return step.with_arguments(**{name: replace_value_at(step.call.arguments, path, value)[name]})
 
 
 def is_change_undone(gold: RunResult, ran: RunResult, initial: JsonObject) -> bool:

@@ -15,7 +15,7 @@ from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
 from trajsmith.envcheck.state_shape import Row
 from trajsmith.envcheck.state_view import StateRowChange
-from trajsmith.grounding.fields import unwrap
+from trajsmith.grounding.fields import list_choices, unwrap
 from trajsmith.grounding.names import split_name
 from trajsmith.records import JsonObject, ToolSpec
 
@@ -143,10 +143,7 @@ def _ends(name: str, column: str) -> bool:
 
 
 def _choices(schema: JsonObject) -> frozenset[str]:
-    options = schema.get("enum")
-    return (
-        frozenset(map(str, (one for one in options if one is not None))) if isinstance(options, list) else frozenset()
-    )
+    return frozenset(map(str, list_choices(schema, frozenset())))
 
 
 def find_column_choices(schema: JsonObject, relation: str, column: str) -> frozenset[str]:

@@ -5,8 +5,8 @@ import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
 
 from trajsmith.envcheck.case_runner import StepResult
 from trajsmith.envcheck.checks.base import Check, Suspicion
@@ -16,6 +16,7 @@ from trajsmith.envcheck.facts import FACT, Fact
 from trajsmith.envcheck.facts.base import format_row_name
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.state_view import outline_value
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.grounding.fields import unwrap
 from trajsmith.records import JsonObject
 
@@ -133,10 +134,10 @@ def _changed_values(
     return changed
 
 
-def build_validator(schema: JsonObject, root: JsonObject) -> Draft202012Validator:
+def build_validator(schema: JsonObject, root: JsonObject) -> Validator:
     """A validator of a part of a schema, which may refer to the whole."""
     definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
-    return Draft202012Validator({**schema, **definitions})
+    return compile_schema({**schema, **definitions})
 
 
 FACT_CHECKS = (

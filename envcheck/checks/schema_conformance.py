@@ -3,10 +3,8 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from trajsmith.envcheck import schema_values
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.facts.base import shorten_value
@@ -14,6 +12,8 @@ from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
 from trajsmith.envcheck.schema_probes import SchemaProbe
 from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.grounding.schema_values import has_format, lacks_utc_offset
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, ToolSpec
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ValidStarts(Check):
                 seen=f"after the start, {names} differ from what was given", expected="the state as given"
             )
         schema = check_session.spec.state_schema
-        error = best_match(Draft202012Validator(schema).iter_errors(after)) if schema else None
+        error = best_match(compile_schema(schema).iter_errors(after)) if schema else None
         if error is not None:
             return CaseEvidence(
                 seen=f"{error.json_path}: {error.message[:200]}", expected="a state that fits its schema"
@@ -170,7 +170,7 @@ def _valid(check_session: "CheckSession", seen: ObservedCall) -> bool:
         return False
     leaves = {leaf.path: leaf for leaf in check_session.sampler.leaves[step.tool]}
     return all(
-        schema_values.has_format(value, str(leaves[name].schema.get("format") or ""))
+        has_format(value, str(leaves[name].schema.get("format") or ""))
         for name, value in step.arguments.items()
         if name in leaves
     )
@@ -180,7 +180,7 @@ def _is_ambiguous_time(check_session: "CheckSession", seen: ObservedCall) -> boo
     """Return True if an argument is a time in a format that tools treat differently."""
     step = seen.outcome.step
     return any(
-        schema_values.lacks_utc_offset(step.arguments.get(leaf.path), str(leaf.schema.get("format") or ""))
+        lacks_utc_offset(step.arguments.get(leaf.path), str(leaf.schema.get("format") or ""))
         for leaf in check_session.sampler.leaves[step.tool]
     )
 

@@ -20,7 +20,7 @@ NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(tex
 """The same, or empty."""
 Scalar = str | int | float | bool
 ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts", "record", "records"]
-ToolAction = Literal["get", "list", "create", "update", "delete", "move"]
+ToolAction = Literal["get", "list", "create", "update", "delete", "move", "link", "unlink"]
 
 
 class SkippedItem(FrozenModel):
@@ -104,13 +104,13 @@ class Entity(FrozenModel):
         return tuple(self.part(column) for column in self.columns if column.columns)
 
     def part(self, column: TableColumn) -> "Entity":
-        """Return the record, or each record of a list, in a column."""
+        """Return the record, or each record of a list, in a column; none of its columns is a key."""
         last = column.name.rpartition("_")[2]
         many = column.kind == "records" and last.endswith("s") and not last.endswith("ss")
         name = column.name[:-1] if many and column.name[:-1] not in self.names else column.name
         words = "".join(part.capitalize() for part in name.split("_"))
         return Entity(
-            table=self.table, noun=f"{self.noun}_{name}", cls=f"{self.cls}{words}", key=column.name,
+            table=self.table, noun=f"{self.noun}_{name}", cls=f"{self.cls}{words}", key=f"{column.name}_",
             description=column.description, columns=column.columns,
         )  # fmt: skip
 
@@ -144,7 +144,10 @@ class ToolBlueprint(FrozenModel):
     ranges: tuple[RangeFilter, ...] = ()
     """Arguments of a list that bound a column."""
     column: NameOrNone = ""
-    """Column that a move sets."""
+    """Column that a move sets, whose keys a link adds to, an unlink takes from or a list of an owner shows, or whose
+    record a get shows and an update changes."""
+    owner: NameOrNone = ""
+    """Table of the record whose keys a list shows; empty if it shows all records."""
     sets: str | bool = ""
     """What a move makes of it."""
 

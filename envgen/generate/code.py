@@ -33,14 +33,16 @@ def rename_colliding_classes(blueprint: Blueprint) -> Blueprint:
     parts = [part for entity in blueprint.entities for part in entity.parts]
     aliases = {build_type_name(one, column) for one in (*blueprint.entities, *parts) for column in one.columns}
     aliases |= {part.cls for part in parts}
-    entities = tuple(
-        entity.model_copy(update={"cls": f"{entity.cls}Record"}) if entity.cls in aliases else entity
-        for entity in blueprint.entities
-    )
-    cls, taken = blueprint.cls, {entity.cls for entity in entities} | aliases
+    entities, classes = list[Entity](), set[str]()
+    for entity in blueprint.entities:
+        if entity.cls in aliases or classes & {part.cls for part in entity.parts}:
+            entity = entity.model_copy(update={"cls": f"{entity.cls}Record"})
+        classes |= {entity.cls, *(part.cls for part in entity.parts)}
+        entities.append(entity)
+    cls, taken = blueprint.cls, classes | aliases
     while cls in taken or f"{cls}State" in taken:
         cls += "Environment"
-    return blueprint.model_copy(update={"cls": cls, "entities": entities})
+    return blueprint.model_copy(update={"cls": cls, "entities": tuple(entities)})
 
 
 def build_type_name(entity: Entity, column: TableColumn) -> str:

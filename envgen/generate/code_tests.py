@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
+from trajsmith.envgen.generate.code_tools import find_linked, name_linked_key
 
 
 def render_test_code(blueprint: Blueprint, file: str) -> str:
@@ -64,7 +65,13 @@ def test_seed_states_are_the_same_for_the_same_seed() -> None:
 def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> Iterator[str]:
     table, key, name = f"play.state.{entity.table}", entity.key, operation.name
     missing = "-1" if entity.column(key).kind == "whole" else '"nothing"'
-    if operation.action == "get":
+    if operation.action == "get" and operation.column:
+        yield f"""def test_{name}(play: Any) -> None:
+    for record in complete({table}, "{operation.column}")[:5]:
+        shown = play.call("{name}", {{"{key}": record.{key}}})
+        assert shown.content == record.{operation.column}.model_dump(mode="json")
+"""
+    elif operation.action == "get":
         yield f"""def test_{name}(play: Any) -> None:
     record = first({table})
     assert play.call("{name}", {{"{key}": record.{key}}}).content == record.model_dump(mode="json")
@@ -74,11 +81,30 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     result = play.call("{name}", {{"{key}": {missing}}})
     assert result.error == "refused" and "not found" in result.text
 """
-    if operation.action == "list":
+    if operation.action == "list" and operation.owner:
+        yield _render_owned_list_test(operation, entity, blueprint.entity(operation.owner))
+    elif operation.action == "list":
         yield _render_list_test(operation, entity, table)
+    if operation.action in ("link", "unlink"):
+        other, argument = find_linked(blueprint, operation), name_linked_key(blueprint, operation)
+        yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
+    for record in list({table}.values())[:5]:
+        before, other = play.dump(), first(play.state.{other.table}).{other.key}
+        result = play.call("{name}", {{"{key}": record.{key}, "{argument}": other}})
+        changed_or_refused(play, before, result)
+    result = play.call("{name}", {{"{key}": first({table}).{key}, "{argument}": "nothing"}})
+    assert result.error == "refused" and "not found" in result.text
+"""
     if operation.action == "create":
         yield _render_create_test(operation, entity, table)
-    if operation.action == "update":
+    if operation.action == "update" and operation.column:
+        yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
+    records = list({table}.values())
+    for record in complete({table}, "{operation.column}")[1:6]:
+        before, given = play.dump(), plain(record.{operation.column}{_join_names(operation.fields)})
+        changed_or_refused(play, before, play.call("{name}", {{"{key}": records[0].{key}, **given}}))
+"""
+    elif operation.action == "update":
         yield f"""def test_{name}_needs_a_change(play: Any) -> None:
     result = play.call("{name}", {{"{key}": first({table}).{key}}})
     assert result.error == "refused" and "nothing to change" in result.text
@@ -100,6 +126,14 @@ def _render_list_test(operation: ToolBlueprint, entity: Entity, table: str) -> s
         found = play.call("{operation.name}", {{**given, "limit": 100}}).content["result"]
         expected = [one.model_dump(mode="json") for one in {table}.values() if plain(one{required_names}) == given]
         assert found == expected[:100]
+"""
+
+
+def _render_owned_list_test(operation: ToolBlueprint, entity: Entity, owner: Entity) -> str:
+    return f"""def test_{operation.name}(play: Any) -> None:
+    for owner in list(play.state.{owner.table}.values())[:5]:
+        found = play.call("{operation.name}", {{"{owner.key}": owner.{owner.key}, "limit": 100}}).content["result"]
+        assert {{one["{entity.key}"] for one in found}} == set(owner.{operation.column} or [])
 """
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint, find_final_choices
 from trajsmith.envgen.generate.code_checks import has_checks
-from trajsmith.envgen.generate.identifiers import quote_text, to_plain_words, to_words
+from trajsmith.envgen.generate.identifiers import quote_text, to_identifier, to_plain_words, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
 from trajsmith.environments.adapters.openapi.naming import with_article
 
@@ -27,18 +27,22 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
         "update": _render_update,
         "delete": _render_delete,
         "move": _render_move,
+        "link": _render_link,
+        "unlink": _render_link,
     }[operation.action](blueprint, operation, entity)
     effect = "read" if operation.action in ("get", "list") else "write"
     marks = ", destructive=True" if operation.action == "delete" else ""
     result = f"list[{entity.cls}]" if operation.action == "list" else entity.cls
-    arguments = _render_arguments(operation, entity, type_name)
+    if operation.action in ("get", "update") and operation.column:
+        body, result = _render_part(operation, entity), entity.part(entity.column(operation.column)).cls
+    arguments = _render_arguments(blueprint, operation, entity, type_name)
     signature = ", ".join(["self", *(text for text, _ in arguments)])
     documented = "\n".join(f"            {text.split(':')[0]}: {about}" for text, about in arguments)
     return "\n".join(
         [
             f'    @tool(effect="{effect}"{marks})',
             f"    def {operation.name}({signature}) -> {result}:",
-            f'        """{_build_summary(operation, entity)}',
+            f'        """{_build_summary(blueprint, operation, entity)}',
             "",
             "        Args:",
             documented,
@@ -49,15 +53,26 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
     )
 
 
-def _build_summary(operation: ToolBlueprint, entity: Entity) -> str:
+def _build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> str:
     described = _insert_article(quote_text(operation.description), operation, entity)
     noun, many = with_article(entity.noun), to_words(entity.table)
+    if operation.owner:
+        many = f"the {many} of {with_article(blueprint.entity(operation.owner).noun)}"
+    elif operation.column:
+        label = to_words(to_identifier(entity.column(operation.column).label))
+        linked = with_article(find_linked(blueprint, operation).noun) if operation.action in ("link", "unlink") else ""
+        whose = f"the {label} of {noun}"
+        noun = whose if operation.action in ("get", "update") else noun
     summaries = {
         "get": f"Show {noun}.", "list": f"List {many}.", "create": f"Make a new {to_words(entity.noun)}.",
         "update": f"Change {noun}.", "delete": f"Delete {noun}.",
         "move": f"Mark {noun} as {_describe_value(operation)}.",
-    }[operation.action]  # fmt: skip
-    text = (described if described.endswith((".", "!", "?")) else f"{described}.") if described else summaries
+    }  # fmt: skip
+    if operation.action in ("link", "unlink"):
+        way = "Add {} to" if operation.action == "link" else "Remove {} from"
+        summaries[operation.action] = f"{way.format(linked)} {whose}."
+    text = described or summaries[operation.action]
+    text = text if text.endswith((".", "!", "?")) else f"{text}."
     return "\n        ".join(textwrap.wrap(text, 100))
 
 
@@ -68,22 +83,32 @@ def _insert_article(text: str, operation: ToolBlueprint, entity: Entity) -> str:
     return f"{match.group(1)} {with_article(entity.noun)}." if match and operation.action != "list" else text
 
 
-def _render_arguments(operation: ToolBlueprint, entity: Entity, type_name: TypeName) -> list[tuple[str, str]]:
+def _render_arguments(
+    blueprint: Blueprint, operation: ToolBlueprint, entity: Entity, type_name: TypeName
+) -> list[tuple[str, str]]:
     """Parameters with their types and defaults, those without a default first, and what is said of them."""
     key = entity.column(entity.key)
     key_type = "int" if key.kind == "whole" else "str"
     needed, others = list[tuple[str, str]](), list[tuple[str, str]]()
-    if operation.action in ("get", "update", "delete", "move") or (
-        operation.action == "create" and entity.key_is_given
-    ):
+    if operation.action not in ("list", "create") or (operation.action == "create" and entity.key_is_given):
         needed.append((f"{entity.key}: {key_type}", _describe_argument(key, entity)))
+    if operation.action in ("link", "unlink"):
+        target = find_linked(blueprint, operation)
+        about = _describe_argument(target.column(target.key), target)
+        needed.append((f"{name_linked_key(blueprint, operation)}: str", about))
+    if operation.owner:
+        owner = blueprint.entity(operation.owner)
+        kind = "int" if owner.column(owner.key).kind == "whole" else "str"
+        needed.append((f"{owner.key}: {kind}", _describe_argument(owner.column(owner.key), owner)))
+    is_part = operation.action == "update" and operation.column
+    holder = entity.part(entity.column(operation.column)) if is_part else entity
     for name in operation.fields:
-        column = entity.column(name)
-        kind = type_name(entity, column)
+        column = holder.column(name)
+        kind = type_name(holder, column)
         if operation.action == "list":
             kind = "str" if column.kind in ("text", "texts") else kind
             kind = _PLAIN_TYPES.get(column.kind, kind)
-        about = _describe_argument(column, entity)
+        about = _describe_argument(column, holder)
         if name in operation.needed:
             needed.append((f"{name}: {kind}", about))
         else:
@@ -106,6 +131,34 @@ def _render_arguments(operation: ToolBlueprint, entity: Entity, type_name: TypeN
 
 def _describe_argument(column: TableColumn, entity: Entity) -> str:
     return quote_text(column.description) or f"{to_words(column.name).capitalize()} of the {to_words(entity.noun)}."
+
+
+def _render_part(operation: ToolBlueprint, entity: Entity) -> list[str]:
+    """Return the body of a tool that shows or changes the record in a column."""
+    part, value = entity.part(entity.column(operation.column)), f"record.{operation.column}"
+    whose = f"{to_words(entity.noun)} {{{entity.key}}} has no {to_words(operation.column)}"
+    if operation.action == "get":
+        missing = [f"if {value} is None:", f'    raise ToolError(f"{whose}")']
+        return [_render_lookup(entity), *missing, f"return {value}"]
+    entries = ", ".join(f'"{name}": {name}' for name in operation.fields)
+    required = [column.name for column in part.columns if column.required]
+    lines = [
+        _render_lookup(entity),
+        f"given = {{name: value for name, value in {{{entries}}}.items() if value is not None}}",
+        f"if {value} is None:",
+        f"    missing = [name for name in {required!r} if name not in given]",
+        "    if missing:",
+        f"        raise ToolError(f\"{whose} yet: give {{', '.join(missing)}}\")",
+        f"    part = {part.cls}.model_validate(given)",
+        "else:",
+        f"    part = {value}.model_copy(update=given)",
+        f"if part == {value}:",
+        f'    raise ToolError(f"nothing to change: {to_words(entity.noun)} {{{entity.key}}} is like that already")',
+        f'changed = record.model_copy(update={{"{operation.column}": part}})',
+    ]
+    if has_checks(entity):
+        lines.append(f"self._check_{entity.noun}(changed)")
+    return [*lines, f"self.state.{entity.table}[{_render_key(entity)}] = changed", "return part"]
 
 
 def _render_key(entity: Entity) -> str:
@@ -131,6 +184,11 @@ def _render_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
             lines += [look] if name in operation.needed else [f"if {name} is not None:", f"    {look}"]
         holds = f"{name} in (one.{name} or [])" if column.kind == "texts" else f"one.{name} == {name}"
         tests.append(holds if name in operation.needed else f"({name} is None or {holds})")
+    if operation.owner:
+        owner = blueprint.entity(operation.owner)
+        look = f"self.lookup(self.state.{owner.table}, {_render_key(owner)}, {to_words(owner.noun)!r})"
+        lines.append(f"owner = {look}")
+        tests.append(f"one.{entity.key} in (owner.{operation.column} or [])")
     for bound in operation.ranges:
         reads = "_moment({})" if entity.column(bound.column).kind == "moment" else "{}"
         value, limit = reads.format(f"one.{bound.column}"), reads.format(bound.name)
@@ -262,6 +320,34 @@ def _render_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
     if has_checks(entity):
         lines.append(f"self._check_{entity.noun}(changed)")
     return [*lines, f"self.state.{entity.table}[{_render_key(entity)}] = changed", "return changed"]
+
+
+def _render_link(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
+    """Return the body of a tool that adds a key to a column of keys, or takes it away."""
+    target, key = find_linked(blueprint, operation), name_linked_key(blueprint, operation)
+    held = f"record.{operation.column} or []"
+    adds = operation.action == "link"
+    fault = f"has {to_words(target.noun)} {{{key}}} already" if adds else f"has no {to_words(target.noun)} {{{key}}}"
+    keys = f"[*({held}), {key}]" if adds else f"[one for one in {held} if one != {key}]"
+    return [
+        _render_lookup(entity),
+        f"self.lookup(self.state.{target.table}, {key}, {to_words(target.noun)!r})",
+        f"if {key} {'in' if adds else 'not in'} ({held}):",
+        f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} {fault}")',
+        f"record.{operation.column} = {keys}",
+        "return record",
+    ]
+
+
+def find_linked(blueprint: Blueprint, operation: ToolBlueprint) -> Entity:
+    """Return the entity whose keys a link adds or an unlink takes away."""
+    return blueprint.entity(blueprint.entity(operation.table).column(operation.column).references)
+
+
+def name_linked_key(blueprint: Blueprint, operation: ToolBlueprint) -> str:
+    """Return the argument of a link or unlink that holds the other record's key."""
+    key = find_linked(blueprint, operation).key
+    return f"other_{key}" if key == blueprint.entity(operation.table).key else key
 
 
 def _describe_value(operation: ToolBlueprint) -> str:

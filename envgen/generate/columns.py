@@ -39,7 +39,7 @@ class ColumnBuilder:
         looked = self._looked(schema)
         kind = self._kind(looked)
         if kind is None and self._nested:
-            part = self._record(label, looked, name or to_identifier(label), required and not self._may_be_null(schema))
+            part = self.record(label, looked, name or to_identifier(label), required and not self._may_be_null(schema))
             if part is not None:
                 return part
         if kind is None:
@@ -67,7 +67,7 @@ class ColumnBuilder:
             pool=() if automatic else self._pool(name, label, looked, kind, noun),
         )
 
-    def _record(self, label: str, looked: JsonObject, name: str, required: bool) -> TableColumn | None:
+    def record(self, label: str, looked: JsonObject, name: str, required: bool) -> TableColumn | None:
         """Return the records inside a record as a column; None if they have nothing that can be a column."""
         many = looked.get("type") == "array" and isinstance(looked.get("items"), dict)
         one = self._looked(looked["items"]) if many else looked

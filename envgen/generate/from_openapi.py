@@ -21,13 +21,26 @@ from trajsmith.environments.adapters.openapi.document_references import OpenApiD
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
 from trajsmith.environments.adapters.openapi.naming import normalize_name
 from trajsmith.environments.adapters.openapi.operation_derivation import DerivedOperation
-from trajsmith.environments.adapters.openapi.read_actions import GetAction, ListAction
+from trajsmith.environments.adapters.openapi.read_actions import (
+    GetAction,
+    GetPropertyAction,
+    ListAction,
+    OperationAction,
+)
 from trajsmith.environments.adapters.openapi.settings import OpenApiSettings, build_payload
 from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, ResourceTable
-from trajsmith.environments.adapters.openapi.write_actions import CreateAction, DeleteAction, UpdateAction
+from trajsmith.environments.adapters.openapi.write_actions import (
+    CreateAction,
+    DeleteAction,
+    LinkAction,
+    UnlinkAction,
+    UpdateAction,
+    UpdatePropertyAction,
+)
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
 _SIGNS: dict[str, Literal[">=", ">", "<=", "<"]] = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
+_NOTHING_KEPT = "nothing that it is sent is kept"
 MAX_COLUMNS = 24
 """Columns of an entity; required ones come first."""
 
@@ -119,6 +132,12 @@ class _BlueprintReader:
             reason = self._add(table, label, properties[label], label in required, columns)
             if reason:
                 self._left_out.append(SkippedItem(what=f"{table.name}.{label}", reason=reason))
+        for single in self._built.model.keyed.get(table.name, ()):
+            part = self._built.model.tables[single]
+            column = self._columns.record(single, part.schema, to_identifier(single, taken=names.values()), False)
+            if column is not None:
+                columns.append(self._refer_inside(part, column, ()))
+                names[f"@{single}"] = column.name
         prefix = "" if whole else f"{noun.replace('_', '')[:3].upper()}-"
         return Entity(
             table=to_identifier(table.name, "items"),
@@ -158,15 +177,19 @@ class _BlueprintReader:
         result = self._columns.column(label, schema, table.noun, required, name)
         if isinstance(result, str):
             return result
-        columns.append(self._refer_inside(table, result))
+        columns.append(self._refer_inside(table, result, (label,)))
         names[label] = name
         return ""
 
-    def _refer_inside(self, table: ResourceTable, column: TableColumn) -> TableColumn:
-        """Return a column of records in which keys of other tables refer to them."""
+    def _refer_inside(self, table: ResourceTable, column: TableColumn, above: tuple[str, ...]) -> TableColumn:
+        """Return a column of records in which keys of other tables refer to them.
+
+        Args:
+            above: Where they stand in the table's records.
+        """
         inner = []
         for one in column.columns:
-            paths = ((column.label, one.label), (column.label, "*", one.label))
+            paths = ((*above, one.label), (*above, "*", one.label))
             target = next((r.table for r in table.references if r.path in paths and r.table in self._keys), None)
             if target is not None and one.kind in ("text", "whole"):
                 kind = "whole" if self._whole(self._built.model.tables[target]) else "text"
@@ -183,7 +206,15 @@ class _BlueprintReader:
 
     def _operation(self, tool: str, derived: DerivedOperation, known: dict[str, Entity]) -> ToolBlueprint | str:
         action = derived.action
-        name = to_identifier(action.table.name, "items")
+        levels, whose, part, linked = action.chain.levels, action.table.name, "", ""
+        if isinstance(action, LinkAction | UnlinkAction):
+            whose = levels[-2 if action.by is None else -1].table
+            linked = self._names.get(whose, {}).get(action.path[0], "") if action.path[1:] == ("*",) else ""
+        elif action.table.fixed and len(levels) > 1:
+            whose, part = levels[-2].table, f"@{action.table.name}"
+        elif isinstance(action, GetPropertyAction | UpdatePropertyAction):
+            part = action.part
+        name = to_identifier(whose, "items")
         entity = known.get(name)
         if entity is None:
             return "about something there is only one of"
@@ -191,6 +222,8 @@ class _BlueprintReader:
         stated = "" if words == derived.operation.label else words
         description = stated[:200].replace('"""', "").replace("\\", "/")
         base = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
+        if part:
+            return self._on_part(action, base, entity, self._names[whose].get(part, ""))
         if isinstance(action, GetAction):
             return ToolBlueprint(action="get", **base)
         if isinstance(action, DeleteAction):
@@ -201,9 +234,24 @@ class _BlueprintReader:
             return self._creating(action, base, entity)
         if isinstance(action, UpdateAction):
             return self._updating(action, base, entity)
+        if linked and entity.column(linked).references:
+            return ToolBlueprint(action="link" if isinstance(action, LinkAction) else "unlink", column=linked, **base)
         return f"{derived.kind} of a part of a record"
 
-    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint:
+    def _on_part(self, action: OperationAction, base: dict[str, str], entity: Entity, name: str) -> ToolBlueprint | str:
+        """Return a tool on the one record inside another."""
+        column = next((one for one in entity.columns if one.name == name and one.kind == "record"), None)
+        if column is None:
+            return "about a part that no record has"
+        if isinstance(action, GetAction | GetPropertyAction):
+            return ToolBlueprint(action="get", column=name, **base)
+        if not isinstance(action, UpdateAction | UpdatePropertyAction):
+            return "what it does to a part of a record is not known"
+        sent = self._built.model.requests.all_properties(action.inputs.record_schema or {})
+        fields = tuple(one.name for one in column.columns if one.label in sent)
+        return ToolBlueprint(action="update", column=name, fields=fields, **base) if fields else _NOTHING_KEPT
+
+    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         fields, search, ranges = list[str](), "", list[RangeFilter]()
         for test in action.query.conditions:
@@ -217,13 +265,25 @@ class _BlueprintReader:
                 ranges.append(RangeFilter(name=argument, column=name, sign=_SIGNS[test.test]))
             elif test.test == "search":
                 search = "query"
-        needed = []
+        needed, held = list[str](), dict[str, str]()
         if action.below is not None and action.below.kind == "owned" and action.below.path[0] in names:
             needed = [names[action.below.path[0]]]
+        if action.below is not None and action.below.kind == "held" and action.chain.levels:
+            owner = action.chain.levels[-1].table
+            column = self._names.get(owner, {}).get(action.below.path[0], "")
+            held = {"owner": to_identifier(owner, "items"), "column": column}
+        if action.below is not None and not needed and not held.get("column"):
+            return "nothing that records show says what they stand below"
         fields = [f for f in dict.fromkeys([*needed, *fields]) if f != entity.key and entity.column(f).kind != "moment"]
         ranges = [one for one in ranges if entity.column(one.column).kind in ("whole", "number", "date", "moment")]
         return ToolBlueprint(
-            action="list", fields=tuple(fields), needed=tuple(needed), search=search, ranges=tuple(ranges), **base
+            action="list",
+            fields=tuple(fields),
+            needed=tuple(needed),
+            search=search,
+            ranges=tuple(ranges),
+            **held,
+            **base,
         )
 
     def _embedded_key(self, action: ListAction, label: str) -> tuple[str, ...]:
@@ -244,7 +304,7 @@ class _BlueprintReader:
             owner = names[action.below.path[0]]
             fields, needed = [owner, *fields], [owner, *needed]
         if not fields:
-            return "nothing that it is sent is kept"
+            return _NOTHING_KEPT
         return ToolBlueprint(
             action="create", fields=tuple(dict.fromkeys(fields)), needed=tuple(dict.fromkeys(needed)), **base
         )
@@ -263,11 +323,7 @@ class _BlueprintReader:
                 return ToolBlueprint(action="move", column=column, sets=value, fields=also, **base)
         if action.sets:
             return "what it changes is nothing that records show"
-        return (
-            ToolBlueprint(action="update", fields=tuple(fields), **base)
-            if fields
-            else "nothing that it is sent is kept"
-        )
+        return ToolBlueprint(action="update", fields=tuple(fields), **base) if fields else _NOTHING_KEPT
 
 
 def _read_licence(info: object) -> str:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from trajsmith.envcheck import CheckPlan, EnvironmentReport, check_environment
 from trajsmith.envgen.generate.blueprint import Blueprint
 from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
@@ -17,6 +15,7 @@ from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import FrozenModel, InputError, RunError, canonical_json, hash_bytes
+from trajsmith.records.journal import StepJournal
 
 ACCEPTANCE_SCORE = 0.9
 """Doctor's score from which an environment is accepted."""
@@ -92,35 +91,23 @@ def _refuse_foreign_directory(directory: Path) -> None:
 
 
 class StageJournal:
-    """Journal of finished stages, one line each; a stage with the same inputs does not run twice."""
+    """Journal of finished stages; a stage with the same inputs does not run twice."""
 
     def __init__(self, work: Path, inputs: str) -> None:
-        self._path = work / "ledger.jsonl"
+        self._steps = StepJournal(work)
         self._inputs = inputs
-        work.mkdir(parents=True, exist_ok=True)
-        self._done = {stage.stage: stage for stage in self._read() if stage.inputs == inputs}
 
     def run(self, stage: str, work: Callable[[], str]) -> str:
         """Run a stage unless it is done; return its outcome in a few words."""
-        if stage not in self._done:
+        key = f"{stage}:{self._inputs}"
+        done = self._steps.get("stages", StageRecord, key)
+        if done is None:
             started = time.perf_counter()
             outcome = work()
-            done = StageRecord(
-                stage=stage, inputs=self._inputs, seconds=round(time.perf_counter() - started, 3), outcome=outcome
-            )
-            with self._path.open("ab") as file:
-                file.write(b"\n" + done.model_dump_json().encode() + b"\n")  # what was half written stays apart
-            self._done[stage] = done
-        return self._done[stage].outcome
-
-    def _read(self) -> list[StageRecord]:
-        entries = []
-        for line in self._path.read_bytes().splitlines() if self._path.is_file() else ():
-            try:
-                entries.append(StageRecord.model_validate_json(line))
-            except ValidationError:
-                continue  # a line that a killed run has left half written; its stage is done again
-        return entries
+            seconds = round(time.perf_counter() - started, 3)
+            done = StageRecord(stage=stage, inputs=self._inputs, seconds=seconds, outcome=outcome)
+            self._steps.put("stages", key, done)
+        return done.outcome
 
 
 def _rename_blueprint(blueprint: Blueprint, name: str) -> Blueprint:

@@ -172,6 +172,15 @@ def _keep_usable(
             reason = f"{operation.sets} is no {operation.column or 'status'} of {operation.table}"
             left_out.append(SkippedItem(what=operation.name, reason=reason))
             continue
+        holder = known.get(operation.owner) if operation.owner else entity
+        if operation.column and operation.column not in (holder.names if holder else ()):
+            left_out.append(SkippedItem(what=operation.name, reason=f"{operation.column} is left out"))
+            continue
+        if (operation.owner or operation.action in ("link", "unlink")) and not (
+            holder and holder.column(operation.column).references
+        ):
+            left_out.append(SkippedItem(what=operation.name, reason=f"what {operation.column} means is left out"))
+            continue
         usable.append(operation)
     return usable
 
@@ -182,7 +191,7 @@ def _drop_duplicates(operations: list[ToolBlueprint], left_out: list[SkippedItem
     distinct = []
     for operation in operations:
         fields = operation.fields if operation.action in ("list", "create", "update") else ()
-        how = (operation.needed, operation.column, operation.sets, operation.search, operation.ranges)
+        how = (operation.needed, operation.owner, operation.column, operation.sets, operation.search, operation.ranges)
         does = (operation.action, operation.table, fields, *how)
         if does in seen:
             left_out.append(SkippedItem(what=operation.name, reason=f"it does the same as {seen[does]}"))

@@ -31,7 +31,7 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
                 f"{with_article(entity.noun).capitalize()} that is {' or '.join(map(to_words, final))} stays so: "
                 f"its {to_words(entity.status.name)} cannot be changed any more."
             )
-    if any(action in ("update", "move") for _, action in actions):
+    if any(action in ("update", "move", "link", "unlink") for _, action in actions):
         yield "A change that changes nothing is refused."
 
 

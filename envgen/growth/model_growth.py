@@ -16,8 +16,8 @@ from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
 from trajsmith.envgen.synthesis.loop import ProposalRecord, SynthesisLoop, ThemeProgress, ThemeRejected
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, SynthesisOutcome, Theme
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.records import FrozenModel, InputError
+from trajsmith.records.journal import StepJournal
 
 GROWN_FILE = "grown.json"
 
@@ -81,7 +81,7 @@ def build_growth_loop(
     parent: ModelParent,
     generator: PromptedGenerator,
     bench: DraftRunner,
-    store: RecordStore,
+    store: StepJournal,
     makers: str,
     fingerprint: str,
 ) -> SynthesisLoop:
@@ -91,7 +91,7 @@ def build_growth_loop(
 
 
 async def place_child(
-    store: RecordStore, bench: GrowthDraftRunner, outcome: SynthesisOutcome, out: Path
+    store: StepJournal, bench: GrowthDraftRunner, outcome: SynthesisOutcome, out: Path
 ) -> GrowthResult:
     """Put an accepted child beside its parent, with its provenance. A killed run does it again, the same.
 

@@ -16,10 +16,11 @@ from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Examination, SemanticAssessment, Theme
 from trajsmith.envgen.synthesis.search_records import collect_origins
-from trajsmith.envgen.synthesis.store import RecordStore, explain_write_errors
 from trajsmith.envgen.synthesis.unit_tests import describe_tools
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentSpec, JsonObject, ModelFault, RunError, format_first_error
+from trajsmith.records.journal import StepJournal
+from trajsmith.records.storage import storage_boundary
 
 ENVIRONMENTS_FOLDER = "environments"
 PROVENANCE_FILE = "provenance.json"
@@ -32,7 +33,7 @@ _SLOT = re.compile(r"\{[a-z][a-z0-9_]*(\|(date|human|money))?\}")
 async def write_accepted(
     generator: PromptedGenerator,
     bench: DraftRunner,
-    store: RecordStore,
+    store: StepJournal,
     design: Design,
     draft: EnvironmentDraft,
     exam: Examination,
@@ -53,7 +54,7 @@ async def write_accepted(
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
     retract_accepted(store, design.theme)
-    with explain_write_errors(folder):
+    with storage_boundary(folder):
         _write_files(folder, design, draft, book, provenance, result)
 
 
@@ -82,7 +83,7 @@ class AcceptedEnvironment(NamedTuple):
     proposal: Proposal
 
 
-def read_accepted(store: RecordStore) -> list[AcceptedEnvironment]:
+def read_accepted(store: StepJournal) -> list[AcceptedEnvironment]:
     """Return the environments accepted in this run so far, from any source."""
     designs = {design.id: design for design in store.all("designs", Design)}
     themes = {theme.id: theme for theme in store.all("themes", Theme)}
@@ -103,16 +104,16 @@ def _read_design_id(path: Path) -> str:
         raise RunError(f"{path} was changed by hand: take its folder away, then start again") from error
 
 
-def retract_accepted(store: RecordStore, theme: str) -> None:
+def retract_accepted(store: StepJournal, theme: str) -> None:
     """Remove what a theme was accepted as under other settings: only its present result stays."""
     for one in read_accepted(store):
         if one.theme == theme:
-            with explain_write_errors(store.folder / ENVIRONMENTS_FOLDER):
+            with storage_boundary(store.folder / ENVIRONMENTS_FOLDER):
                 shutil.rmtree(store.folder / ENVIRONMENTS_FOLDER / one.proposal.name)
 
 
 def _build_provenance(
-    store: RecordStore,
+    store: StepJournal,
     design: Design,
     draft: EnvironmentDraft,
     exam: Examination,

@@ -10,8 +10,8 @@ from trajsmith.envgen.synthesis.answer_schemas import Proposal
 from trajsmith.envgen.synthesis.loop import ProposalRecord, SynthesisLoop
 from trajsmith.envgen.synthesis.records import SynthesisOutcome, Theme
 from trajsmith.envgen.synthesis.search_records import find_previous_ids
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.records import RunError, TrajsmithError
+from trajsmith.records.journal import StepJournal
 
 Found = TypeVar("Found")
 MAX_OVERLAP = 0.8
@@ -88,7 +88,7 @@ async def _gather_all(works: Sequence[Coroutine[Any, Any, Found]]) -> list[Found
 Proposals = Sequence[ProposalRecord | tuple[str, ...] | None]
 
 
-def _drop_alike_proposals(store: RecordStore, themes: Sequence[Theme], proposals: Proposals) -> Proposals:
+def _drop_alike_proposals(store: StepJournal, themes: Sequence[Theme], proposals: Proposals) -> Proposals:
     """The proposals; of several of one theme the one that an earlier start accepted, else the first."""
     accepted = _find_accepted(store, themes, proposals)
     distinct = list(proposals)
@@ -106,7 +106,7 @@ def _drop_alike_proposals(store: RecordStore, themes: Sequence[Theme], proposals
     return distinct
 
 
-def _find_accepted(store: RecordStore, themes: Sequence[Theme], proposals: Proposals) -> list[AcceptedEnvironment]:
+def _find_accepted(store: StepJournal, themes: Sequence[Theme], proposals: Proposals) -> list[AcceptedEnvironment]:
     """Return what is accepted so far, without what this start regenerates under another name."""
     now = {theme.id: one for theme, one in zip(themes, proposals, strict=True) if one is not None}
     names = {theme: one.proposal.name for theme, one in now.items() if isinstance(one, ProposalRecord)}

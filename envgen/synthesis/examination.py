@@ -12,11 +12,11 @@ from trajsmith.envgen.synthesis.execution import STATE_SIZES, run_unit_tests
 from trajsmith.envgen.synthesis.records import Complaint, ComplaintKind, Design, EnvironmentDraft, Examination
 from trajsmith.envgen.synthesis.settings import SynthesisSettings
 from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_nondeterminism
-from trajsmith.envgen.synthesis.store import explain_write_errors
 from trajsmith.environments import EnvironmentSource
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject
+from trajsmith.records.storage import storage_boundary
 
 _CLOSED = ("the sandbox does not allow", "is not there in the sandbox", "SIGSYS", "signal 31")
 """What is said when running code reaches for what the sandbox closes."""
@@ -44,7 +44,7 @@ class DraftRunner:
     def open(self, design: Design, draft: EnvironmentDraft) -> EnvironmentSource:
         """Open the draft as a source with one initial state of each size."""
         path = self.folder / f"{design.proposal.name}_{draft.number}" / f"{design.proposal.name}.py"
-        with explain_write_errors(path):
+        with storage_boundary(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(draft.code, encoding="utf-8")
         sizes = {"small": 1, "medium": 1, "large": 1}

@@ -29,9 +29,9 @@ from trajsmith.envgen.synthesis.records import (
 from trajsmith.envgen.synthesis.repair_stage import repair_draft
 from trajsmith.envgen.synthesis.search_records import collect_notes
 from trajsmith.envgen.synthesis.semantic import assess_draft, build_assessment, build_semantic_complaints
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.envgen.synthesis.unit_tests import write_tests
 from trajsmith.records import EnvironmentFault, ModelFault
+from trajsmith.records.journal import StepJournal
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class SynthesisLoop:
 
     generator: PromptedGenerator
     bench: DraftRunner
-    store: RecordStore
+    store: StepJournal
     makers: str
     """Hash of what answers depend on beside what is asked: models and prompts."""
     fingerprint: str

@@ -6,8 +6,8 @@ from pathlib import Path
 from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.web_search import SearchRecord, SearchSettings, WebSearcher
 from trajsmith.envgen.synthesis.records import Theme
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.records import FrozenModel, JsonObject, content_hash
+from trajsmith.records.journal import StepJournal
 
 SEARCHES_FILE = "searches"
 
@@ -28,10 +28,10 @@ def find_unsearched_in_folder(
     folder: Path, settings: SearchSettings, sources: Sequence[ThemeSource]
 ) -> list[ThemeSource]:
     """Return unsearched domains of a run folder that may not exist yet; creates no folder."""
-    return find_unsearched(RecordStore(folder), settings, sources) if folder.is_dir() else [*filter(_is_bare, sources)]
+    return find_unsearched(StepJournal(folder), settings, sources) if folder.is_dir() else [*filter(_is_bare, sources)]
 
 
-def find_unsearched(store: RecordStore, settings: SearchSettings, sources: Sequence[ThemeSource]) -> list[ThemeSource]:
+def find_unsearched(store: StepJournal, settings: SearchSettings, sources: Sequence[ThemeSource]) -> list[ThemeSource]:
     """Return domains still to be searched. Sources with requests or documents of their own need no search."""
     return [
         source for source in sources
@@ -40,7 +40,7 @@ def find_unsearched(store: RecordStore, settings: SearchSettings, sources: Seque
 
 
 async def search_all(
-    store: RecordStore, settings: SearchSettings, sources: Sequence[ThemeSource], tell: Callable[[str], None]
+    store: StepJournal, settings: SearchSettings, sources: Sequence[ThemeSource], tell: Callable[[str], None]
 ) -> list[ThemeSource]:
     """Return the sources with the passages that were searched for them, each once.
 
@@ -59,30 +59,30 @@ async def search_all(
     return list({Theme(source=source).id: source for source in enriched}.values())
 
 
-def drop_superseded(store: RecordStore, sources: Sequence[ThemeSource]) -> list[ThemeSource]:
+def drop_superseded(store: StepJournal, sources: Sequence[ThemeSource]) -> list[ThemeSource]:
     """Return the sources of a run without those that a search has replaced by richer ones."""
     asked = [one.asked for one in store.all(SEARCHES_FILE, SearchRecord) if one.passages]
     return [source for source in sources if source not in asked]
 
 
-def find_previous_ids(store: RecordStore, theme: Theme) -> set[str]:
+def find_previous_ids(store: StepJournal, theme: Theme) -> set[str]:
     """Return ids that a theme had before a search added passages to it."""
     return {Theme(source=one.asked).id for one in store.all(SEARCHES_FILE, SearchRecord) if one.source == theme.source}
 
 
-def collect_notes(store: RecordStore, theme: Theme) -> tuple[str, ...]:
+def collect_notes(store: StepJournal, theme: Theme) -> tuple[str, ...]:
     """Return queries without results, with the reason."""
     one = _find_search(store, theme.id)
     return () if one is None else tuple(f"search: {fault}" for fault in one.faults)
 
 
-def collect_origins(store: RecordStore, theme: str) -> list[JsonObject]:
+def collect_origins(store: StepJournal, theme: str) -> list[JsonObject]:
     """Return the origin of each passage of a theme, without its text."""
     one = _find_search(store, theme)
     return [] if one is None else [passage.model_dump(mode="json", exclude={"text"}) for passage in one.passages]
 
 
-def count_searches(store: RecordStore, sources: Sequence[ThemeSource]) -> SearchCounts:
+def count_searches(store: StepJournal, sources: Sequence[ThemeSource]) -> SearchCounts:
     """Count the searches behind the sources of this start."""
     ids = [Theme(source=source).id for source in sources]
     records = [one for one in (_find_search(store, theme) for theme in ids) if one is not None]
@@ -100,7 +100,7 @@ def _is_bare(source: ThemeSource) -> bool:
     return source.kind == "domain" and not source.passages
 
 
-def _find_search(store: RecordStore, theme: str) -> SearchRecord | None:
+def _find_search(store: StepJournal, theme: str) -> SearchRecord | None:
     """The last search that made a theme what it is."""
     return next(
         (one for one in reversed(store.all(SEARCHES_FILE, SearchRecord)) if Theme(source=one.source).id == theme), None

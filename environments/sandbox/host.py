@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.environments.programs import LOADERS
+from trajsmith.environments.programs import find_loader
 from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
 from trajsmith.environments.sandbox.serialization import SECRET, Reply, ReplyStatus, WorkerOp
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -93,7 +93,7 @@ class WorkerHost:
 
         Args:
             name: The environment's name.
-            kind: A key of `hosting.LOADERS`.
+            kind: See `trajsmith.environments.programs.find_loader`.
             payload: What its loader gets.
             settings: Limits and mode.
             own_process: A process for every play, also where the mode would share.
@@ -115,7 +115,7 @@ class WorkerHost:
         self._kind = kind
         self._payload = orjson.dumps(payload)
         self._layers = LAYERS[settings.mode] - set(settings.allow_missing) if layers is None else layers
-        loader = LOADERS[kind].partition(":")[0]
+        loader = find_loader(kind).partition(":")[0]
         imports = tuple(sorted({*settings.imports, loader}))
         self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed)
         self._main: WorkerConnection | None = None

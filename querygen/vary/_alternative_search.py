@@ -12,7 +12,10 @@ from itertools import islice, product
 from typing import Any
 
 from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding.fields import get_types
+from trajsmith.grounding.paths import iterate_named_values
 from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.schema_values import has_type
 from trajsmith.querygen.vary._case import VariantCase
 from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec
 
@@ -24,14 +27,6 @@ COMBINATIONS = 8
 CANDIDATES = 5
 SHOWN = 30
 """Rows of a list that are kept from what is read before."""
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
 
 
 class AlternativeSearch:
@@ -157,9 +152,9 @@ class AlternativeSearch:
             named = [value for value in self.pool.get(name, []) if value in schema["enum"]]
             return named or [] if self.without_value is not None else named + schema["enum"][:CANDIDATES]
         same = list(self.pool.get(name, []))
-        kind = _TYPES.get(str(schema.get("type")), ())
+        types = get_types(schema)
         others = [value for key, values in sorted(self.pool.items()) if key != name for value in values[:2]]
-        fitting = [value for value in others if not kind or isinstance(value, kind)]
+        fitting = [value for value in others if has_type(value, types)]
         return [*same[:CANDIDATES], *self.rng.sample(fitting, min(len(fitting), max(0, CANDIDATES - len(same))))]
 
     def _keep_said(self) -> None:
@@ -173,14 +168,9 @@ class AlternativeSearch:
 
     def _keep(self, values: JsonValue, name: str = "", limit: int = 6, shown: bool = False) -> None:
         """Values by their name, each once; the missing one only if it was `shown`."""
-        if isinstance(values, dict):
-            for key, value in values.items():
-                self._keep(value, key, limit, shown)
-        elif isinstance(values, list):
-            for value in values[:limit]:
-                self._keep(value, name, limit, shown)
-        elif values is not None and (shown or values != self.without_value) and values not in self.pool[name]:
-            self.pool[name].append(values)
+        for key, value in iterate_named_values(values, limit, name):
+            if (shown or value != self.without_value) and value not in self.pool[key]:
+                self.pool[key].append(value)
 
 
 def build_tempting_calls(calls: Sequence[GoldCall]) -> tuple[GoldCall, ...]:

@@ -4,9 +4,8 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
-from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding import ValueSource, iterate_leaves
 from trajsmith.grounding.fields import list_input_fields
-from trajsmith.grounding.values import ValuePool, list_candidate_values
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
@@ -64,7 +63,7 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
     mark = await session.checkpoint()
     await session.call(call.tool, call.arguments)
     gold = await session.state_hash()
-    for other in list_candidate_values(field, ValuePool(case.state), case.rng)[:TRIES]:
+    for other in ValueSource(case.state).propose(field, case.rng)[:TRIES]:
         if other == value or type(other) is not type(value):
             continue
         await session.rollback(mark)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trajsmith.grounding import ReferenceNotResolved, build_selector_key, iterate_leaves, resolve_reference
+from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.names import split_name
 from trajsmith.grounding.references import pick_values
 from trajsmith.grounding.user_facts import get_label
@@ -162,14 +162,11 @@ async def _find_refusal(case: VariantCase, start: int, calls: tuple[GoldCall, ..
 
 def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:
     """Return True if the call's references into this turn's results still resolve to its arguments."""
-    try:
-        return all(
-            resolve_reference(source, results[source.call]) == value
-            for _, source, value in iterate_leaves(call)
-            if isinstance(source, FromOutput) and source.call in results
-        )
-    except ReferenceNotResolved:
-        return False
+    return all(
+        leads_to(source, results[source.call], value)
+        for _, source, value in iterate_leaves(call)
+        if isinstance(source, FromOutput) and source.call in results
+    )
 
 
 def _find_rule(refusal: str, tool: str, rules: list[str]) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 import orjson
 
-from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, resolve_reference
+from trajsmith.grounding import iterate_leaves, leads_to
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
 from trajsmith.records import (
@@ -167,11 +167,9 @@ async def _run_gold_calls(case: VariantCase, state: JsonObject) -> list[JsonValu
     results: list[JsonValue] = []
     for call in case.calls:
         for path, source, value in iterate_leaves(call):
-            if (
-                isinstance(source, FromOutput)
-                and path in call.arguments
-                and not _is_provenance_valid(source, results, value)
-            ):
+            if not isinstance(source, FromOutput) or path not in call.arguments:
+                continue
+            if not leads_to(source, results[source.call], value):
                 return None
         result = await case.session.call(call.tool, call.arguments, call.actor)
         if not result.ok or (call.effect == "write" and _numbers(result.content) != _numbers(call.result)):
@@ -184,10 +182,3 @@ def _numbers(result: JsonValue) -> list[JsonValue]:
     """The numbers that a result tells beside its texts and lists: what a call did is not to change with the crowd."""
     values = result.values() if isinstance(result, dict) else ()
     return [value for value in values if isinstance(value, int | float)]
-
-
-def _is_provenance_valid(source: FromOutput, results: list[JsonValue], value: JsonValue) -> bool:
-    try:
-        return bool(resolve_reference(source, results[source.call]) == value)
-    except ReferenceNotResolved:
-        return False

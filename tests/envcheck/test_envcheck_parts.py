@@ -1,6 +1,5 @@
 """Shrinking, scores, the budget, replays and the page."""
 
-import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,7 +19,6 @@ from trajsmith.envcheck import (
     check_environment,
     render_reports_html,
     replay_finding,
-    schema_values,
 )
 from trajsmith.envcheck.case_runner import CheckTimeExceeded
 from trajsmith.envcheck.checks import CHECKS, Check, Suspicion
@@ -48,29 +46,6 @@ async def test_a_case_becomes_as_small_as_still_shows_it() -> None:
     assert [one.tool for one in case.steps] == ["b", "d"]
     assert case.steps[0].arguments == {}
     assert evidence.seen == "b then d"
-
-
-# Arguments
-
-
-PATTERNS = [r"^\d{8}$", r"^([01]\d|2[0-3]):[0-5]\d$", r"^[A-Z]{2}-\d+$", r"^(a|b[^x])\w*?-\1$"]
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_texts_for_patterns(pattern: str) -> None:
-    made = {schema_values.generate_matching_text(pattern, random.Random(seed)) for seed in range(8)}
-    assert len(made) > 1
-    assert all(schema_values.fits_schema(text, {"pattern": pattern}, frozenset({"string"})) for text in made)
-    assert made == {schema_values.generate_matching_text(pattern, random.Random(seed)) for seed in range(8)}
-
-
-def test_edges_lie_within_and_wrong_values_without() -> None:
-    schema: JsonObject = {"type": "integer", "minimum": 1, "maximum": 10}
-    assert set(schema_values.list_edge_values(schema, frozenset({"integer"}))) == {1, 10}
-    assert {0, 11} <= {
-        value for value in schema_values.list_invalid_values(schema, frozenset({"integer"})) if isinstance(value, int)
-    }
-    assert not schema_values.has_format("2026-13-01", "date")
 
 
 # Numbers in words

@@ -17,12 +17,12 @@ from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import EnvironmentDraft, Examination, Theme
 from trajsmith.envgen.synthesis.repair_stage import merge_tests
 from trajsmith.envgen.synthesis.settings import ROLES
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import ModelSettings
 from trajsmith.models.structured import parse_answer
+from trajsmith.records.journal import StepJournal
 
 sys.path.insert(0, str(Path(__file__).parent / "expert"))
 import expert
@@ -58,7 +58,7 @@ def loop_in(folder, model=None, **settings):
     model = model or Expert()
     desk = PromptedGenerator(dict.fromkeys(ROLES, model), Prompts(), SPECS)
     bench = DraftRunner(folder / "drafts", chosen, SandboxSettings())
-    return SynthesisLoop(desk, bench, RecordStore(folder), "expert", f"{chosen.rounds}")
+    return SynthesisLoop(desk, bench, StepJournal(folder), "expert", f"{chosen.rounds}")
 
 
 def theme_of(loop, name):

@@ -50,7 +50,7 @@ def story(folder, tmp_path_factory):
         grow = ("env", "grow", folder, "--config", config)
         told["killed"] = kill_after(command(*grow, *ROOMS), work / "drafts.jsonl", 2)
         told["answered"] = server.stats()["answered"]
-        told["done"] = trajsmith("env", "grow", folder, "--run", work)
+        told["done"] = trajsmith("resume", work)
         told["stats"] = server.stats()
         told["again"] = trajsmith("env", "grow", folder, "--run", work)
         told["after"] = server.stats()

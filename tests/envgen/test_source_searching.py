@@ -15,8 +15,8 @@ from trajsmith.envgen.sources.web_search import SearchSettings, WebSearcher
 from trajsmith.envgen.synthesis import synthesize_environments
 from trajsmith.envgen.synthesis.records import Theme
 from trajsmith.envgen.synthesis.search_records import collect_origins, search_all
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.records import InputError
+from trajsmith.records.journal import StepJournal
 
 SERVER = Path(__file__).parent / "search_server.py"
 
@@ -117,12 +117,12 @@ async def test_a_run_that_goes_on_asks_nothing_again(tmp_path, asked):
     settings, told = search(tmp_path), []
     wanted = [domain("score lending"), domain("unknown things")]
     with pytest.raises(ZeroDivisionError):
-        await search_all(RecordStore(tmp_path / "run"), settings, wanted, lambda line: [told.append(line), 1 / 0])
+        await search_all(StepJournal(tmp_path / "run"), settings, wanted, lambda line: [told.append(line), 1 / 0])
     assert len(asked()) == 2, "stopped after the first of two themes"
-    first = await search_all(RecordStore(tmp_path / "run"), settings, wanted, told.append)
+    first = await search_all(StepJournal(tmp_path / "run"), settings, wanted, told.append)
     assert len(asked()) == 4 and told[0] == "score lending: 4 passages from six-pages"
     assert told[1].startswith("unknown things: goes on without passages: ")
-    store = RecordStore(tmp_path / "run")
+    store = StepJournal(tmp_path / "run")
     assert await search_all(store, settings, wanted, told.append) == first
     assert await search_all(store, settings, [*wanted, *first], told.append) == first, "bare and found are one theme"
     assert (len(asked()), len(told)) == (4, 2)

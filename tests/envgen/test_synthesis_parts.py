@@ -37,11 +37,11 @@ from trajsmith.envgen.synthesis.references import (
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault, merge_tests
 from trajsmith.envgen.synthesis.settings import STAGES
 from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_nondeterminism, find_process_only
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.models.prompts import Prompts
 from trajsmith.records import RunError
+from trajsmith.records.journal import StepJournal
 
 STATE = {
     "now": "2026-04-14T09:30:00",
@@ -209,19 +209,19 @@ async def test_records_are_made_once_and_a_torn_line_is_made_again(tmp_path):
         made.append(1)
         return Theme(source=source)
 
-    store = RecordStore(tmp_path)
+    store = StepJournal(tmp_path)
     first = await store.step("themes", Theme, ["a"], work)
-    assert await RecordStore(tmp_path).step("themes", Theme, ["a"], work) == first and len(made) == 1
+    assert await StepJournal(tmp_path).step("themes", Theme, ["a"], work) == first and len(made) == 1
     await store.step("themes", Theme, ["b"], work)
     file = tmp_path / "themes.jsonl"
     file.write_bytes(file.read_bytes()[:-20])
-    again = RecordStore(tmp_path)
+    again = StepJournal(tmp_path)
     assert len(again.all("themes", Theme)) == 1
     await again.step("themes", Theme, ["b"], work)
-    assert len(made) == 3 and len(RecordStore(tmp_path).all("themes", Theme)) == 2
+    assert len(made) == 3 and len(StepJournal(tmp_path).all("themes", Theme)) == 2
     file.write_text("{}\n")
     with pytest.raises(RunError, match="changed by hand"):
-        RecordStore(tmp_path).all("themes", Theme)
+        StepJournal(tmp_path).all("themes", Theme)
 
 
 PROPOSAL = Proposal(

@@ -18,8 +18,9 @@ from trajsmith.envgen.synthesis.loop import ProposalRecord, _drop_tool_trials
 from trajsmith.envgen.synthesis.records import Design, Provenance, SynthesisOutcome, Theme, TrialResult
 from trajsmith.envgen.synthesis.references import UnresolvedTestReference, resolve_object, resolve_pick
 from trajsmith.envgen.synthesis.semantic import build_assessment
-from trajsmith.envgen.synthesis.store import RecordStore, explain_write_errors
 from trajsmith.records import EnvironmentFault, RunError
+from trajsmith.records.journal import StepJournal
+from trajsmith.records.storage import storage_boundary
 
 WHERE = Provenance(prompt="p@1", model="m", request="r")
 
@@ -58,7 +59,7 @@ PLAN = {"tools": [{"name": f"tool_{letter}", **TOOL} for letter in "abc"]}
 
 
 def test_a_theme_of_another_start_does_not_take_the_name_of_an_accepted_one(tmp_path):
-    store = RecordStore(tmp_path)
+    store = StepJournal(tmp_path)
     first, second = (Theme(source=domain(name)) for name in ("score lending", "tool hire"))
     store.put("themes", first.id, first)
     accepted(store, first, "score_library")
@@ -69,7 +70,7 @@ def test_a_theme_of_another_start_does_not_take_the_name_of_an_accepted_one(tmp_
 
 def test_what_is_accepted_comes_before_an_earlier_theme_that_was_undecided(tmp_path):
     """The first theme had no proposal when the second was accepted; now it has the same name."""
-    store = RecordStore(tmp_path)
+    store = StepJournal(tmp_path)
     first, second = (Theme(source=domain(name)) for name in ("tool hire", "score lending"))
     store.put("themes", second.id, second)
     accepted(store, second, "score_library")
@@ -84,7 +85,7 @@ def test_what_is_accepted_comes_before_an_earlier_theme_that_was_undecided(tmp_p
 
 
 def test_a_theme_that_is_made_anew_leaves_its_old_name(tmp_path):
-    store = RecordStore(tmp_path)
+    store = StepJournal(tmp_path)
     first, second = (Theme(source=domain(name)) for name in ("score lending", "tool hire"))
     accepted(store, first, "score_library")
     now = [proposed(first, "music_desk"), proposed(second, "score_library", "tools", "hires")]
@@ -116,7 +117,7 @@ async def test_a_rejected_theme_is_not_kept_under_its_old_name(tmp_path):
 
 
 def test_provenance_that_was_edited_is_one_line(tmp_path):
-    store = RecordStore(tmp_path)
+    store = StepJournal(tmp_path)
     folder = accepted(store, Theme(source=domain("score lending")), "score_library")
     (folder / "provenance.json").write_text("{")
     with pytest.raises(RunError, match=r"provenance.json was changed by hand: take its folder away"):
@@ -201,9 +202,10 @@ async def test_an_environment_that_breaks_at_the_second_look_is_a_complaint(tmp_
 async def test_a_full_disk_ends_the_run_with_one_line(tmp_path):
     loop = loop_in(tmp_path)
     (tmp_path / "proposals.jsonl").mkdir()
-    with pytest.raises(RunError, match=r"proposals.jsonl: Is a directory; mend that, then start the same command"):
+    with pytest.raises(RunError, match=r"cannot write \S+proposals.jsonl: Is a directory; mend that, then give the"):
         await synthesize_environments(loop, [domain("notice board")])
-    with pytest.raises(RunError, match="No space left on device; mend that"), explain_write_errors(tmp_path):
+    full = r"disk full \(No space left on device\) at .*: free some space, then give the same command again"
+    with pytest.raises(RunError, match=full), storage_boundary(tmp_path):
         raise OSError(28, "No space left on device")
 
 

@@ -18,7 +18,6 @@ from running_server import RunningServer
 from trajsmith.cli import app
 from trajsmith.envgen.generate import GenerationResult
 from trajsmith.envgen.sources.domains import build_domain_source
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.pipeline.environment_generation import (
     GenConfig,
     GenerationInputs,
@@ -29,6 +28,7 @@ from trajsmith.pipeline.environment_generation import (
 )
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
+from trajsmith.records.journal import StepJournal
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -93,7 +93,7 @@ def story(tmp_path_factory):
             command("env", "gen", *source, "--config", config), folder / "run" / "drafts.jsonl", 5
         )
         told["answered"] = server.stats()["answered"]
-        told["done"] = trajsmith("env", "gen", "--run", folder / "run")
+        told["done"] = trajsmith("resume", folder / "run")
         told["stats"] = server.stats()
         told["again"] = trajsmith("env", "gen", "--run", folder / "run")
         told["after"] = server.stats()
@@ -112,9 +112,7 @@ def kill_after(started, file, count):
 
 def test_the_budget_stops_it_and_says_how_to_go_on(story):
     assert story["broke"].returncode == 1
-    assert re.search(
-        r"budget is used up: .* trajsmith env gen --run \S+ --set budget.max_tokens=", story["broke"].stderr
-    )
+    assert re.search(r"budget is used up: .* trajsmith resume \S+ --set budget.max_tokens=", story["broke"].stderr)
 
 
 def test_a_killed_run_goes_on_and_pays_nothing_twice(story):
@@ -216,9 +214,9 @@ def test_a_run_that_is_stopped_while_requests_are_read_goes_on_by_its_directory_
         said = process.communicate()[1]
         server.change(latency=0.0)
         other = here("env", "gen", "--from-domain", "score lending", "--config", config)
-        done = here("env", "gen", "--run", tmp_path / "run")
+        done = here("resume", tmp_path / "run")
         assert server.stats()["answered_twice"] == 0
-    assert stop == signal.SIGKILL or said.strip().endswith(f"go on with: trajsmith env gen --run {tmp_path / 'run'}")
+    assert stop == signal.SIGKILL or said.strip().endswith(f"go on with: trajsmith resume {tmp_path / 'run'}")
     assert other.code == 2 and f"was stopped while it read {requests}: go on with" in other.err
     assert "6 read, 1 themes, 2 left out" in done.out and not (tmp_path / "run" / "unread.json").exists()
     (outcome,) = lines(tmp_path / "run" / "outcomes.jsonl")
@@ -230,9 +228,9 @@ def test_a_run_that_was_killed_while_it_kept_its_themes_knows_all_of_them(tmp_pa
     one, other = (build_domain_source(name) for name in ("score lending", "idle chatter"))
     given = GenerationInputs(sources=(one, other))
     _store_inputs(run, given)
-    _store_sources(RecordStore(run.path), [one])  # and here it is killed
+    _store_sources(StepJournal(run.path), [one])  # and here it is killed
     assert load_run_inputs(run.path) == given
-    with pytest.raises(InputError, match="was stopped while it read 2 sources: go on with trajsmith env gen --run"):
+    with pytest.raises(InputError, match="was stopped while it read 2 sources: go on with trajsmith resume"):
         _store_inputs(run, GenerationInputs(sources=(one,)))
     (run.path / "unread.json").write_text("{")
     with pytest.raises(InputError, match=r"unread.json was changed by hand"):
@@ -254,7 +252,7 @@ def test_a_model_that_goes_while_requests_are_read_says_how_to_go_on(tmp_path, h
         )
         server.change(faults={})
         again = here("env", "gen", "--run", tmp_path / "run")
-    assert done.code == 1 and f"go on with: trajsmith env gen --run {tmp_path / 'run'}" in done.err
+    assert done.code == 1 and f"go on with: trajsmith resume {tmp_path / 'run'}" in done.err
     assert "6 read, 1 themes" in again.out
 
 

@@ -145,7 +145,7 @@ def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: s
 
 
 def test_an_unknown_name_lists_those_that_there_are() -> None:
-    with pytest.raises(InputError, match=r"named 'retial' \(did you mean 'retail'\?\); there are: .*retail"):
+    with pytest.raises(InputError, match=r"named 'retial' \(did you mean \"retail\"\?\); there are: .*retail"):
         ENVIRONMENTS.get("retial")
 
 

@@ -6,15 +6,16 @@ import shutil
 import orjson
 import pytest
 
-from trajsmith.evals import CallableModel, EvalSettings, ModelOutput, evaluate
+from trajsmith.evals import EvalSettings, evaluate
 from trajsmith.evals.evaluate import read_episodes
+from trajsmith.models import CallableModel, ChatReply, MalformedCall
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import FunctionCall, Message, ToolCall, Trajectory
+from trajsmith.records import FunctionCall, Message, ModelFault, ToolCall, Trajectory
+from trajsmith.records.journal import read_records
 from trajsmith.usersim import ScriptedAgent
 
 CONFIG = """
@@ -55,7 +56,8 @@ class Gold:
         self.grounds = grounds
         self.asked = 0
 
-    async def complete(self, messages, tools):
+    async def complete(self, request):
+        messages = list(request.messages)
         self.asked += 1
         task = self.tasks[messages[1].content]
         agent = ScriptedAgent(task, self.grounds[task.environments[0]].wording, 0)
@@ -66,7 +68,7 @@ class Gold:
             elif message.role == "tool":
                 agent.observe([message.name], [await self._result(message)], by_user=False)
             sofar = [*sofar, message]
-        return ModelOutput((await agent.act(messages)).message, 7)
+        return ChatReply(message=(await agent.act(messages)).message)
 
     async def _result(self, message):
         import orjson
@@ -76,9 +78,11 @@ class Gold:
         return ToolResult(orjson.loads(message.content))
 
 
-def says(**fields):
-    async def complete(messages, tools):
-        return ModelOutput(Message(role="assistant", **fields.get("message", {})), 3, **fields.get("flags", {}))
+def says(reply=None, **message):
+    async def complete(request):
+        if isinstance(reply, ModelFault):
+            raise reply
+        return ChatReply(message=Message(role="assistant", **message), **(reply or {}))
 
     return complete
 
@@ -93,25 +97,29 @@ async def test_the_gold_transcript_passes_every_task(run, tasks, tmp_path):
 
 
 CALL = ToolCall(id="call_1", function=FunctionCall(name="no_such_tool", arguments={}))
+CUT = {"finish_reason": "length"}
+MALFORMED = {"malformed": (MalformedCall(id="call_1", name="", text="{", error="no JSON"),)}
 
 
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"message": {"content": "I do not know."}}, "no_call"),
-        ({"message": {"content": "<tool_call>"}, "flags": {"malformed": True}}, "malformed_call"),
-        ({"message": {"content": "well, well"}, "flags": {"cut": True}}, "message_cut"),
-        ({"message": {"tool_calls": (CALL,)}, "flags": {"cut": True}}, "message_cut"),
-        ({"flags": {"empty": True}}, "no_answer"),
-        ({"message": {"tool_calls": (CALL,)}}, "step_limit"),
+        ({"content": "I do not know."}, "no_call"),
+        ({"content": "<tool_call>", "reply": MALFORMED}, "malformed_call"),
+        ({"content": "well, well", "reply": CUT}, "message_cut"),
+        ({"tool_calls": (CALL,), "reply": CUT}, "message_cut"),
+        ({"reply": ModelFault("context_overflow", "model", "too long")}, "message_cut"),
+        ({"reply": ModelFault("bad_reply", "model", "empty")}, "no_answer"),
+        ({"reply": ModelFault("server", "model", "HTTP 500")}, "model_server"),
+        ({"tool_calls": (CALL,)}, "step_limit"),
     ],
-    ids=["no call", "malformed", "cut", "cut after a call", "silent", "endless"],
+    ids=["no call", "malformed", "cut", "cut after a call", "no room", "silent", "server", "endless"],
 )
 async def test_failures_have_names(run, tasks, tmp_path, fields, error):
     settings = EvalSettings(max_steps=3)
     grounds, file = await open_eval_contexts(run), tmp_path / "episodes.jsonl"
     (found,) = await evaluate(tasks[:1], grounds, CallableModel("model", says(**fields)), settings, file)
-    assert (found.passed, found.error) == (False, error)
+    assert (found.passed, found.error) == (None if error == "model_server" else False, error)
 
 
 async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tmp_path):

@@ -7,7 +7,8 @@ from samples import make_item, make_spec
 
 from trajsmith.export import FORMATS, FormatSettings, build_row
 from trajsmith.export.formats import ExportItem
-from trajsmith.export.loss_mask import MaskPreview, open_tokenizer, render_mask_page
+from trajsmith.export.loss_mask import MaskPreview, render_mask_page
+from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, RecordDropped
 
 pytestmark = pytest.mark.train

@@ -10,14 +10,14 @@ from upheld import assert_provenance_is_right, assert_runs_again
 from trajsmith.environments import NativeSession, ToolResult
 from trajsmith.grounding import Grounder, GroundSettings, Lessons
 from trajsmith.grounding.fields import SchemaField, get_types, list_input_fields
-from trajsmith.grounding.guesses import fit_value, guess_values
 from trajsmith.grounding.hints import read_hints
 from trajsmith.grounding.observed_values import find_observed_values
 from trajsmith.grounding.references import resolve_reference
 from trajsmith.grounding.repair import rank_helpers
 from trajsmith.grounding.rows import RowIndex, score_likeness, split_joined_keys
+from trajsmith.grounding.schema_values import fit_value
 from trajsmith.grounding.search import StepFailure, get_refusal_text
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import FromOutput, GoldCall, GroundedChain, RecordDropped
 
@@ -190,10 +190,10 @@ def test_fitted(schema: dict[str, Any], given: Any, expected: Any) -> None:
 
 def test_every_guess_fits_the_schema() -> None:
     spec, state = Depot.describe(), depot_state()
-    index, pool = RowIndex(state), ValuePool(state)
+    source = ValueSource(state)
     for tool in spec.tools:
         for leaf in list_input_fields(tool):
-            found = guess_values(leaf, index, pool, None, random.Random(0), tool.input_schema)
+            found = source.propose_widely(leaf, random.Random(0), tool.input_schema)
             assert found
             if "array" not in leaf.types:
                 assert all(fit_value(value, leaf) == value for _, value in found)

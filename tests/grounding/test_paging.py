@@ -6,7 +6,7 @@ import pytest
 
 from trajsmith.grounding.assign import Assigner, AssignmentContext
 from trajsmith.grounding.names import is_paging
-from trajsmith.grounding.values import ValuePool
+from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import ToolSpec
 
@@ -36,6 +36,6 @@ def test_names_that_say_something_else(name):
 
 @pytest.mark.parametrize("lookup", [True, False])
 def test_a_limit_is_only_said_of_a_list_that_is_wanted(lookup):
-    assigner = Assigner({LIST.name: LIST}, ValuePool({}), Phrasebook(), 1.0)
+    assigner = Assigner({LIST.name: LIST}, ValueSource({}), Phrasebook(), 1.0)
     plan = assigner.plan(LIST.name, {}, AssignmentContext(), random.Random(1), lookup)
     assert set(plan.optional) == ({"status"} if lookup else {"limit", "status"})

@@ -39,7 +39,8 @@ def answer(request):
 def checkpoint():
     import torch
 
-    from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
+    from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft.checkpoint import open_training_tokenizer
 
     torch.set_num_threads(1)
     folder = os.environ[MODEL]

@@ -20,7 +20,8 @@ async def ask(models, *names, **more):
 
 
 def files(folder):
-    return [json.loads(path.read_bytes()) for path in (folder / "cache").glob("batches-*.json")]
+    notes = [path.read_bytes().splitlines() for path in (folder / "cache").glob("batches-*.jsonl")]
+    return [{row["label"]: row for row in map(json.loads, lines)} for lines in notes]
 
 
 async def test_what_is_asked_at_a_time_goes_in_one_batch(tmp_path):

@@ -179,7 +179,7 @@ CANARY = "sk-canary-4711"
     [
         ({"key": "right"}, {"key_env": "TEST_KEY"}, "the server refuses the key"),
         ({}, {"key_env": "NO_SUCH_KEY"}, "the environment variable NO_SUCH_KEY is not set"),
-        ({}, {"model": "tset-model"}, "the server has no such model; it has test-model"),
+        ({}, {"model": "tset-model"}, 'the server has no such model; did you mean "test-model"?'),
         ({}, {"base_url": "http://127.0.0.1:9/v1"}, "cannot be reached"),
     ],
     ids=["wrong key", "no key", "unknown model", "wrong address"],

@@ -150,7 +150,7 @@ def records(path):
         (TINY.replace("library: bank", "library: bnak"), ["no environment named 'bnak'", "bank, calendar"]),
         (TINY.replace("library: bank", "python: shop.py, sandbox: loose"), ["sandbox"]),
         (TINY.replace("library: bank", "python: shop.py"), ["shop.py"]),
-        (TINY.replace("library: bank", "library: bank, python: x.py"), ["exactly one of library, python, mcp"]),
+        (TINY.replace("library: bank", "library: bank, python: x.py"), ["exactly one of library, python, agentworld"]),
         (TINY.replace("{library: bank, states: {small: 1}}", "{states: {small: 1}}"), ["exactly one of library"]),
     ],
     ids=[

@@ -16,10 +16,11 @@ import pytest
 from rich.console import Console
 
 from trajsmith.pipeline.engine import AHEAD, PipelineStage, read_stage_seconds, run_stage, summarize_stage
-from trajsmith.pipeline.journal import read_ledger, read_records
+from trajsmith.pipeline.journal import read_ledger
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, InputError, Record, RecordDropped, RunError
+from trajsmith.records.journal import read_records
 
 ROOT = Path(__file__).parents[2]
 

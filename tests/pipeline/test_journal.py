@@ -10,9 +10,10 @@ from typing import ClassVar
 import orjson
 import pytest
 
-from trajsmith.pipeline.journal import Journal, count, count_ledger, read_ledger, read_records
+from trajsmith.pipeline.journal import Journal, count_ledger, read_ledger
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError, Record, RecordDropped, RunError
+from trajsmith.records.journal import count_records, read_records
 
 ROOT = Path(__file__).parents[2]
 
@@ -275,7 +276,7 @@ def test_reading_skips_streams_and_counts(tmp_path):
     path.write_bytes(b"\n".join(item.to_line() for item in items))
     assert list(read_records(path, Item)) == items
     assert list(read_records(path, Item, skip=3)) == items[3:]
-    assert (count(path), count(tmp_path / "none.jsonl")) == (4, 0)
+    assert (count_records(path), count_records(tmp_path / "none.jsonl")) == (4, 0)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ import pytest
 
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import iterate_leaves
-from trajsmith.pipeline.journal import count_ledger, read_records
+from trajsmith.pipeline.journal import count_ledger
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.run_replay import replay_run
 from trajsmith.records import EnvironmentSpec, FromOutput, Summary, Task, Trajectory, Verdict
+from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import ToolGraph
 
 ROOT = Path(__file__).parents[2]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.models import BudgetSettings
 from trajsmith.models.response_cache import ResponseCache
 from trajsmith.models.usage import UsageLedger
-from trajsmith.pipeline.journal import Journal, _AppendFile
+from trajsmith.pipeline.journal import Journal
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError, RunError, Task, canonical_json, content_hash, hash_bytes
+from trajsmith.records.journal import AppendFile, StepJournal
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
@@ -261,7 +261,7 @@ def test_a_link_made_after_the_check_is_not_followed(run, linked):
         with pytest.raises((InputError, RunError), match="is a symbolic link"):
             Journal(run, "make", "items.jsonl")
         with pytest.raises(RunError, match="is a symbolic link"):
-            _AppendFile(run.path / "items.jsonl", run.path)
+            AppendFile(run.path / "items.jsonl")
         linked("usage.jsonl")
         with pytest.raises(RunError, match=r"usage\.jsonl"):
             UsageLedger(run.path / "usage.jsonl", ResponseCache(run.path / "answers.sqlite"), BudgetSettings(), "again")
@@ -270,7 +270,7 @@ def test_a_link_made_after_the_check_is_not_followed(run, linked):
             ResponseCache(run.path / "linked.sqlite")
         linked("drafts.jsonl")
         with pytest.raises(InputError, match="is a symbolic link"):
-            RecordStore(run.path).get("drafts", Task, "key")
+            StepJournal(run.path).get("drafts", Task, "key")
 
 
 def test_a_run_may_itself_be_reached_by_a_symbolic_link(run, tmp_path):

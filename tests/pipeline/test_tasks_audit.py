@@ -13,10 +13,10 @@ import orjson
 import pytest
 
 from trajsmith.pipeline.check_audit import audit_run
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import Task
+from trajsmith.records.journal import read_records
 
 CONFIG = """
 name: audited

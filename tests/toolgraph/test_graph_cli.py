@@ -145,8 +145,8 @@ def test_sample_prints_chains(call: Call, graph: Path) -> None:
     ("arguments", "said"),
     [
         (["show", "{graph}", "--why", "list_accounts", "nothing"], "the graph has no tool 'nothing'"),
-        (["show", "{graph}", "--tool", "bank.list_acounts"], "did you mean bank.list_accounts"),
-        (["show", "{graph}", "--server", "bnk"], "the graph has no server 'bnk'; did you mean bank?"),
+        (["show", "{graph}", "--tool", "bank.list_acounts"], 'did you mean "bank.list_accounts"'),
+        (["show", "{graph}", "--server", "bnk"], "the graph has no server 'bnk'; did you mean \"bank\"?"),
         (["show", "nowhere.json"], "No such file or directory; build it again with `trajsmith graph build`"),
         (["build", "--tools", "/dev/null", "--out", "x.json"], "the file is empty; it takes one tool a line"),
         (["build", "--tools", "{graph}", "--out", "x.json"], "no tool: server: Field required"),

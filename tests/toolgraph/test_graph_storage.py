@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from random_graphs import random_graph, tool
 
 from trajsmith.records import InputError, ToolSpec
+from trajsmith.records.storage import open_whole_file
 from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink, storage
 from trajsmith.toolgraph.graphml import write_graphml
 
@@ -181,7 +182,7 @@ def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
     path.write_bytes(b"before")
-    with pytest.raises(OSError, match="disk full"), storage.open_atomically(path) as file:
+    with pytest.raises(OSError, match="disk full"), open_whole_file(path) as file:
         file.write(b"half")
         raise OSError("disk full")
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"graph.json": b"before"}

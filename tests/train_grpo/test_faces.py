@@ -92,9 +92,9 @@ def through_the_trainer(task, record, ground, background):
     rollout = Rollout(task, ground, PlaySettings())
     rollout.start(background)
     while (step := collect_next_steps(background, [rollout])[0]) is not None:
-        from trajsmith.evals import ModelOutput
+        from trajsmith.models import ChatReply
 
-        send_replies(background, [(rollout, ModelOutput(record.messages[len(step)], 1))])
+        send_replies(background, [(rollout, ChatReply(message=record.messages[len(step)]))])
     return rollout.verdict()[2]
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trajsmith.evals import ModelOutput
+from trajsmith.models import ChatReply, MalformedCall
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -46,7 +46,7 @@ def play(rollouts, trajectories, background):
     while active:
         steps = collect_next_steps(background, [rollout for rollout, _ in active])
         going = [(pair, step) for pair, step in zip(active, steps, strict=True) if step is not None]
-        replies = [(rollout, ModelOutput(record.messages[len(step)], 5)) for (rollout, record), step in going]
+        replies = [(rollout, ChatReply(message=record.messages[len(step)])) for (rollout, record), step in going]
         send_replies(background, replies)
         active = [pair for pair, _ in going]
 
@@ -82,9 +82,9 @@ def test_a_broken_format_ends_the_episode_at_once(run):
     try:
         rollout.start(background)
         assert [message.role for message in collect_next_steps(background, [rollout])[0]] == ["system", "user"]
-        send_replies(
-            background, [(rollout, ModelOutput(Message(role="assistant", content="<tool_call>{"), 3, malformed=True))]
-        )
+        malformed = MalformedCall(id="call_0", name="", text="{", error="the call is no JSON")
+        message = Message(role="assistant", content="<tool_call>{")
+        send_replies(background, [(rollout, ChatReply(message=message, malformed=(malformed,)))])
         assert collect_next_steps(background, [rollout]) == [None]
         _, played, verdict = rollout.verdict()
     finally:
@@ -109,7 +109,7 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
     grounds, background = asyncio.run(open_eval_contexts(run)), BackgroundLoop()
     ground = grounds[task.environments[0]]
     function = FunctionCall(name=name or task.exposed_tools[0], arguments=arguments)
-    said = ModelOutput(Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)), 3)
+    said = ChatReply(message=Message(role="assistant", tool_calls=(ToolCall(id="call_1", function=function),)))
     strict = Rollout(task, ground, PlaySettings(), ArgumentValidator(ground.spec))
     lenient = Rollout(task, ground, PlaySettings())
     try:
@@ -127,13 +127,20 @@ def test_strict_format_ends_an_episode_where_the_schema_is_broken(run, name, arg
 
 
 @pytest.mark.train
-def test_steps_of_training_run_on_live_environments(run, tmp_path):
+def test_steps_of_training_run_on_live_environments(run, tmp_path, monkeypatch):
     for needed in ("torch", "transformers", "trl", "peft"):
         pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import train
     from trajsmith.train_sft import ScratchSettings, SftConfig
     from trajsmith.train_sft.training import train as tune
+
+    for registered in ("_things", "_modules", "_loaded"):
+        monkeypatch.setattr(REWARDS, registered, dict(getattr(REWARDS, registered)))
+
+    @REWARDS.register("few_messages")
+    def few_messages(evidence, settings):
+        return None if evidence.is_undecidable else 1 / (1 + evidence.calls)
 
     trainer = {"max_steps": 1, "disable_tqdm": True, "logging_steps": 1, "dataloader_pin_memory": False}
     small = ScratchSettings(hidden=32, layers=1, heads=2, vocabulary=600)
@@ -144,12 +151,12 @@ def test_steps_of_training_run_on_live_environments(run, tmp_path):
         )
     )
     settings = GrpoConfig(
-        model=str(first), run=run.path, out=tmp_path / "grpo", reward="format_outcome", episode_tokens=48, max_steps=2,
+        model=str(first), run=run.path, out=tmp_path / "grpo", reward="few_messages", episode_tokens=48, max_steps=2,
         trainer=trainer | {"per_device_train_batch_size": 4, "num_generations": 2, "save_strategy": "no"},
     )  # fmt: skip
     train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     metrics = (tmp_path / "grpo/metrics.jsonl").read_text()
-    assert '"rewards/format_outcome/mean"' in metrics and '"tools/call_frequency"' in metrics
+    assert '"rewards/few_messages/mean"' in metrics and '"tools/call_frequency"' in metrics
     assert (tmp_path / "grpo/model.safetensors").is_file()
 
 

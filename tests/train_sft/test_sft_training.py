@@ -88,7 +88,7 @@ def test_training_and_inference_render_alike(trained):
 
 
 def test_metrics_and_the_model_are_whole(trained):
-    from trajsmith.train_sft.checkpoint import open_model
+    from trajsmith.models.transformers_engine import open_model
 
     assert open_model(str(trained)).config.model_type == "qwen3"
     assert (trained / "metrics.jsonl").read_text().count("\n") >= 3
@@ -125,7 +125,7 @@ def test_history_units_give_their_rows(folder, unit, window, rows):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"trainer": {"learning_rat": 1e-3}}, "did you mean 'learning_rate'"),
+        ({"trainer": {"learning_rat": 1e-3}}, 'did you mean "learning_rate"'),
         ({"trainer": {"learning_rate": "fast"}}, r"learning_rate: input should be a valid number.* \(got 'fast'\)"),
         ({"trainer": {"max_steps": "3"}}, "trainer.max_steps: input should be a valid integer"),
         ({"lora": {"lora_dropout": "a bit"}}, "lora.lora_dropout: input should be a valid number"),
@@ -165,7 +165,7 @@ def test_a_start_that_failed_does_not_bind_the_corrected_configuration(folder, t
 def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path):
     import shutil
 
-    from trajsmith.train_sft.checkpoint import open_model
+    from trajsmith.models.transformers_engine import open_model
 
     broken = tmp_path / "broken"
     shutil.copytree(trained, broken, ignore=shutil.ignore_patterns("checkpoints"))
@@ -219,7 +219,7 @@ def test_an_interrupted_training_goes_on(folder, tmp_path):
 def test_lora_gives_a_whole_model_of_other_weights(trained, folder, tmp_path):
     import torch
 
-    from trajsmith.train_sft.checkpoint import open_model
+    from trajsmith.models.transformers_engine import open_model
     from trajsmith.train_sft.training import train
 
     tuned = {"r": 2, "target_modules": "all-linear"}

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from trajsmith.pipeline.config import load_config
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Task, Trajectory, Verdict
+from trajsmith.records.journal import read_records
 
 pytestmark = pytest.mark.train
 for _needed in ("torch", "transformers", "trl", "peft"):
@@ -107,7 +107,8 @@ def test_calls_that_cannot_be_read_are_answered_and_never_made(taught):
 
 
 def test_only_what_the_model_said_is_learnt_from_its_rows(taught, checkpoint):
-    from trajsmith.export.loss_mask import MaskPreview, open_tokenizer
+    from trajsmith.export.loss_mask import MaskPreview
+    from trajsmith.models.transformers_engine import open_tokenizer
     from trajsmith.train_sft.training import read_rows
 
     preview = MaskPreview(open_tokenizer(str(checkpoint)))

@@ -118,7 +118,7 @@ class Contrast:
                 self._count(place, outcomes, alone, await self._by_chance(place))
         for text in sorted({text for (text, _), one in self.known.items() if one.good}):
             tried.accepted.add(text)
-            if self.probe.pool.mentions(text):
+            if self.probe.values.mentions(text):
                 tried.held.add(text)
             if any(text in values for (name, _), values in self.outputs.items() if name != self.tool.name):
                 tried.given_elsewhere.add(text)

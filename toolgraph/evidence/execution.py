@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import EnvironmentSource, Session
+from trajsmith.grounding import ValueSource
 from trajsmith.grounding.fields import list_output_fields
 from trajsmith.grounding.paths import split_path
 from trajsmith.grounding.rewind import make_rewindable, replays
-from trajsmith.grounding.values import ValuePool
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, derive_seed
 from trajsmith.toolgraph.evidence.contrast_tests import (
@@ -135,10 +135,10 @@ class _Runner:
         going_back = make_rewindable(session)
         await going_back.reset(state)
         base, digest = await going_back.checkpoint(), await going_back.state_hash()
-        pool = ValuePool(state)
+        values = ValueSource(state)
         total = budget.left
         budget.left = total // 2
-        probe = StateProbe(self.spec, going_back, pool, self.phrasebook, rng, budget, base, digest, self.faults)
+        probe = StateProbe(self.spec, going_back, values, self.phrasebook, rng, budget, base, digest, self.faults)
         await probe.harvest(self.likely)
         budget.left = total - budget.spent
         outputs = self._outputs(probe)

@@ -6,7 +6,7 @@ the recording, marked as probed, before the call that used it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import Any
@@ -69,7 +69,7 @@ class _Player:
 
     def __post_init__(self) -> None:
         self.tools: Mapping[str, ToolSpec] = {tool.name: tool for tool in self.session.spec.tools}
-        self.lookups = sorted(find_lookup_tools(self.tools), key=lambda name: (len(_needs(self.tools[name])), name))
+        self.lookups = sorted(find_lookup_tools(self.tools), key=lambda name: (len(self.tools[name].required), name))
         self.choices = {name: list_enumerated_values(tool) for name, tool in self.tools.items()}
 
     async def before(self, call: RecordedCall) -> list[RecordedCall]:
@@ -100,7 +100,7 @@ class _Player:
 
     def _arguments(self, tool: ToolSpec, call: RecordedCall) -> Iterator[JsonObject]:
         """Arguments from what calls were made with under the same names, this one included."""
-        names = _needs(tool)
+        names = tool.required
         known = [[*reversed(self.used.get(name, [])[-LATEST:])] for name in names]
         for name, values in zip(names, known, strict=True):
             if name in call.arguments and call.arguments[name] not in values:
@@ -148,8 +148,3 @@ def find_lookup_tools(tools: Mapping[str, ToolSpec]) -> set[str]:
         if tool.annotations.read_only_hint is None and not CHANGE_VERBS.intersection(split_name(name))
     }
     return find_readers(dict(tools)) | silent
-
-
-def _needs(tool: ToolSpec) -> Sequence[str]:
-    required = tool.input_schema.get("required")
-    return required if isinstance(required, list) else ()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import ToolResult
+from trajsmith.grounding import ValueSource
 from trajsmith.grounding.assign import Assigner, AssignmentContext
 from trajsmith.grounding.rewind import Rewindable
-from trajsmith.grounding.values import ValuePool
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec, canonical_json
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, walk_leaves
 
 SOURCES = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
@@ -60,7 +60,7 @@ class StateProbe:
 
     spec: EnvironmentSpec
     session: Rewindable
-    pool: ValuePool
+    values: ValueSource
     phrasebook: Phrasebook
     rng: random.Random
     budget: CallBudget
@@ -71,14 +71,14 @@ class StateProbe:
     faults: dict[str, str]
     """Tool to how it broke; such a tool is not called again."""
     successes: list[SuccessfulCall] = field(default_factory=list)
-    tried: set[tuple[str, bytes]] = field(default_factory=set)
-    """(tool, arguments) of the harvest, so that nothing is called twice."""
+    tried: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    """Tool to its arguments in the harvest, so that nothing is called twice."""
 
     async def harvest(self, sources: SOURCES) -> None:
         """Call every tool until two calls of it work, reads first; what they give fills the others' arguments."""
         tools = {tool.name: tool for tool in self.spec.tools}
-        assigner = Assigner(tools, self.pool, self.phrasebook, 0.3)
-        order = sorted(tools.values(), key=lambda tool: (tool.declares_write, len(_needs(tool)), tool.name))
+        assigner = Assigner(tools, self.values, self.phrasebook, 0.3)
+        order = sorted(tools.values(), key=lambda tool: (tool.declares_write, len(tool.required), tool.name))
         count: dict[str, int] = defaultdict(int)
         for number in range(ROUNDS):
             for tool in order:
@@ -92,29 +92,15 @@ class StateProbe:
         context = AssignmentContext([success.call for success in self.successes if success.call.effect == "read"])
         ready = _ready(tool.name, assigner, sources, context.calls, loose=last and not had)
         plan = assigner.plan(tool.name, ready, context, self.rng, lookup=True)
-        for _ in range(TRIES if plan.possible else 0):
-            assignment = plan.draw(self.rng)
-            signature = (tool.name, canonical_json(assignment.arguments))
-            if signature in self.tried:
-                continue
-            self.tried.add(signature)
+        for assignment in plan.draw_untried(self.rng, self.tried[tool.name], TRIES):
             result, changed, mark = await self.call(tool, assignment.arguments, keep=True)
             if result is None:
                 return 0
             if result.ok and (changed or is_informative(result, assignment.arguments)):
-                call = GoldCall(
-                    tool=tool.name,
-                    actor=tool.actor,
-                    arguments=assignment.arguments,
-                    provenance=assignment.provenance,
-                    effect="write" if changed else "read",
-                    result=result.content,
-                )
-                self.successes.append(
-                    SuccessfulCall(call, mark, tuple(iterate_new_values(result.content, assignment.arguments, tool)))
-                )
+                call = assignment.as_call(tool, changed, result.content)
+                leaves = tuple(iterate_new_values(result.content, assignment.arguments, tool))
+                self.successes.append(SuccessfulCall(call, mark, leaves))
                 return 1
-            plan.blame(assignment)
         return 0
 
     async def call(
@@ -149,11 +135,6 @@ class StateProbe:
             await self.session.rollback(self.base)
             return None, False, None
         return result, changed, mark
-
-
-def _needs(tool: ToolSpec) -> Sequence[str]:
-    required = tool.input_schema.get("required")
-    return required if isinstance(required, list) else ()
 
 
 def _ready(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, prompts, push, scaffold, train
+from trajsmith.cli import env, env_growth, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.run_table import out, show_run
-from trajsmith.pipeline.garbage_collection import reduce_gc_frequency
 from trajsmith.records import InputError, RunError, TrajsmithError
+from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.run_directory import RunDirectory
@@ -37,6 +37,7 @@ app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command()(push.card)
 app.command()(push.push)
+app.command()(plugins.plugins)
 app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
@@ -90,7 +91,7 @@ def resume(
     overrides: Set = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped; nothing is lost, doubled or done twice.
+    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
@@ -99,7 +100,10 @@ def resume(
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        raise InputError(f"{opened.path} makes environments: go on with trajsmith env gen --run {opened.path}")
+        from trajsmith.cli.env_gen_models import resume_generation
+
+        resume_generation(opened.path, overrides or [])
+        return
     if overrides:
         _change(opened, overrides, yes)
     show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))

@@ -12,9 +12,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from trajsmith.pipeline.environment_references import WHAT
-from trajsmith.pipeline.output_files import ensure_writable, write_file
 from trajsmith.records import InputError, RunError
-from trajsmith.toolgraph.storage import open_atomically
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envcheck import CheckPlan, EnvironmentReport, Finding, FindingReplay
@@ -83,11 +82,11 @@ def check(
     for report in reports:
         _show(report, target)
     if json is not None:
-        _write(json, orjson.dumps({"reports": [report.model_dump(mode="json") for report in reports]}))
+        write_whole_file(json, orjson.dumps({"reports": [report.model_dump(mode="json") for report in reports]}))
     if html is not None:
         from trajsmith.envcheck import render_reports_html
 
-        _write(html, render_reports_html(reports).encode())
+        write_whole_file(html, render_reports_html(reports).encode())
     low = [report.environment for report in reports if report.score is not None and report.score < threshold]
     if low:
         out.print(f"below {threshold:g}: {', '.join(low)}", markup=False)
@@ -259,11 +258,3 @@ def _finding(finding: "Finding") -> None:
             out.print(f"    {step_text}", markup=False, soft_wrap=True)
     out.print(f"    seen: {finding.seen}", markup=False, soft_wrap=True)
     out.print(f"    expected: {finding.expected}", markup=False, soft_wrap=True)
-
-
-def _write(path: Path, data: bytes) -> None:
-    def whole(target: Path) -> None:
-        with open_atomically(target) as file:
-            file.write(data)
-
-    write_file(path, whole)

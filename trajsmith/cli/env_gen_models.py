@@ -11,7 +11,7 @@ from rich.table import Table
 
 from trajsmith.envgen.synthesis.settings import GENERATION_STAGES
 from trajsmith.models.usage import compute_cost
-from trajsmith.records import BudgetExceeded, InputError, ModelFault, RunError
+from trajsmith.records import InputError, ModelFault, RunError
 
 if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
@@ -55,47 +55,56 @@ def gen_by_models(
     if dry_run:
         preview(settings, sources)
         return
-    again = f"trajsmith env gen --run {settings.run}"
-    with explain_resume(settings.run, again):
-        generated = asyncio.run(generate(settings, sources, by_model, Console(stderr=True), again=again))
+    with explain_resume(settings.run):
+        generated = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
     if generated.reading is not None:
         _read_sources(generated.reading)
     show(settings.run, generated.outcomes, generated.funnel)
     if generated.search is not None:
         _show_search(generated.search)
-    require_decisions(generated.undecided, again)
+    require_decisions(generated.undecided, settings.run)
     if not any(outcome.accepted for outcome in generated.outcomes):
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
 
 
 @contextmanager
-def explain_resume(run: Path, again: str) -> Iterator[None]:
-    """Faults of a run with the command that goes on.
-
-    Args:
-        again: That command.
-    """
+def explain_resume(run: Path) -> Iterator[None]:
+    """Say how a run that stops goes on."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: {again}") from stop
-    except RunError as error:
-        kind = BudgetExceeded if isinstance(error, BudgetExceeded) else RunError
-        raise kind(str(error).replace(f"trajsmith resume {run}", again)) from error  # the run directory's own words
+        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {run}") from stop
     except ModelFault as fault:
-        raise RunError(f"{fault}; nothing is lost, go on with: {again}") from fault
+        raise RunError(f"{fault}; nothing is lost, go on with: trajsmith resume {run}") from fault
 
 
-def require_decisions(undecided: Mapping[str, str], again: str) -> None:
+def resume_generation(run: Path, overrides: Sequence[str]) -> None:
+    """Go on with a run that makes environments, or grows one; its directory is all that is needed.
+
+    Raises:
+        InputError: The run kept nothing yet, or a setting is wrong.
+        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
+    """
+    from trajsmith.cli.env_grow_models import grow_by_models
+    from trajsmith.pipeline.environment_generation import load_growth_request
+
+    growth = load_growth_request(run)
+    if growth is None:
+        gen_by_models(None, None, None, None, run, overrides, dry_run=False)
+    else:
+        grow_by_models(growth, None, run, overrides, dry_run=False)
+
+
+def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
     """Themes of which nothing could be told now.
 
     Raises:
         RunError: There are some; each has been shown.
     """
     for reason in undecided.values():
-        out.print(f"undecided: {reason}; go on with: {again}", markup=False, soft_wrap=True)
+        out.print(f"undecided: {reason}; go on with: trajsmith resume {run}", markup=False, soft_wrap=True)
     if undecided:
-        raise RunError(f"{len(undecided)} themes could not be decided; go on with: {again}")
+        raise RunError(f"{len(undecided)} themes could not be decided; go on with: trajsmith resume {run}")
 
 
 def load_run_settings(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -16,23 +16,14 @@ if TYPE_CHECKING:
     from trajsmith.envgen.growth.model_growth import GrowthResult
     from trajsmith.envgen.growth.model_parent import ModelParent
     from trajsmith.envgen.sources import ThemeSource
-    from trajsmith.pipeline.environment_generation import GenConfig, RunGenerationResult
+    from trajsmith.pipeline.environment_generation import GenConfig, GrowthRequest, RunGenerationResult
 
 out = Console(highlight=False)
 EXAMPLE = "configs/envgen_openai.yaml"
 
 
-class GrowthRequest(NamedTuple):
-    """Request to grow an environment, as given on the command line."""
-
-    directory: Path
-    out: Path
-    name: str | None
-    wish: str | None
-
-
 def grow_by_models(
-    wanted: GrowthRequest, config: Path | None, run: Path | None, overrides: Sequence[str], dry_run: bool
+    wanted: "GrowthRequest", config: Path | None, run: Path | None, overrides: Sequence[str], dry_run: bool
 ) -> None:
     """Make a child, or go on with it.
 
@@ -55,17 +46,16 @@ def grow_by_models(
     if dry_run:
         preview(settings, [source], GROWTH_STAGES)
         return
-    again = f"trajsmith env grow {wanted.directory} --out {wanted.out} --run {folder}"
-    with explain_resume(folder, again):
-        generated, grown = asyncio.run(_grown(parent, source, settings, wanted.out))
+    with explain_resume(folder):
+        generated, grown = asyncio.run(_grown(parent, source, settings, wanted))
     show(None, generated.outcomes, generated.funnel)
-    require_decisions(generated.undecided, again)
+    require_decisions(generated.undecided, folder)
     if grown is None:
         raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
     _print_growth(grown)
 
 
-def _source(parent: "ModelParent", wanted: GrowthRequest, config: Path | None, run: Path | None) -> "ThemeSource":
+def _source(parent: "ModelParent", wanted: "GrowthRequest", config: Path | None, run: Path | None) -> "ThemeSource":
     """Return the source to grow from; a resumed run without a configuration uses its own."""
     from trajsmith.envgen.generate.identifiers import to_identifier
 
@@ -92,20 +82,24 @@ def _must_have_room(parent: "ModelParent", settings: "GenConfig") -> None:
 
 
 async def _grown(
-    parent: "ModelParent", source: "ThemeSource", settings: "GenConfig", out: Path
+    parent: "ModelParent", source: "ThemeSource", settings: "GenConfig", wanted: "GrowthRequest"
 ) -> "tuple[RunGenerationResult, GrowthResult | None]":
     from trajsmith.envgen.growth.model_growth import build_growth_loop, place_child
     from trajsmith.envgen.growth.regression import GrowthDraftRunner
     from trajsmith.envgen.synthesis.examination import DraftRunner
-    from trajsmith.envgen.synthesis.store import RecordStore
     from trajsmith.pipeline.environment_generation import generate
+    from trajsmith.records.journal import StepJournal
 
-    generated = await generate(settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent))
+    paths = {"directory": wanted.directory.resolve(), "out": wanted.out.resolve()}
+    growth = wanted.model_copy(update={**paths, "name": source.name})
+    generated = await generate(
+        settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent), growth
+    )
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None
     bench = GrowthDraftRunner(DraftRunner(settings.run / "drafts", settings.synthesis, settings.sandbox), parent)
-    return generated, await place_child(RecordStore(settings.run), bench, accepted, out)
+    return generated, await place_child(StepJournal(settings.run), bench, accepted, wanted.out)
 
 
 def _print_growth(grown: "GrowthResult") -> None:

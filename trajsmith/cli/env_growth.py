@@ -12,6 +12,7 @@ from trajsmith.cli.options import Config, DryRun, Set
 from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 from trajsmith.pipeline.environment_references import WHAT
 from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envgen.growth.duplicates import DuplicatePair
@@ -58,10 +59,12 @@ def grow(
 
     Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
     """
-    from trajsmith.cli.env_grow_models import GrowthRequest, grow_by_models
+    from trajsmith.cli.env_grow_models import grow_by_models
+    from trajsmith.pipeline.environment_generation import GrowthRequest
 
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
-    grow_by_models(GrowthRequest(directory, out_dir, name, wish), config, run, overrides or [], dry_run)
+    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
+    grow_by_models(wanted, config, run, overrides or [], dry_run)
 
 
 def taxonomy(
@@ -198,11 +201,7 @@ def _write_sources(path: Path | None, sources: "Sequence[ThemeSource]") -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    write_whole_file(ensure_writable(path, make=True), text.encode())
 
 
 def _pair(pair: "DuplicatePair") -> str:

@@ -11,9 +11,9 @@ import yaml
 from pydantic import ValidationError
 
 from trajsmith.environments.library import ENVIRONMENTS
-from trajsmith.pipeline.output_files import ensure_writable, write_file
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import InputError, ToolSpec, format_first_error
+from trajsmith.records.storage import ensure_writable, storage_boundary
 from trajsmith.toolgraph import GraphSettings, SampleSettings, ToolGraph, sample_across
 from trajsmith.toolgraph.edge_explanation import explain_edge as explain_edge
 from trajsmith.toolgraph.edge_explanation import find_tool
@@ -96,7 +96,8 @@ def build(
         graph = apply_evidence(graph, evidence, scores, settings)
     if old is not None and old.evidence and not graph.evidence:
         typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
-    write_file(target, graph.save)
+    with storage_boundary(target):
+        graph.save(target)
     for finding in graph.findings:
         typer.echo(f"note: {finding}", err=True)
     typer.echo(
@@ -165,7 +166,8 @@ def show(
         lines = render_tool_lines(loaded, find_tool(loaded, tool))
     elif html is not None:
         page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
-        tools, shown = write_file(ensure_writable(html), page)
+        with storage_boundary(ensure_writable(html)):
+            tools, shown = page(html)
         typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
         return
     else:
@@ -182,7 +184,8 @@ def export(
 ) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
     part = select_servers(ToolGraph.load(graph), server or ())
-    write_file(ensure_writable(target), lambda path: write_graphml(part, path))
+    with storage_boundary(ensure_writable(target)):
+        write_graphml(part, target)
     typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
 
 

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from trajsmith.cli.log_output import configure_logging
-from trajsmith.pipeline.output_files import ensure_writable
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
 from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable
 
 CONFIG_HELP = "YAML file, or the name of a packaged configuration such as quickstart (`trajsmith configs`)."
 PROJECT = Path(__file__).parent / "garden"

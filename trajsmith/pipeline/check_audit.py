@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from trajsmith.pipeline.config import load_config
-from trajsmith.pipeline.journal import count, read_records
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import EnvironmentFault, InputError, Task, derive_seed
+from trajsmith.records.journal import count_records, read_records
 from trajsmith.verify import AuditSettings, audit_task
 from trajsmith.verify.check_audit import CheckTestResult
 from trajsmith.verify.check_panel import CheckPanel
@@ -77,12 +77,12 @@ async def audit_run(
         InputError: The run has no tasks.
     """
     path = find_written_tasks(run)
-    if not path.is_file() or not count(path):
+    if not path.is_file() or not count_records(path):
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith tasks {run.path}`")
     context = await RunContext.reopen(load_config(run.config_path), run)
     audits = {name: AuditCounts() for name in sorted(context.places)}
     settings = AuditSettings(mutants=mutants, equivalents=4, masking=0)
-    total = count(path)
+    total = count_records(path)
     try:
         with progress.stage("audit checks", total if limit is None else min(limit, total), 0, 0) as bar:
             for task in islice(read_records(path, Task), limit):

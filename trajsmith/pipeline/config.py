@@ -1,25 +1,27 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
-from trajsmith.export import FormatName, SplitSettings
+from trajsmith.export import FORMATS, FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
-from trajsmith.pipeline.engine import EngineName
+from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.querygen import WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
-from trajsmith.records import FrozenModel, InputError, SourcePath
-from trajsmith.toolgraph import GraphSettings, SampleSettings
+from trajsmith.records import FrozenModel, InputError, Registry, SourcePath
+from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import JudgeSettings, VerifySettings
+from trajsmith.verify.checks import CHECKS
 from trajsmith.verify.duplicates import DuplicateSettings
+from trajsmith.verify.rewards import REWARDS
 
 
 class EngineSettings(FrozenModel):
@@ -107,6 +109,25 @@ def check_files(config: RunConfig) -> None:
         if not path.is_file():
             problem = "is a directory: name its files" if path.is_dir() else "there is no such file"
             raise InputError(f"decontaminate: {path}: {problem}")
+
+
+def check_plugins(config: RunConfig) -> None:
+    """Load before any work what the configuration names.
+
+    Raises:
+        InputError: Something cannot be imported, or two distributions give it the same name.
+    """
+    named: list[tuple[Registry[Any], Iterable[str]]] = [
+        (SAMPLERS, [config.sample.method]),
+        (VARIANTS, config.vary.rates),
+        (CHECKS, config.verify.checks),
+        (REWARDS, config.verify.rewards.names),
+        (FORMATS, config.export.formats),
+        (ENGINES, [config.engine.kind]),
+    ]
+    for registry, names in named:
+        for name in names:
+            registry.get(name)
 
 
 def _check_accept(config: RunConfig) -> None:

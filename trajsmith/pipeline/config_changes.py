@@ -8,12 +8,13 @@ from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import SELECTION
 from trajsmith.pipeline.engine import time_file
 from trajsmith.pipeline.run_context import GRAPH
-from trajsmith.pipeline.run_directory import CONFIG, LEDGER, RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import CONFIG, LEDGER, RunDirectory
 from trajsmith.pipeline.stages import CHAINS, GROUNDED, ORDER, TRAJECTORIES, VERDICTS
 from trajsmith.pipeline.top_up_rounds import ROUNDS
 from trajsmith.pipeline.variant_inputs import TASKS, VARIED
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, JsonObject
+from trajsmith.records.storage import storage_boundary
 
 OUTPUTS = {
     "sample": CHAINS,
@@ -135,7 +136,7 @@ def delete_outputs(run: RunDirectory, stages: Sequence[str]) -> None:
     Needs the run's lock.
     """
     for stage in reversed(stages):
-        with storage_boundary(run.path, run.path):
+        with storage_boundary(run.path, run.again):
             for name in _outputs(stage):
                 run.file(name).unlink(missing_ok=True)
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from trajsmith.export import ConversationBrowser
 from trajsmith.pipeline.config import load_config
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
-from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import VERDICTS
 from trajsmith.records import InputError
+from trajsmith.records.journal import count_records
+from trajsmith.records.storage import storage_boundary
 
 GALLERY = "gallery"
 
@@ -25,8 +26,8 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     run.refuse_links()
     name, folder = load_config(run.config_path).name, run.file(GALLERY)
-    bar_of = progress.stage("write pages", count(run.file(VERDICTS)), 0, 0)
-    with storage_boundary(folder, run.path), ConversationBrowser(folder, name) as browser, bar_of as bar:
+    bar_of = progress.stage("write pages", count_records(run.file(VERDICTS)), 0, 0)
+    with storage_boundary(folder, run.again), ConversationBrowser(folder, name) as browser, bar_of as bar:
         for task, trajectory, verdict in join_verdicts(run):
             browser.add(task, trajectory, verdict)
             bar.advance(dropped=False)

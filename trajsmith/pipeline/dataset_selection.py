@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import orjson
 
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import TRAJECTORIES
 from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records.journal import read_records
 from trajsmith.verify.decontaminate import Decontaminator
 from trajsmith.verify.duplicates import DuplicateFilter
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import AfterValidator
 
-from trajsmith.pipeline.journal import FAULT, Journal, count, count_ledger, read_records
+from trajsmith.pipeline.journal import FAULT, Journal, count_ledger
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
 from trajsmith.records import (
@@ -30,6 +30,7 @@ from trajsmith.records import (
     StageSummary,
     TrajsmithError,
 )
+from trajsmith.records.journal import count_records, read_records
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=Record)
@@ -255,4 +256,4 @@ def _from_file(stage: PipelineStage[In, Out], run: RunDirectory, skip: int) -> I
 def _total(stage: PipelineStage[In, Out], run: RunDirectory, inputs: Iterable[tuple[str, In]] | None) -> int | None:
     if inputs is not None:
         return len(inputs) if isinstance(inputs, Sized) else None
-    return count(run.file(stage.input)) if stage.input else None
+    return count_records(run.file(stage.input)) if stage.input else None

@@ -28,7 +28,6 @@ from trajsmith.envgen.synthesis.search_records import (
     search_all,
 )
 from trajsmith.envgen.synthesis.settings import ROLES, StageRole, StageRoles, SynthesisSettings
-from trajsmith.envgen.synthesis.store import RecordStore
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.models import BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from trajsmith.models.prompts import Prompts
@@ -37,8 +36,11 @@ from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import CONFIG, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
 from trajsmith.records import FrozenModel, InputError, SourcePath, content_hash
+from trajsmith.records.journal import StepJournal
 
 SUMMARY = "summary.json"
+GROWTH = "growth.json"
+"""The environment that a run grows; not there in a run that makes new ones."""
 UNREAD = "unread.json"
 """What a start was given, while not all themes of it are kept."""
 
@@ -149,6 +151,19 @@ class GenerationInputs(FrozenModel):
     """A set of requests of which the designer finds the themes."""
 
 
+class GrowthRequest(FrozenModel):
+    """What a run grows: an environment that models made. Kept in the run, so that its directory is enough to go on."""
+
+    directory: Path
+    """Folder of the parent."""
+    out: Path
+    """Directory of the child's folder."""
+    name: str | None = None
+    """The child's name; None is the parent's with a number."""
+    wish: str | None = None
+    """What there should be more of."""
+
+
 class RunGenerationResult(NamedTuple):
     """Result of a generation."""
 
@@ -162,21 +177,21 @@ class RunGenerationResult(NamedTuple):
     """What the search server gave, where there is one."""
 
 
-MakeLoop = Callable[[PromptedGenerator, DraftRunner, RecordStore, str, str], SynthesisLoop]
+MakeLoop = Callable[[PromptedGenerator, DraftRunner, StepJournal, str, str], SynthesisLoop]
 """What the stages work with, from desk, bench, store, makers and fingerprint."""
 
 
 async def generate(
     config: GenConfig, sources: Sequence[ThemeSource], tasks: Path | None = None, console: Console | None = None,
-    make_loop: MakeLoop = SynthesisLoop, again: str = "",
+    make_loop: MakeLoop = SynthesisLoop, growth: GrowthRequest | None = None,
 ) -> RunGenerationResult:  # fmt: skip
-    """Make environments of sources; the same command goes on where a killed one was.
+    """Make environments of sources; `trajsmith resume` goes on where a killed run was.
 
     Args:
         tasks: A set of requests of which the designer finds the themes.
         console: Where it is told how it goes; nowhere if None.
         make_loop: Another loop than that from a theme to an environment.
-        again: The command that goes on after a stop, for the line that says so; env gen's if empty.
+        growth: What the run grows, where it does.
 
     Raises:
         InputError: A setting, a key or an address is wrong, or the run directory is something else.
@@ -185,9 +200,11 @@ async def generate(
     prompts = await check_ready(config, sources)
     run = open_run(config)
     with run.lock():
-        store = RecordStore(run.path)
-        again = again or f"trajsmith env gen --run {run.path}"
-        board = ModelRegistry(config.models, build_role_settings(config.roles), config.budget, run.path, again)
+        store = StepJournal(run.path)
+        if growth is not None:
+            run.write_json(GROWTH, growth.model_dump(mode="json"))
+        roles = build_role_settings(config.roles)
+        board = ModelRegistry(config.models, roles, config.budget, run.path, f"trajsmith resume {run.path}")
         try:
             talkers = _open_stage_models(board)
             _store_inputs(run, GenerationInputs(sources=tuple(sources), tasks=tasks))
@@ -215,7 +232,7 @@ async def generate(
 
 
 async def _searched(
-    config: GenConfig, store: RecordStore, sources: Sequence[ThemeSource], console: Console | None
+    config: GenConfig, store: StepJournal, sources: Sequence[ThemeSource], console: Console | None
 ) -> Sequence[ThemeSource]:
     """The sources, with passages where a search found some."""
     if config.search is None:
@@ -252,13 +269,13 @@ def _store_inputs(run: RunDirectory, inputs: GenerationInputs) -> None:
     if left is not None and (left.tasks not in (None, inputs.tasks) or not set(left.sources) <= set(inputs.sources)):
         remaining = left.tasks or f"{len(left.sources)} sources"
         raise InputError(
-            f"{run.path} was stopped while it read {remaining}: go on with trajsmith env gen --run {run.path} first, "
+            f"{run.path} was stopped while it read {remaining}: go on with trajsmith resume {run.path} first, "
             "or choose another run directory"
         )
     run.write_json(UNREAD, inputs.model_dump(mode="json"))
 
 
-def _store_sources(store: RecordStore, sources: Sequence[ThemeSource]) -> None:
+def _store_sources(store: StepJournal, sources: Sequence[ThemeSource]) -> None:
     """Keep what a run is about, so that its directory is all that is needed to go on."""
     for theme in (Theme(source=source) for source in sources):
         if store.get("themes", Theme, theme.id) is None:
@@ -266,12 +283,7 @@ def _store_sources(store: RecordStore, sources: Sequence[ThemeSource]) -> None:
 
 
 def _open_stage_models(board: ModelRegistry) -> dict[StageRole, ChatModel]:
-    models: dict[StageRole, ChatModel] = {}
-    for role in ROLES:
-        talker = board.role_model(cast(Role, role))
-        assert talker is not None, "roles.check lets no role be scripted"
-        models[role] = talker
-    return models
+    return {role: board.require_role_model(role) for role in ROLES}
 
 
 def _short(outcome: SynthesisOutcome) -> dict[str, Any]:
@@ -287,6 +299,19 @@ def load_unread_inputs(folder: Path) -> GenerationInputs | None:
         raise InputError(f"{path} was changed by hand: take it away and give the source again") from error
 
 
+def load_growth_request(folder: Path) -> GrowthRequest | None:
+    """Return what a run grows; None if it makes new environments.
+
+    Raises:
+        InputError: The file was changed by hand.
+    """
+    path = folder / GROWTH
+    try:
+        return GrowthRequest.model_validate_json(path.read_bytes()) if path.is_file() else None
+    except ValidationError as error:
+        raise InputError(f"{path} was changed by hand: give the same trajsmith env grow again") from error
+
+
 def load_run_inputs(folder: Path) -> GenerationInputs:
     """Return the inputs that a run was started with: its themes, and what is still to be read.
 
@@ -294,7 +319,7 @@ def load_run_inputs(folder: Path) -> GenerationInputs:
         InputError: There is no run, or it was stopped before it kept anything.
     """
     left = load_unread_inputs(folder) or GenerationInputs()
-    store = RecordStore(folder)
+    store = StepJournal(folder)
     sources = drop_superseded(store, [*left.sources, *(theme.source for theme in store.all("themes", Theme))])
     if not sources and left.tasks is None:
         raise InputError(f"{folder} knows of no source yet: give one, such as --from-domain NAME, with --config FILE")

@@ -5,21 +5,21 @@ from contextlib import contextmanager
 from typing import Literal
 
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.evals import EvalContext, RoleUserFactory, UserFactory
+from trajsmith.evals import EvalContext
 from trajsmith.export.splits import Split
-from trajsmith.models import SCRIPTED, ChatModel
+from trajsmith.models import SCRIPTED
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import InputError, Task
+from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.usersim import USER, get_role_name
+from trajsmith.usersim import UserFactory, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator
 
 
@@ -85,15 +85,12 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
     background = BackgroundLoop()
     try:
         if config.user.model == SCRIPTED:
-            yield RoleUserFactory(get_role_name(config.user, None), Prompts(config.prompts)), background
+            yield build_user_factory(config.user, None, Prompts(config.prompts)), background
             return
-        prompts = Prompts(config.prompts)
-        prompts.get(USER)
         config.out.mkdir(parents=True, exist_ok=True)
         board = background.run(_open_board(config))
         try:
-            model = background.run(_open_user_model(board))
-            yield RoleUserFactory(get_role_name(config.user, model), prompts, model), background
+            yield background.run(_build_model_users(board, config)), background
         finally:
             background.run(board.close())
     finally:
@@ -107,9 +104,7 @@ async def _open_board(config: GrpoConfig) -> ModelRegistry:
     )
 
 
-async def _open_user_model(board: ModelRegistry) -> ChatModel:
-    model = board.role_model("user")
-    if model is None:
-        raise InputError("no model plays the user")
+async def _build_model_users(board: ModelRegistry, config: GrpoConfig) -> UserFactory:
+    users = build_user_factory(config.user, board.require_role_model("user"), Prompts(config.prompts))
     await board.run_preflight(["user"])
-    return model
+    return users

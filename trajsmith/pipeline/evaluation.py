@@ -1,9 +1,8 @@
 """`trajsmith eval`: held-out tasks of a run, and a model on this machine or behind an endpoint."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import orjson
 from pydantic import Field, PositiveInt, model_validator
@@ -11,13 +10,9 @@ from pydantic import Field, PositiveInt, model_validator
 from trajsmith.evals import (
     BENCHMARKS,
     BenchmarkName,
-    ChatEvaluatedModel,
     EvalContext,
     EvalSettings,
-    EvaluatedModel,
-    RoleUserFactory,
     Score,
-    UserFactory,
     evaluate,
     score_episodes,
 )
@@ -26,8 +21,8 @@ from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings,
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry, RoleSettings
+from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.output_files import write_file
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
@@ -35,15 +30,15 @@ from trajsmith.records import (
     FrozenModel,
     InputError,
     JsonObject,
-    RunError,
     SourcePath,
     Task,
     content_hash,
 )
 from trajsmith.records.links import refuse_links
-from trajsmith.train_sft.checkpoint import open_model, open_training_tokenizer
+from trajsmith.records.storage import storage_boundary, write_whole_file
+from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
-from trajsmith.usersim import USER, get_role_name
+from trajsmith.usersim import build_user_factory
 
 EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
@@ -88,7 +83,10 @@ class EvalConfig(FrozenModel):
     @property
     def roles(self) -> RolesSettings:
         """Return the role settings as the model registry reads them."""
-        return RolesSettings(agent=RoleSettings(model=self.model if self.served else SCRIPTED), user=self.user)
+        agent = RoleSettings(temperature=self.temperature, max_tokens=self.max_new_tokens)
+        return RolesSettings(
+            agent=agent.model_copy(update={"model": self.model}) if self.served else RoleSettings(), user=self.user
+        )
 
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:
@@ -134,7 +132,7 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    write_file(config.out / RESULTS, lambda path: path.write_bytes(data))
+    write_whole_file(config.out / RESULTS, data)
     return scores
 
 
@@ -161,11 +159,16 @@ async def _play(
 ) -> list[Score]:
     await board.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    users = _users(config, board)
-    async with _player(config, board) as player:
+    users = build_user_factory(config.user, board.role_model("user"), Prompts(config.prompts))
+    model = _open_evaluated_model(config, board)
+    try:
         with progress.stage("play episodes", total, 0, 0) as bar:
-            over = _counter(bar.advance)
-            return score_episodes(await evaluate(tasks, grounds, player, config.settings, file, users, over))
+            over, settings = _counter(bar.advance), config.settings
+            return score_episodes(
+                await evaluate(tasks, grounds, model, settings, file, users, over, past_reasoning=not config.served)
+            )
+    finally:
+        await model.close()
 
 
 def _counter(advance: Callable[[], None]) -> Callable[[int], None]:
@@ -182,33 +185,13 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
     return [role for role in roles if config.roles.of(role).model != SCRIPTED]
 
 
-def _open_role_model(board: ModelRegistry, role: Role) -> ChatModel:
-    model = board.role_model(role)
-    if model is None:
-        raise InputError(f"no model plays the {role}")
-    return model
-
-
-def _users(config: EvalConfig, board: ModelRegistry) -> UserFactory:
-    if config.user.model == SCRIPTED:
-        return RoleUserFactory(get_role_name(config.user, None), Prompts(config.prompts))
-    prompts = Prompts(config.prompts)
-    prompts.get(USER)
-    model = _open_role_model(board, "user")
-    return RoleUserFactory(get_role_name(config.user, model), prompts, model)
-
-
-@asynccontextmanager
-async def _player(config: EvalConfig, board: ModelRegistry) -> AsyncIterator[EvaluatedModel]:
+def _open_evaluated_model(config: EvalConfig, board: ModelRegistry) -> ChatModel:
     if config.served:
-        yield ChatEvaluatedModel(_open_role_model(board, "agent"), config.max_new_tokens, config.temperature)
-        return
-    from trajsmith.evals.transformers_model import TransformersModel
-
+        return board.require_role_model("agent")
     tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
-    limits: dict[str, Any] = {"temperature": config.temperature, "batch": config.batch}
-    async with TransformersModel(config.model, model, tokenizer, config.max_new_tokens, **limits) as local:
-        yield local
+    return TransformersModel(
+        config.model, model, tokenizer, config.max_new_tokens, temperature=config.temperature, batch=config.batch
+    )
 
 
 def _explain_spent_budget(config: EvalConfig, board: ModelRegistry, tasks: int) -> str:
@@ -245,14 +228,10 @@ def _same_question(config: EvalConfig) -> None:
         RunError: The folder cannot be written.
     """
     asked, file = config.question(), config.out / QUESTION
-    try:
+    with storage_boundary(file):
         if file.is_file() and _read(file) not in (None, asked) and _has_results(config.out / EPISODES):
             raise InputError(
                 f"{config.out} holds results of another model, run or sampling: name another folder as out"
             )
         config.out.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_bytes(orjson.dumps(asked))
-        part.replace(file)
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+        write_whole_file(file, orjson.dumps(asked))

@@ -6,12 +6,13 @@ from trajsmith.environments.composite import NAME_SEPARATOR, compose_spec
 from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected_ids
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdict_heads
-from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import VERDICTS
 from trajsmith.records import EnvironmentSpec, InputError
+from trajsmith.records.journal import count_records
+from trajsmith.records.storage import storage_boundary
 
 
 async def export_formats(
@@ -35,8 +36,8 @@ async def export_formats(
     settings = FormatSettings(window=window or config.export.window)
     first, others = next(iter(targets.values())), load_unselected_ids(run)
     matrix = MultiFormatWriter(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
-    bar_of = progress.stage("export", count(run.file(VERDICTS)), 0, 0)
-    with storage_boundary(first, run.path), matrix, bar_of as bar:
+    bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
+    with storage_boundary(first, run.again), matrix, bar_of as bar:
         for task, trajectory, verdict in join_verdict_heads(run):
             taken = verdict.accepted and trajectory.id not in others
             if taken:

@@ -1,4 +1,4 @@
-"""Append-only record files with a commit log, so that a run can be killed at any moment and taken up again.
+"""Record files of stages with a commit log, so that a run can be killed at any moment and taken up again.
 
 The outputs of one input are appended to the stage's record file, then one row is appended to `ledger/<stage>.jsonl`:
 `{"input": id, "outputs": [ids], "end": bytes of the record file, "drop": {"reason", "detail"}}` (`drop` only where
@@ -6,27 +6,23 @@ there is one). Only what the ledger vouches for counts: what stands beyond it is
 Inputs are committed in order, so the number of rows is the point at which to go on. Nothing volatile is written.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 import orjson
 from pydantic import ValidationError
 
-from trajsmith.pipeline.run_directory import LEDGER, RunDirectory, storage_boundary, storage_error
-from trajsmith.records import FrozenModel, InputError, JsonObject, Record, RecordDropped, RunError, format_first_error
-from trajsmith.records.links import open_no_follow
+from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
+from trajsmith.records import FrozenModel, JsonObject, Record, RecordDropped, RunError, format_first_error
+from trajsmith.records.journal import AppendFile, read_lines
 
 DETAIL_LENGTH = 2000
 FAULT = "environment_fault:"
 """How the reason of a drop begins whose cause is a broken environment."""
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class Drop(FrozenModel):
@@ -79,34 +75,6 @@ class _Tally:
         return LedgerCounts(self.rows, self.written, dict(sorted(self.reasons.items())), dict(self.examples))
 
 
-def read_records(path: Path, model: type[AnyRecord], skip: int = 0) -> Iterator[AnyRecord]:
-    """Stream the records of a JSON Lines file, leaving out the first `skip` without parsing them.
-
-    Raises:
-        InputError: The file is missing, or a line is no record of this kind; the text names file and line.
-    """
-    try:
-        handle = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    with handle:
-        for number, line in enumerate(handle, start=1):
-            if line.isspace():
-                continue
-            if skip:
-                skip -= 1
-                continue
-            yield model.from_line(line, f"{path}:{number}" + ("" if line.endswith(b"\n") else " (last line, torn?)"))
-
-
-def count(path: Path) -> int:
-    """Number of records in a JSON Lines file; 0 if there is no file."""
-    if not path.is_file():
-        return 0
-    with path.open("rb") as handle:
-        return sum(not line.isspace() for line in handle)
-
-
 def read_ledger(path: Path) -> Iterator[LedgerRow]:
     """The committed rows of a ledger, without a torn last line; none if there is no file.
 
@@ -118,18 +86,11 @@ def read_ledger(path: Path) -> Iterator[LedgerRow]:
 
 def _scan(path: Path) -> Iterator[tuple[LedgerRow, int]]:
     """Rows with the byte offset at which each ends."""
-    if not path.is_file():
-        return
-    end = 0
-    with path.open("rb") as handle:
-        for number, line in enumerate(handle, start=1):
-            if not line.endswith(b"\n"):
-                return
-            end += len(line)
-            try:
-                yield LedgerRow.model_validate_json(line), end
-            except ValidationError as error:
-                raise RunError(f"{path}:{number}: the run was changed by hand: {format_first_error(error)}") from error
+    for number, line, end in read_lines(path):
+        try:
+            yield LedgerRow.model_validate_json(line), end
+        except ValidationError as error:
+            raise RunError(f"{path}:{number}: the run was changed by hand: {format_first_error(error)}") from error
 
 
 def count_ledger(run: RunDirectory, stage: str) -> LedgerCounts:
@@ -142,46 +103,6 @@ def count_ledger(run: RunDirectory, stage: str) -> LedgerCounts:
 
 def build_ledger_path(run: RunDirectory, stage: str) -> Path:
     return run.file(f"{LEDGER}/{stage}.jsonl")
-
-
-class _AppendFile:
-    """A file that is cut to a known end on opening and then only grows by whole blocks."""
-
-    def __init__(self, path: Path, run: Path) -> None:
-        self.path = path
-        self.run = run
-        with storage_boundary(path, run):
-            self._handle = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            self.end = os.fstat(self._handle).st_size
-
-    def cut(self, end: int) -> None:
-        with storage_boundary(self.path, self.run):
-            if end != self.end:
-                os.ftruncate(self._handle, end)
-            self.end = end
-
-    def read(self, start: int, stop: int) -> bytes:
-        with storage_boundary(self.path, self.run):
-            return os.pread(self._handle, stop - start, start)
-
-    def append(self, data: bytes) -> None:
-        """One write call; what a failed one left behind is cut off again."""
-        try:
-            if os.write(self._handle, data) != len(data):
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-        except OSError as error:
-            with suppress(OSError):  # opening the journal again cuts it off in any case
-                os.ftruncate(self._handle, self.end)
-            raise storage_error(error, self.path, self.run) from error
-        self.end += len(data)
-
-    def close(self, sync: bool) -> None:
-        try:
-            if sync:
-                with storage_boundary(self.path, self.run):
-                    os.fsync(self._handle)
-        finally:
-            os.close(self._handle)
 
 
 class Journal:
@@ -200,9 +121,9 @@ class Journal:
         """Id of the last committed input."""
         self._tally = _Tally()
         self._broken = False
-        self._output = _AppendFile(run.file(output), run.path)
+        self._output = AppendFile(run.file(output), run.again)
         try:
-            self._ledger = _AppendFile(build_ledger_path(run, stage), run.path)
+            self._ledger = AppendFile(build_ledger_path(run, stage), run.again)
             try:
                 self._recover()
             except BaseException:  # whatever happens, the file is closed; it goes on up

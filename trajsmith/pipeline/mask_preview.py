@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.text import Text
 
 from trajsmith.export import Distribution
-from trajsmith.export.loss_mask import MaskedRow, MaskPreview, open_tokenizer, render_mask_page
+from trajsmith.export.loss_mask import MaskedRow, MaskPreview, render_mask_page
+from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped
 
 LOSS, CONTEXT = "black on green", "bright_black"

@@ -12,7 +12,6 @@ from trajsmith.models import SCRIPTED, Role
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.registry import RoleModel
 from trajsmith.pipeline.config import load_config
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -20,6 +19,7 @@ from trajsmith.pipeline.stages import GROUNDED, PROMPTS, TRAJECTORIES, RoleFacto
 from trajsmith.pipeline.variant_inputs import TASKS, find_written_tasks
 from trajsmith.querygen import EarlierRequests
 from trajsmith.records import GroundedChain, InputError, ModelFault, Record, RecordDropped, Task, Trajectory
+from trajsmith.records.journal import read_records
 
 Kind = TypeVar("Kind", bound=Record)
 Purpose = Literal["persona", "write", "refine", "agent", "user", "judge"]

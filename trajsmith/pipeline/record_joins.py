@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TypeVar
 
-from trajsmith.pipeline.journal import count, read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
 from trajsmith.pipeline.variant_inputs import find_written_tasks
 from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records.journal import count_records, read_records
 
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 
@@ -20,7 +20,7 @@ class PlayedPairs:
         self.run = run
 
     def __len__(self) -> int:
-        return count(self.run.file(TRAJECTORIES))
+        return count_records(self.run.file(TRAJECTORIES))
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
         return _pairs(self.run, Task)

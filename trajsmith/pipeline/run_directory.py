@@ -4,7 +4,6 @@ Files other than the journals appear whole or not at all (temp file, then rename
 moment. Temp files live in `.tmp/` inside the run: the rename stays on one file system, and cleaning is one folder.
 """
 
-import errno
 import fcntl
 import os
 import shutil
@@ -17,7 +16,8 @@ from pathlib import Path, PurePosixPath
 import orjson
 
 from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
-from trajsmith.records.links import link_error, open_no_follow, refuse_link, refuse_links
+from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
+from trajsmith.records.storage import open_whole_file, storage_boundary
 
 CONFIG = "config.yaml"
 LEDGER = "ledger"
@@ -28,27 +28,6 @@ SCRAP = ".tmp"
 KEPT = (LOCK, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
 STATE_CACHE = 64
-
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-@contextmanager
-def storage_boundary(file: Path, run: Path) -> Iterator[None]:
-    """Turn an `OSError` of writing into a `RunError` that says what to do about it."""
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(error, file, run) from error
-
-
-def storage_error(error: OSError, file: Path, run: Path) -> RunError:
-    """The one line for a write that failed; what was committed before it stays valid."""
-    if error.errno == errno.ELOOP:
-        return RunError(str(link_error(file)))
-    reason = error.strerror or str(error)
-    if error.errno in FULL:
-        return RunError(f"disk full ({reason}) at {file}: free some space, then `trajsmith resume {run}`")
-    return RunError(f"cannot write {file}: {reason}; mend that, then `trajsmith resume {run}`")
 
 
 class RunDirectory:
@@ -85,7 +64,7 @@ class RunDirectory:
                 f"{run.path} is not empty and holds no run that `trajsmith resume {run.path}` or --fresh could take: "
                 "choose another run directory"
             )
-        with storage_boundary(run.path, run.path):
+        with storage_boundary(run.path, run.again):
             run.path.mkdir(parents=True, exist_ok=True)
         for name in KEPT:  # the rest is removed, links as links
             refuse_link(run.path, PurePosixPath(name))
@@ -107,6 +86,11 @@ class RunDirectory:
         if not run.config_path.is_file():
             raise InputError(f"no run here: {run.path} has no {CONFIG}")
         return run
+
+    @property
+    def again(self) -> str:
+        """Return the command that goes on after a stop."""
+        return f"`trajsmith resume {self.path}`"
 
     @property
     def config_path(self) -> Path:
@@ -146,12 +130,12 @@ class RunDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with storage_boundary(self.path / LOCK, self.path):
+        with storage_boundary(self.path / LOCK, self.again):
             handle = open_no_follow(self.path / LOCK, os.O_RDWR | os.O_CREAT)
         try:
             self._take(handle)
             self.locked = True
-            with storage_boundary(self.path, self.path):
+            with storage_boundary(self.path, self.again):
                 shutil.rmtree(self.path / SCRAP, ignore_errors=True)
                 for folder in FOLDERS:
                     (self.path / folder).mkdir(exist_ok=True)
@@ -223,20 +207,11 @@ class RunDirectory:
 
     def _write(self, path: Path, data: bytes, durable: bool = True) -> Path:
         scrap = self.path / SCRAP / f"{path.name}.{os.getpid()}.{threading.get_ident()}"
-        with storage_boundary(path, self.path):
+        with storage_boundary(path, self.again):
             scrap.parent.mkdir(exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                scrap.unlink(missing_ok=True)
-                with os.fdopen(open_no_follow(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as handle:
-                    handle.write(data)
-                    if durable:
-                        handle.flush()
-                        os.fsync(handle.fileno())
-                scrap.replace(path)
-            except OSError:
-                scrap.unlink(missing_ok=True)
-                raise
+            with open_whole_file(path, durable, scrap) as file:
+                file.write(data)
         return path
 
     def _take(self, handle: int) -> None:
@@ -245,7 +220,7 @@ class RunDirectory:
         except BlockingIOError as error:
             holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
             raise RunError(f"{self.path} is being written by process {holder}: wait for it, or stop it") from error
-        with storage_boundary(self.path / LOCK, self.path):
+        with storage_boundary(self.path / LOCK, self.again):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
@@ -260,7 +235,7 @@ class RunDirectory:
 
     def _clear(self) -> None:
         """Empty the directory, config.yaml last: killed halfway, it still looks like a run and --fresh goes on."""
-        with storage_boundary(self.path, self.path):
+        with storage_boundary(self.path, self.again):
             for entry in [*self.path.iterdir(), *(self.path / LEDGER).iterdir()]:
                 if entry.name in KEPT:
                     continue

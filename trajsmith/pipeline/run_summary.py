@@ -8,7 +8,6 @@ from trajsmith.models.usage import summarize_usage
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.dataset_selection import DatasetSelector
 from trajsmith.pipeline.engine import summarize_stage
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import CHAINS, GROUNDED, TRAJECTORIES, VERDICTS, list_stages
@@ -24,6 +23,7 @@ from trajsmith.records import (
     Verdict,
     content_hash,
 )
+from trajsmith.records.journal import count_records
 
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
@@ -94,7 +94,7 @@ class RunTally:
         imported = bool(load_imported_files(self.run))
         files = IMPORT_FILES if imported else FILES
         funnel = {
-            name: count(self.run.file(file)) if self.run.file(file).is_file() else 0
+            name: count_records(self.run.file(file)) if self.run.file(file).is_file() else 0
             for name, file in files.items()
             if file != VARIED or self.config.vary.on
         }

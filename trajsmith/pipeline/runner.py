@@ -18,15 +18,14 @@ from trajsmith.export import (
 )
 from trajsmith.models import ROLES, SCRIPTED, Role
 from trajsmith.models.registry import check_models
-from trajsmith.pipeline.config import RunConfig, check_files, load_config
+from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, load_config
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.engine import ENGINES
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
 from trajsmith.pipeline.stages import ORDER, VERDICTS, ChainPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
@@ -34,6 +33,8 @@ from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.variant_inputs import VaryPlan
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
+from trajsmith.records.journal import count_records
+from trajsmith.records.storage import storage_boundary
 
 MAIN = "trl"
 """Format of the dataset in `dataset/`."""
@@ -146,6 +147,7 @@ async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[
     Raises:
         InputError: Key, address or name of a model is wrong, or a prompt or file, or there is nothing to spend.
     """
+    check_plugins(config)
     check_roles(config)
     check_files(config)
     wanted = [role for role in find_roles(stages) if config.roles.of(role).model != SCRIPTED]
@@ -207,8 +209,8 @@ def export_run(
     matrix = MultiFormatWriter(
         targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard
     )
-    with storage_boundary(target, run.path), matrix:
-        with progress.stage("export dataset", count(run.file(VERDICTS)), 0, 0) as bar:
+    with storage_boundary(target, run.again), matrix:
+        with progress.stage("export dataset", count_records(run.file(VERDICTS)), 0, 0) as bar:
             for task, trajectory, verdict in selector.judged():
                 if verdict.accepted:
                     matrix.add(task, trajectory, verdict, context.place(trajectory.environment).spec)

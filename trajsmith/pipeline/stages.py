@@ -10,13 +10,13 @@ from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.settings import DIALOGUE
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.pipeline.variant_inputs import TASKS, VARIED, VaryInput, find_tasks_file
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
 from trajsmith.querygen.vary import derive_variant
 from trajsmith.records import Chain, GroundedChain, InputError, Task, Trajectory, Verdict, derive_seed
+from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import summarize_stage
-from trajsmith.pipeline.journal import count
 from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
 from trajsmith.records import FrozenModel, RunError, StageSummary
+from trajsmith.records.journal import count_records
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.dataset_selection import DatasetSelector
@@ -81,7 +81,7 @@ def next_round(
         chains=chains,
         environments=_environments(selector, missing),
         rates=rates,
-        tasks=count(run.file("tasks.jsonl")),
+        tasks=count_records(run.file("tasks.jsonl")),
     )
 
 

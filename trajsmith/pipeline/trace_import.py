@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from trajsmith.pipeline.engine import PipelineStage, run_stage
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
-from trajsmith.pipeline.run_directory import RunDirectory, storage_boundary
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import TRAJECTORIES
 from trajsmith.pipeline.variant_inputs import TASKS
 from trajsmith.records import FrozenModel, InputError, RecordDropped, Task, Trajectory, content_hash
+from trajsmith.records.journal import read_records
+from trajsmith.records.storage import open_whole_file, storage_boundary
 from trajsmith.records.traces import TraceDialogue
 from trajsmith.verify.traces import build_task, find_mismatched_tasks, read_dialogues, replay_dialogue
 from trajsmith.verify.traces.replaying import build_initial_state
@@ -77,11 +78,10 @@ def _copied(run: RunDirectory, path: Path) -> str:
     name = f"imports/{digest}/{path.name}"
     target = run.file(name)
     if not target.is_file():
-        with storage_boundary(target, run.path):
+        with storage_boundary(target, run.again):
             target.parent.mkdir(parents=True, exist_ok=True)
-            scrap = target.with_suffix(".part")
-            shutil.copyfile(path, scrap)
-            scrap.replace(target)
+            with path.open("rb") as source, open_whole_file(target) as file:
+                shutil.copyfileobj(source, file)
     return name
 
 

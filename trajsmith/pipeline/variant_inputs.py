@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from trajsmith.pipeline.journal import read_records
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen.vary import choose_variants
 from trajsmith.records import Task, TaskHeader
+from trajsmith.records.journal import read_records
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.run_context import RunContext

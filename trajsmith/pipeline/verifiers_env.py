@@ -23,11 +23,12 @@ from verifiers.v1.types import content_text
 
 from trajsmith.environments.serving.mcp_server import to_mcp_result, to_mcp_tool
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
-from trajsmith.evals import EvalContext, ModelOutput, create_scripted_user, play_episode
+from trajsmith.evals import EvalContext, play_episode
+from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
-from trajsmith.usersim import AgentAct, PlaySettings, render_system_prompt
+from trajsmith.usersim import AgentAct, PlaySettings, build_scripted_user, render_system_prompt
 from trajsmith.verify import build_evidence
 from trajsmith.verify.rewards import RewardName, RewardSettings, compute_rewards
 
@@ -177,7 +178,7 @@ class RunEnv(vf.Env[RunEnvConfig]):
 
     async def run(self, task: Any, agents: Any) -> None:
         place: _Place = task.data.place
-        user = create_scripted_user(place.task, place.ground.spec, place.ground.wording, place.state, 0)
+        user = build_scripted_user(place.task, place.ground.spec, place.ground.wording, place.state, 0)
         async with agents.agent.interaction(task) as talk:
             for turn in range(len(place.task.turns)):
                 text = await user.open(turn)
@@ -224,15 +225,16 @@ async def judge_rollout(place: _Place, messages: list[Message]) -> tuple[Traject
     """
     assistant_messages = iter([message for message in messages if message.role == "assistant"])
 
-    async def complete(sofar: list[Message], tools: list[JsonObject]) -> ModelOutput:
+    async def repeat(request: ChatRequest) -> ChatReply:
         message = next(assistant_messages, None)
         if message is None:
-            return ModelOutput(Message(role="assistant"), 0, cut=True)
-        malformed = any(not call.function.name for call in message.tool_calls or ())
-        return ModelOutput(message, 0, malformed=malformed)
+            return ChatReply(message=Message(role="assistant"), finish_reason="length")
+        unreadable = [call for call in message.tool_calls or () if not call.function.name]
+        malformed = [MalformedCall(id=call.id, name="", text="", error="unreadable") for call in unreadable]
+        return ChatReply(message=message, malformed=tuple(malformed))
 
     play = PlaySettings(max_steps=STEPS)
-    _, played, verdict = await play_episode(place.task, place.ground, "model", complete, play, 0)
+    _, played, verdict = await play_episode(place.task, place.ground, CallableModel("model", repeat), play, 0)
     _same_results(played, messages)
     return played, verdict
 

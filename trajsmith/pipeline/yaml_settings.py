@@ -7,7 +7,6 @@ The YAML is that of version 1.2 where 1.1 surprises: `no`, `on` and `2024-01-01`
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -19,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from trajsmith.records import InputError, JsonObject, JsonValue
 from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
+from trajsmith.records.text import suggest_names, to_one_line
 
 Settings = TypeVar("Settings", bound=BaseModel)
 KeyPath = tuple[int | str, ...]
@@ -71,9 +71,9 @@ class _Source:
             return cls(name, loader.construct_document(root), root)
         except yaml.MarkedYAMLError as error:
             where = f"{name}:{error.problem_mark.line + 1}" if error.problem_mark else name
-            raise InputError(f"{where}: not valid YAML: {_one_line(error.problem or error.context)}") from error
+            raise InputError(f"{where}: not valid YAML: {to_one_line(error.problem or error.context)}") from error
         except yaml.YAMLError as error:
-            raise InputError(f"{name}: not valid YAML: {_one_line(error)}") from error
+            raise InputError(f"{name}: not valid YAML: {to_one_line(error)}") from error
         finally:
             loader.dispose()
 
@@ -118,8 +118,8 @@ def find_config(path: Path | str) -> Path:
         return file
     packaged = PACKAGED_CONFIGS / f"{file}.yaml"
     if not packaged.is_file():
-        close = get_close_matches(str(file), [config.stem for config in PACKAGED_CONFIGS.glob("*.yaml")], n=1)
-        hint = f'did you mean "{close[0]}"?' if close else "`trajsmith configs` lists those that are installed"
+        hint = suggest_names(str(file), [config.stem for config in PACKAGED_CONFIGS.glob("*.yaml")])
+        hint = hint or "`trajsmith configs` lists those that are installed"
         raise InputError(f"no such file or packaged configuration: {file}: {hint}")
     return packaged
 
@@ -248,7 +248,7 @@ def _key_faults(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if key.tag not in {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}:
-            yield line, f"the key {_one_line(key.value)} is not read as text: put it in quotes"
+            yield line, f"the key {to_one_line(key.value)} is not read as text: put it in quotes"
         elif key.value in lines:
             yield line, f'the key "{key.value}" stands twice, first in line {lines[key.value]}'
         lines[str(key.value)] = line
@@ -310,8 +310,8 @@ def _misspelt_entry(path: KeyPath, source: _Source) -> str:
     beside: Any = source.data
     for key in path[: end - 1]:
         beside = beside[key]
-    close = get_close_matches(str(path[end - 1]), beside, n=1, cutoff=0.6) if isinstance(beside, dict) else []
-    return f': "{path[end - 1]}" is a new entry; did you mean "{close[0]}"?' if close else ""
+    hint = suggest_names(str(path[end - 1]), beside) if isinstance(beside, dict) else ""
+    return f': "{path[end - 1]}" is a new entry; {hint}' if hint else ""
 
 
 def _place(path: KeyPath, source: _Source, overrides: list[_Override]) -> str:
@@ -349,13 +349,13 @@ def _message(fault: ErrorDetails) -> str:
         return "this key is required"
     got = fault["input"]
     shown = f" (got {str(got)[:60]!r})" if isinstance(got, str | int | float) else ""
-    return _one_line(fault["msg"].removeprefix("Value error, ")) + shown
+    return to_one_line(fault["msg"].removeprefix("Value error, ")) + shown
 
 
 def _unknown(key: str, valid: dict[str, Any]) -> str:
-    close = get_close_matches(key, valid, n=1, cutoff=0.5)
-    if close:
-        return f'unknown key; did you mean "{close[0]}"?'
+    hint = suggest_names(key, valid, cutoff=0.5)
+    if hint:
+        return f"unknown key; {hint}"
     return f"unknown key; valid keys are {', '.join(sorted(valid))}" if valid else "unknown key; no keys are valid here"
 
 
@@ -408,7 +408,3 @@ def _dotted(path: KeyPath) -> str:
 def _kind(value: JsonValue) -> str:
     names = {dict: "mapping", list: "list", str: "text", bool: "truth value", int: "number", float: "number"}
     return names.get(type(value), type(value).__name__)
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())

@@ -20,6 +20,7 @@ from trajsmith.environments.adapters.awm.database import SqliteDatabase
 from trajsmith.environments.adapters.awm.event_loop import IsolatedEventLoop, disable_threads
 from trajsmith.environments.foreign import run_source
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue
+from trajsmith.records.text import to_one_line
 
 _SUPPORTED_OPTIONS = ("json_serializer", "json_deserializer", "execution_options")
 """What `create_engine` is told that does not concern the connection."""
@@ -124,7 +125,8 @@ class AwmServer:
         except EnvironmentFault:
             raise
         except Exception as error:
-            raise InputError(f"{file}: does not start: {type(error).__name__}: {_line(error)}") from error
+            message = to_one_line(error, 300) or "no message"
+            raise InputError(f"{file}: does not start: {type(error).__name__}: {message}") from error
         if self.database.in_transaction:
             self.database.commit()
 
@@ -217,7 +219,3 @@ async def _exchange(
 def _text(value: JsonValue) -> str:
     """A value as a query writes it."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or "no message"

@@ -102,7 +102,7 @@ def test_tools_work_together(play):
 def test_done_stages_are_not_done_again(tmp_path):
     done = []
     StageJournal(tmp_path, "a").run("code", lambda: done.append(1) or "first")
-    with (tmp_path / "ledger.jsonl").open("ab") as file:
+    with (tmp_path / "stages.jsonl").open("ab") as file:
         file.write(b'{"stage": "tes')  # a killed run's last line
     assert StageJournal(tmp_path, "a").run("code", lambda: done.append(2) or "second") == "first"
     assert StageJournal(tmp_path, "b").run("code", lambda: done.append(3) or "third") == "third"
@@ -170,8 +170,8 @@ def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
     for _ in range(2):
         with pytest.raises(RunError, match="nothing is known of it: give the same command again"):
             generate_environment(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
-    ledger = (tmp_path / "out" / "work" / "boxes" / "ledger.jsonl").read_text()
-    stages = [json.loads(line)["stage"] for line in filter(None, ledger.splitlines())]
+    ledger = (tmp_path / "out" / "work" / "boxes" / "stages.jsonl").read_text()
+    stages = [json.loads(line)["record"]["stage"] for line in ledger.splitlines()]
     assert asked == [1, 1] and stages == ["blueprint", "code", "tests"]
     assert not (tmp_path / "out" / "rejected").exists()
 
@@ -223,3 +223,46 @@ def test_lists_are_bounded_and_flags_are_set_once(tmp_path):
     closed = play.call("tickets_close", {"ticket_id": ticket.ticket_id, "resolution": "Fixed"})
     closed = closed if closed.ok else play.call("tickets_reopen", {"ticket_id": ticket.ticket_id})
     assert closed.ok, closed.text
+
+
+def test_watchers_are_added_listed_and_removed_once(tmp_path):
+    _, cls = load_generated(read_openapi(SPECS / "desk.json"), tmp_path)
+    play = cls(cls.seed_state("medium", 1))
+    ticket = next(iter(play.state.tickets.values()))
+    name = next(agent for agent in play.state.agents if agent not in (ticket.watcher_ids or []))
+    pair, key = {"ticket_id": ticket.ticket_id, "username": name}, {"ticket_id": ticket.ticket_id, "limit": 100}
+    assert play.call("watchers_add", pair).ok
+    assert f"has agent {name} already" in play.call("watchers_add", pair).text
+    assert name in [one["username"] for one in play.call("watchers_list", key).content["result"]]
+    assert play.call("watchers_remove", pair).ok
+    assert f"has no agent {name}" in play.call("watchers_remove", pair).text
+    assert name not in [one["username"] for one in play.call("watchers_list", key).content["result"]]
+
+
+def test_the_one_record_of_another_is_shown_made_and_changed(tmp_path):
+    _, cls = load_generated(read_openapi(SPECS / "shop.yaml"), tmp_path)
+    play = cls(cls.seed_state("small", 1))
+    new = play.call("create_customer", {"name": "Ada", "email": "ada@example.com"}).content["customer_id"]
+    assert f"customer {new} has no preferences" in play.call("get_preferences", {"customer_id": new}).text
+    refused = play.call("change_preferences", {"customer_id": new, "language": "de"})
+    assert refused.error == "refused" and "has no preferences yet: give newsletter" in refused.text
+    made = play.call("change_preferences", {"customer_id": new, "newsletter": True})
+    assert made.content == {"newsletter": True, "language": None}
+    assert play.call("change_preferences", {"customer_id": new, "newsletter": True}).error == "refused"
+    assert play.call("get_preferences", {"customer_id": new}).content == made.content
+
+
+def test_two_kinds_of_records_never_share_a_class(tmp_path):
+    inside = {"type": "object", "required": ["size"], "properties": {"size": {"type": "string"}}}
+    document = {"openapi": "3.1.0", "info": {"title": "Shop"}, "paths": {}}
+    for table, field in (("orders", "item_box"), ("order_items", "box"), ("boxes", "boxes")):
+        record = {"type": "object", "required": ["id", "name"],
+                  "properties": {"id": {"type": "integer"}, "name": {"type": "string"}, field: inside}}  # fmt: skip
+        answers = {"responses": {"200": {"description": "ok", "content": {"application/json": {"schema": record}}}}}
+        parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+        document["paths"][f"/{table}/{{id}}"] = {"parameters": [parameter], "get": answers}
+    (tmp_path / "shop.json").write_text(json.dumps(document))
+    made, cls = load_generated(read_openapi(tmp_path / "shop.json"), tmp_path)
+    classes = [one.cls for entity in made.entities for one in (entity, *entity.parts)]
+    assert len(classes) == len(set(classes)) == 6
+    assert len(cls.seed_state("small", 1).orders) >= 4

@@ -16,6 +16,8 @@ from trajsmith.envgen.generate.refinement import MAX_ENTITIES, refine_blueprint
 from trajsmith.envgen.generate.tool_lists import ToolList, read_tool_list
 from trajsmith.envgen.generate.tool_names import interpret_tool_name
 from trajsmith.envgen.generate.value_types import infer_values
+from trajsmith.environments.adapters.openapi import OpenApiSettings, build_payload
+from trajsmith.environments.adapters.openapi.program import load
 from trajsmith.records import InputError
 
 
@@ -260,3 +262,28 @@ def test_lists_of_a_document_are_narrowed_by_bounds_tags_and_embedded_records():
     assert "tags" in products.fields
     tickets = next(one for one in desk.operations if one.name == "tickets_list")
     assert {"state_value", "assignee_id"} <= set(tickets.fields)
+
+
+@pytest.mark.parametrize("name", ["shop.yaml", "desk.json", "nullable.yaml", "awkward.yaml"])
+def test_every_operation_that_the_adapter_plays_is_generated(name):
+    played = load(build_payload(OpenApiSettings(spec=SPECS / name))).spec.tools
+    made = refine_blueprint(read_openapi(SPECS / name))
+    assert [one.name for one in made.operations] == [tool.name for tool in played]
+
+
+def test_records_of_which_each_record_has_one_become_part_of_it():
+    made = refine_blueprint(read_openapi(SPECS / "shop.yaml"))
+    column = made.entity("customers").column("preferences")
+    assert column.kind == "record" and [one.name for one in column.columns] == ["newsletter", "language"]
+    tools = {one.name: (one.action, one.table, one.column, one.fields) for one in made.operations}
+    assert tools["get_preferences"] == ("get", "customers", "preferences", ())
+    assert tools["change_preferences"] == ("update", "customers", "preferences", ("newsletter", "language"))
+
+
+def test_memberships_are_lists_of_keys_that_tools_add_to_and_take_from():
+    made = refine_blueprint(read_openapi(SPECS / "desk.json"))
+    assert made.entity("tickets").column("watcher_ids").references == "agents"
+    tools = {one.name: (one.action, one.table, one.owner, one.column) for one in made.operations}
+    assert tools["watchers_add"] == ("link", "tickets", "", "watcher_ids")
+    assert tools["watchers_remove"] == ("unlink", "tickets", "", "watcher_ids")
+    assert tools["watchers_list"] == ("list", "agents", "tickets", "watcher_ids")

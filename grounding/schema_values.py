@@ -1,25 +1,17 @@
-"""Values that a schema allows, its boundary values, and values that it forbids."""
+"""Values by one schema alone: its choices, boundaries, values that it allows or forbids, and conversion to it."""
 
-import contextlib
-import functools
-import random
 import re
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from trajsmith.environments import pattern_text
+from trajsmith.environments.schema_patterns import matches_pattern
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.text_generation import list_matching_texts
+from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.records import JsonObject
 
-PLAIN = (
-    "Meeting moved to Thursday",
-    "Please handle this soon",
-    "Blue folder, second shelf",
-    "Thanks for the quick answer",
-    "a",
-)
 FARTHEST = 10**15
-PATTERNS = 24
-"""Texts that are made for a pattern."""
+OTHER_TEXTS = ("Something else entirely", "None of that", "See above")
 _OFFSET = re.compile(r"(?:[zZ]|[+-]\d\d:?\d\d)$")
 _KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -33,20 +25,28 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def fits_schema(value: Any, schema: JsonObject, types: frozenset[str]) -> bool:
     """Return True if a value fits this schema, by cheap tests only."""
-    for kind in types:  # no generator: this is asked a hundred thousand times
-        if is_json_type(value, kind):
-            break
-    else:
-        if types:
-            return False
+    if not has_type(value, types):
+        return False
     if isinstance(value, str):
-        pattern = schema.get("pattern")
-        if len(value) < schema.get("minLength", 0) or len(value) > schema.get("maxLength", FARTHEST):
-            return False
-        return not isinstance(pattern, str) or re.search(pattern, value) is not None
+        return _fits_text(value, schema)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return is_within_bounds(value, schema)
     return True
+
+
+def _fits_text(value: str, schema: JsonObject) -> bool:
+    pattern = schema.get("pattern")
+    if len(value) < schema.get("minLength", 0) or len(value) > schema.get("maxLength", FARTHEST):
+        return False
+    return not isinstance(pattern, str) or matches_pattern(pattern, value)
+
+
+def has_type(value: Any, types: frozenset[str]) -> bool:
+    """Return True if a value has one of these JSON types; any value has one of none."""
+    for kind in types:  # no generator: this is asked a hundred thousand times
+        if is_json_type(value, kind):
+            return True
+    return not types
 
 
 def has_format(value: Any, form: str) -> bool:
@@ -66,6 +66,7 @@ def lacks_utc_offset(value: Any, form: str) -> bool:
 
 
 def is_json_type(value: Any, kind: str) -> bool:
+    """Return True if a value has a JSON type; a boolean is no number."""
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer":
@@ -74,14 +75,20 @@ def is_json_type(value: Any, kind: str) -> bool:
 
 
 def is_within_bounds(value: float, schema: JsonObject) -> bool:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    below, above = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    """Return True if a number keeps the bounds of a schema; bounds that are no numbers say nothing."""
+    low, high = _bound(schema, "minimum"), _bound(schema, "maximum")
+    below, above = _bound(schema, "exclusiveMinimum"), _bound(schema, "exclusiveMaximum")
     return (
         (low is None or value >= low)
         and (high is None or value <= high)
         and (below is None or value > below)
         and (above is None or value < above)
     )
+
+
+def _bound(schema: JsonObject, name: str) -> float | None:
+    bound = schema.get(name)
+    return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else None
 
 
 def list_allowed_numbers(schema: JsonObject, whole: bool) -> list[Any]:
@@ -99,7 +106,7 @@ def list_allowed_numbers(schema: JsonObject, whole: bool) -> list[Any]:
     return [value for value in allowed if is_within_bounds(value, schema)] or [low]
 
 
-def list_edge_values(schema: JsonObject, types: frozenset[str]) -> list[Any]:
+def list_boundary_values(schema: JsonObject, types: frozenset[str]) -> list[Any]:
     """Values at the edge of what a schema allows; correct code stands all of them."""
     if "enum" in schema or "const" in schema:
         return []
@@ -128,7 +135,7 @@ def _text_edges(schema: JsonObject) -> list[str]:
     if schema.get("format"):
         return []
     if isinstance(schema.get("pattern"), str):
-        return list(_matching(schema["pattern"])[:6])
+        return list(list_matching_texts(schema["pattern"])[:6])
     low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 5000))
     values = ["", " ", "0", "x" * low, "x" * high, "Ωé漢字🙂 \"'\\<b>\n\t", "null", "\u0000", "%s{0}$(x)"]
     return [text for text in dict.fromkeys(values) if low <= len(text) <= high]
@@ -162,16 +169,55 @@ def list_invalid_values(schema: JsonObject, types: frozenset[str]) -> list[Any]:
     return values
 
 
-def generate_matching_text(pattern: str, rng: random.Random) -> str:
-    """A text that a regular expression finds."""
-    return rng.choice(_matching(pattern))
+def fit_value(value: Any, field: SchemaField, template: str | None = None) -> Any:
+    """Convert the value to what the parameter accepts: a number for its text, a day for a time; None if none fits."""
+    schema, types = field.schema, field.types
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return value if value in choices else None
+    if isinstance(value, bool):
+        return value if not types or "boolean" in types else None
+    if types and "string" not in types and isinstance(value, str):
+        value = _as_number(value)
+    elif types == frozenset({"string"}) and isinstance(value, int | float):
+        value = str(value)
+    if isinstance(value, float) and types and "number" not in types:
+        value = int(value) if value.is_integer() and "integer" in types else None
+    if isinstance(value, int | float):
+        return value if (not types or types & {"integer", "number"}) and is_within_bounds(value, schema) else None
+    if not isinstance(value, str) or (types and "string" not in types):
+        return None
+    return _fit_text(value, field, template)
 
 
-@functools.lru_cache(maxsize=256)
-def _matching(pattern: str) -> tuple[str, ...]:
-    """Texts for a pattern, always the same ones; one empty text if none could be made."""
-    texts = dict[str, None]()
-    for seed in range(PATTERNS):
-        with contextlib.suppress(ValueError):
-            texts[pattern_text.generate_matching_text(pattern, random.Random(seed))] = None
-    return tuple(texts) or ("",)
+def _fit_text(value: str, field: SchemaField, template: str | None) -> str | None:
+    form = template or {"date": "%Y-%m-%d", "date-time": "%Y-%m-%dT%H:%M:%S"}.get(str(field.schema.get("format")))
+    moment = parse_datetime(value) if form else None
+    if form and moment is not None:
+        whole = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day, 10)
+        value = whole.strftime(form)
+    return value if _fits_text(value, field.schema) else None
+
+
+def _as_number(value: str) -> int | float | None:
+    try:
+        return int(value)
+    except ValueError:
+        try:
+            return float(value)
+        except ValueError:
+            return None
+
+
+def list_nearby_values(value: Any, field: SchemaField) -> list[Any]:
+    """Return other values beside a value: numbers and days close to it, other texts; empty where it is a choice."""
+    if isinstance(value, bool) or value is None or field.choices:
+        return []
+    if isinstance(value, int | float):
+        return [other for other in (value + 1, value - 1, value * 2) if is_within_bounds(other, field.schema)]
+    moment = parse_datetime(value)
+    if moment is not None:
+        return [(moment + timedelta(days=days)).isoformat()[: len(str(value))] for days in (1, 2, 7)]
+    if isinstance(value, str) and "pattern" not in field.schema:
+        return [text[: field.schema.get("maxLength", 200)] for text in OTHER_TEXTS]
+    return []

@@ -1,0 +1,317 @@
+"""Local model through Transformers (extra `train`): concurrent requests are answered in one batch of `generate`.
+
+Torch, Transformers and TRL are imported on first use. Text, reasoning and tool calls are parsed by the response
+template that TRL knows for the model's family.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
+from trajsmith.models.serialization import JSON_WORDS
+from trajsmith.models.settings import PROVIDERS, ModelSettings
+from trajsmith.records import FunctionCall, InputError, JsonObject, Message, ModelFault, ToolCall, install_command
+
+OPENS, CLOSES = "<tool_call>", "</tool_call>"
+THINKS = "<think>"
+COLLECT_SECONDS = 0.01
+"""Time in which concurrent requests join a batch."""
+MAX_NEW_TOKENS = 1024
+"""Limit of one message of a run's model where the settings name none."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Generation settings; only requests with equal ones share a batch."""
+
+    max_new_tokens: int
+    temperature: float
+    top_p: float | None
+    stop: tuple[str, ...]
+
+    def arguments(self, tokenizer: Any) -> JsonObject:
+        """Return the arguments of `generate`; temperature 0 takes the likeliest token every time."""
+        arguments: JsonObject = {"max_new_tokens": self.max_new_tokens, "do_sample": False}
+        if self.temperature:
+            arguments |= {"do_sample": True, "temperature": self.temperature, "top_k": 0}
+            arguments |= {"top_p": self.top_p} if self.top_p is not None else {}
+        return arguments | ({"stop_strings": list(self.stop), "tokenizer": tokenizer} if self.stop else {})
+
+
+@dataclass(frozen=True, eq=False)
+class PendingRequest:
+    """Generation request that waits for its batch."""
+
+    ids: list[int]
+    tools: list[JsonObject]
+    decoding: Decoding
+    reply: "asyncio.Future[ChatReply]"
+
+
+class TransformersModel:
+    """Chat model that answers concurrent requests together; every request draws anew, so seeds are not used.
+
+    Args:
+        name: Name in results and provenance.
+        model: A causal language model.
+        tokenizer: Its tokenizer with a response template, padding on the left.
+        max_new_tokens: Limit of one message, unless the request has one.
+        temperature: Of requests that have none; 0 takes the likeliest token every time.
+        batch: Requests answered together.
+    """
+
+    def __init__(
+        self, name: str, model: Any, tokenizer: Any, max_new_tokens: int, temperature: float = 0.0, batch: int = 32
+    ) -> None:
+        self.name = name
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+        self.batch = batch
+        self._waiting: list[PendingRequest] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer one request with those that arrive together; see `ChatModel`."""
+        rows = [message.model_dump(mode="json", exclude_none=True) for message in request.messages]
+        if request.reply_schema is not None:
+            rows.append({"role": "user", "content": JSON_WORDS + orjson.dumps(request.reply_schema).decode()})
+        tools = list(request.tools) if request.tool_choice != "none" else []
+        ids = self.tokenizer.apply_chat_template(
+            rows, tools=tools or None, add_generation_prompt=True, return_dict=False
+        )
+        decoding = Decoding(
+            request.max_tokens or self.max_new_tokens,
+            self.temperature if request.temperature is None else request.temperature,
+            request.top_p,
+            request.stop,
+        )
+        room = self.model.config.max_position_embeddings
+        if len(ids) + decoding.max_new_tokens > room:
+            message = f"{len(ids)} tokens of prompt and {decoding.max_new_tokens} of reply; the model takes {room}"
+            raise ModelFault("context_overflow", self.name, message)
+        pending = PendingRequest(ids, tools, decoding, asyncio.get_running_loop().create_future())
+        self._waiting.append(pending)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._answer_waiting())
+        return await pending.reply
+
+    async def close(self) -> None:
+        """Stop generating after the batch that is being generated; safe to call twice."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+            self._worker = None
+
+    async def _answer_waiting(self) -> None:
+        """Generate batch after batch until no request waits."""
+        while self._waiting:
+            await asyncio.sleep(COLLECT_SECONDS)
+            requests = self._take_batch()
+            try:
+                replies = await asyncio.to_thread(self._generate, requests)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
+                for request in requests:
+                    if not request.reply.done():
+                        request.reply.set_exception(error)
+                continue
+            for request, reply in zip(requests, replies, strict=True):
+                if not request.reply.done():  # cancelled meanwhile
+                    request.reply.set_result(reply)
+
+    def _take_batch(self) -> list[PendingRequest]:
+        """Take the oldest request and those behind it with the same generation settings."""
+        decoding = self._waiting[0].decoding
+        batch = [request for request in self._waiting if request.decoding == decoding][: self.batch]
+        self._waiting = [request for request in self._waiting if request not in batch]
+        return batch
+
+    def _generate(self, requests: Sequence[PendingRequest]) -> list[ChatReply]:
+        import torch
+
+        padded = self.tokenizer.pad({"input_ids": [request.ids for request in requests]}, return_tensors="pt")
+        padded = padded.to(self.model.device)
+        with torch.no_grad():
+            generated = self.model.generate(**padded, **requests[0].decoding.arguments(self.tokenizer))
+        start = padded["input_ids"].shape[1]
+        return [self._parse(request, row) for request, row in zip(requests, generated[:, start:].tolist(), strict=True)]
+
+    def _parse(self, request: PendingRequest, row: list[int]) -> ChatReply:
+        ends = [self.tokenizer.eos_token_id, self.tokenizer.pad_token_id]
+        stop = next((index for index, token in enumerate(row) if token in ends), None)
+        ids = row if stop is None else row[: stop + 1]
+        reply = parse_generated_ids(self.tokenizer, request.ids, ids, request.tools)
+        if request.decoding.stop and len(ids) < request.decoding.max_new_tokens:
+            return reply.model_copy(update={"finish_reason": "stop"})
+        return reply
+
+
+class TransformersProvider:
+    """Provider of a run over a model on this machine, which is loaded with the first request."""
+
+    def __init__(self, entry: str, settings: ModelSettings) -> None:
+        self.settings = settings
+        self.where = f"models.{entry} ({settings.model} in Transformers)"
+        self._model: TransformersModel | None = None
+        self._start = asyncio.Lock()
+        require_transformers(self.where)
+
+    async def send(self, request: ChatRequest) -> ChatReply:
+        async with self._start:
+            if self._model is None:
+                self._model = await asyncio.to_thread(self._open)
+        try:
+            reply = await self._model.complete(request)
+        except ModelFault as fault:
+            raise FailedAttempt(fault.kind, str(fault), retryable=False) from fault
+        if not (reply.message.content.strip() or reply.message.tool_calls or reply.malformed):
+            raise FailedAttempt("bad_reply", "the answer is empty", retryable=not reply.cut, usage=reply.usage)
+        return reply.model_copy(update={"model": self.settings.model})
+
+    async def check(self) -> bool:
+        """Return False: only loading the model shows whether it can be used."""
+        return False
+
+    async def close(self) -> None:
+        if self._model is not None:
+            await self._model.close()
+            self._model = None
+
+    def _open(self) -> TransformersModel:
+        name, settings = self.settings.model, self.settings
+        tokenizer = add_response_template(open_tokenizer(name), name)
+        model = open_model(name)
+        return TransformersModel(
+            name, model, tokenizer, settings.max_tokens or MAX_NEW_TOKENS, batch=settings.concurrency
+        )
+
+
+@PROVIDERS.register("transformers")
+def open_transformers_provider(entry: str, settings: ModelSettings, folder: Path | None) -> TransformersProvider:
+    """Open a model in this process."""
+    return TransformersProvider(entry, settings)
+
+
+def require_transformers(where: str) -> None:
+    """Refuse early where the extra is missing.
+
+    Raises:
+        InputError: With the command that installs it.
+    """
+    from importlib.util import find_spec
+
+    for module in ("torch", "transformers", "trl"):
+        if find_spec(module) is None:
+            raise InputError(f"{where}: {module} is not installed: {install_command('train')}")
+
+
+def open_tokenizer(model: str) -> Any:
+    """Open the tokenizer of a model on disk or on the Hub.
+
+    Raises:
+        InputError: The train extra is missing, or there is no tokenizer or no chat template.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise InputError(f"a tokenizer needs transformers and trl: {install_command('train')}") from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
+    if not tokenizer.chat_template:
+        raise InputError(f"model {model}: the tokenizer has no chat template; choose an instruct model")
+    return tokenizer
+
+
+def open_model(model: str) -> Any:
+    """Open the weights of a model on disk or on the Hub.
+
+    Raises:
+        InputError: There are none, or a save was interrupted.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(model)
+    except (OSError, ValueError, SafetensorError) as error:
+        cause = str(error).splitlines()[0]
+        raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
+
+
+def add_response_template(tokenizer: Any, name: str) -> Any:
+    """Set the template by which replies are parsed, and padding on the left; one that is set already stays.
+
+    Raises:
+        InputError: TRL knows none for this chat template.
+    """
+    from trl.chat_template_utils import add_response_schema
+
+    if "{% generation %}" not in tokenizer.chat_template:  # else saved by trajsmith, with its response template
+        try:
+            add_response_schema(tokenizer)
+        except ValueError as error:
+            raise InputError(
+                f"{name}: TRL cannot read tool calls of this chat template; take a model of a family that it knows, "
+                "for example Qwen3, with its template unchanged"
+            ) from error
+    tokenizer.padding_side = "left"
+    return tokenizer
+
+
+def parse_generated_ids(tokenizer: Any, prefix: list[int], ids: list[int], tools: list[JsonObject]) -> ChatReply:
+    """Parse generated tokens to a reply: text, reasoning, tool calls, and whether they were cut or are malformed.
+
+    Reasoning is kept: a template would show the model an empty block in its place, which it never wrote. Only a block
+    that the model itself left empty is an empty text; TRL's parser leaves that key out.
+    """
+    from trl.chat_template_utils import parse_response
+
+    usage = Usage(requests=1, prompt_tokens=len(prefix), completion_tokens=len(ids))
+    if not ids:
+        return ChatReply(message=Message(role="assistant"), finish_reason="length", usage=usage)
+    parsed, text = parse_response(tokenizer, ids, prefix=prefix, tools=tools), tokenizer.decode(ids)
+    if text.lstrip().startswith(THINKS):
+        parsed.setdefault("reasoning_content", "")
+    message = build_message(parsed, len(prefix))
+    calls = len(message.tool_calls or ())
+    malformed: tuple[MalformedCall, ...] = ()
+    if text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES):
+        error = "a tool call of the message cannot be read"
+        malformed = (MalformedCall(id=f"call_{len(prefix)}_{calls}", name="", text=text, error=error),)
+    cut = ids[-1] not in (tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return ChatReply(
+        message=message,
+        malformed=malformed,
+        finish_reason="length" if cut else "tool_calls" if calls or malformed else "stop",
+        usage=usage,
+    )
+
+
+def build_message(parsed: JsonObject, number: int) -> Message:
+    """Convert TRL's parsed response to a message; calls whose arguments are not an object are left out.
+
+    Args:
+        parsed: Result of `parse_response`.
+        number: Makes the ids of the calls unique in the conversation.
+    """
+    calls = []
+    for index, call in enumerate(parsed.get("tool_calls") or ()):
+        function = call["function"]
+        if isinstance(function.get("name"), str) and isinstance(function.get("arguments"), dict):
+            function_call = FunctionCall(name=function["name"], arguments=function["arguments"])
+            calls.append(ToolCall(id=f"call_{number}_{index}", function=function_call))
+    return Message(
+        role="assistant",
+        content=parsed.get("content") or "",
+        reasoning_content=parsed.get("reasoning_content"),
+        tool_calls=tuple(calls) or None,
+    )

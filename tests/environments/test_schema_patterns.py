@@ -1,0 +1,57 @@
+"""Patterns of foreign schemas: what they match, and that none of them stops the process."""
+
+import pytest
+from jsonschema.exceptions import best_match
+
+from trajsmith.environments.schema_patterns import compile_schema, matches_pattern
+from trajsmith.records import JsonObject
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        pytest.param(r"^[A-Z]{3}-\d+$", "ABC-12", True, id="plain"),
+        pytest.param(r"^[A-Z]{3}-\d+$", "AB-12", False, id="plain-refused"),
+        pytest.param("b", "abc", True, id="anywhere"),
+        pytest.param(r"^(?P<x>a|b)$", "a", True, id="python-groups"),
+        pytest.param(r"^(?P<x>a|b)$", "ab", False, id="python-groups-refused"),
+        pytest.param(r"\Aab\Z", "ab", True, id="python-ends"),
+        pytest.param(r"\Aab\Z", "cab", False, id="python-ends-refused"),
+        pytest.param(r"^\\Z$", r"\Z", True, id="escaped-backslash"),
+        pytest.param(r"^(?!x)\w+$", "ax", True, id="look-around"),
+        pytest.param("^a$", "a\n", False, id="end-is-the-end"),
+        pytest.param("(", "anything", True, id="not-understood"),
+    ],
+)
+def test_a_pattern_matches(pattern: str, text: str, matches: bool) -> None:
+    assert matches_pattern(pattern, text) is matches
+
+
+HOSTILE = [r"^(a|a)*$", r"^(a+)+$", r"^(?=(a|a)*$)(a+)+\1$"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", HOSTILE)
+@pytest.mark.parametrize(
+    ("keyword", "path"),
+    [
+        pytest.param(lambda p: {"properties": {"x": {"pattern": p}}}, ["x"], id="pattern"),
+        pytest.param(
+            lambda p: {"patternProperties": {p: {}}, "additionalProperties": False}, [], id="names-of-properties"
+        ),
+    ],
+)
+def test_no_pattern_takes_exponential_time(keyword: object, path: list[str], pattern: str) -> None:
+    text = "a" * 60 + "!"
+    schema: JsonObject = {"type": "object", **keyword(pattern)}  # type: ignore[operator]
+    error = best_match(compile_schema(schema).iter_errors({"x": text} if path else {text: 1}))
+    assert error is not None
+    assert list(error.absolute_path) == path
+
+
+def test_pattern_properties_are_checked_as_before() -> None:
+    schema = {"patternProperties": {"^n_": {"type": "integer"}}, "properties": {"a": {}}, "additionalProperties": False}
+    validator = compile_schema(schema)
+    assert validator.is_valid({"n_x": 1, "a": "b"})
+    assert [error.message for error in validator.iter_errors({"n_x": "1"})] == ["'1' is not of type 'integer'"]
+    assert [error.validator for error in validator.iter_errors({"m_x": 1})] == ["additionalProperties"]

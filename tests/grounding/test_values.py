@@ -1,0 +1,129 @@
+"""Values for one parameter: by its schema alone, and from a state."""
+
+import random
+from typing import Any
+
+import pytest
+
+from trajsmith.grounding import ValueSource, generate_text, replace_value_at
+from trajsmith.grounding.argument_paths import build_arguments, get_argument_name, get_leaf_name, get_value_at
+from trajsmith.grounding.fields import SchemaField, get_types
+from trajsmith.grounding.schema_values import fits_schema, has_format, list_boundary_values, list_invalid_values
+from trajsmith.grounding.text_generation import list_matching_texts
+from trajsmith.records import JsonObject
+
+STATE: JsonObject = {
+    "now": "2026-03-02T09:00:00",
+    "rooms": {
+        "R1": {"room_id": "R1", "colour": "red", "seats": 4},
+        "R2": {"room_id": "R2", "colour": "blue", "seats": 6},
+    },
+}
+
+
+def field(name: str, **schema: Any) -> SchemaField:
+    return SchemaField(name, name, (), get_types(schema), True, schema)
+
+
+# Schemas
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^\d{8}$", r"^([01]\d|2[0-3]):[0-5]\d$", r"^[A-Z]{2}-\d+$", r"^(a|b[^x])\w*?-\1$"]
+)
+def test_texts_for_patterns(pattern: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    texts = {generate_text(field("code", **schema), random.Random(seed)) for seed in range(8)}
+    assert len(texts) > 1
+    assert all(fits_schema(text, schema, frozenset({"string"})) for text in texts)
+    assert texts <= set(list_matching_texts(pattern))
+
+
+def test_no_text_is_made_for_a_broken_pattern() -> None:
+    assert list_matching_texts("(") == ("",)
+
+
+def test_texts_keep_the_lengths_of_the_schema() -> None:
+    assert len(generate_text(field("note", type="string", minLength=80), random.Random(0))) == 80
+    assert len(generate_text(field("note", type="string", maxLength=3), random.Random(0))) == 3
+
+
+def test_boundaries_lie_within_and_invalid_values_without() -> None:
+    schema: JsonObject = {"type": "integer", "minimum": 1, "maximum": 10}
+    assert set(list_boundary_values(schema, frozenset({"integer"}))) == {1, 10}
+    invalid = list_invalid_values(schema, frozenset({"integer"}))
+    assert {0, 11} <= {value for value in invalid if isinstance(value, int)}
+    assert not has_format("2026-13-01", "date")
+
+
+# A source of values
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expected"),
+    [
+        pytest.param(field("x", enum=["a", None, "b"]), {"a", "b"}, id="choices"),
+        pytest.param(field("x", type="boolean", default=True), {False}, id="not-the-default"),
+        pytest.param(field("colour", type="string", examples=["green"]), {"green"}, id="examples-before-the-state"),
+        pytest.param(field("colour", type="string"), {"red", "blue"}, id="the-state"),
+        pytest.param(field("seats", type="string"), set(), id="not-of-another-type"),
+        pytest.param(field("level", type="integer", minimum=3, maximum=4), {3, 4}, id="bounds"),
+        pytest.param(field("x", type="string", description="Such as 'one two'."), {"one two"}, id="quoted-example"),
+    ],
+)
+def test_likely_values(parameter: SchemaField, expected: set[Any]) -> None:
+    assert set(ValueSource(STATE).propose(parameter, random.Random(0))) == expected
+
+
+def test_wide_values_have_names_alike_and_patterns() -> None:
+    source = ValueSource(STATE)
+    rooms = {value for _, value in source.propose_widely(field("room"), random.Random(0), {})}
+    assert {"R1", "R2"} <= rooms
+    code = field("code", type="string", pattern="^[A-Z]{2}-[0-9]{3}$")
+    assert len(source.propose_widely(code, random.Random(0), {})) > 1
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "first"),
+    [
+        pytest.param(field("colour", type="string"), "red", "blue", id="the-state"),
+        pytest.param(field("size", enum=["s", "m"]), "s", "m", id="choices"),
+        pytest.param(field("seats", type="integer", minimum=5), 6, 7, id="number"),
+        pytest.param(field("day", type="string"), "2026-03-04", "2026-03-05", id="day"),
+    ],
+)
+def test_a_changed_value_is_another_valid_one(parameter: SchemaField, value: Any, first: Any) -> None:
+    source = ValueSource(STATE if parameter.name == "colour" else {})
+    others = source.change(parameter, value, random.Random(0))
+    assert first in others
+    assert value not in others
+    assert all(fits_schema(other, parameter.schema, parameter.types) for other in others)
+
+
+# Paths
+
+
+def test_a_value_is_replaced_without_touching_the_rest() -> None:
+    arguments = {"items": [{"sku": "A", "count": 1}, {"sku": "B"}], "note": {"text": "x"}}
+    replaced = replace_value_at(arguments, "items[1].sku", "C")
+    assert replaced == {"items": [{"sku": "A", "count": 1}, {"sku": "C"}], "note": {"text": "x"}}
+    assert get_value_at(arguments, "items[1].sku") == "B"
+    assert replaced["note"] is arguments["note"]
+
+
+def test_arguments_are_built_from_leaves() -> None:
+    leaves = {"id": 1, "items[*].sku": "A", "items[1].sku": "B", "items[*].count": 2, "to.city": "Rome", "tags[*]": "x"}
+    assert build_arguments(leaves) == {
+        "id": 1,
+        "items": [{"sku": "A", "count": 2}, {"sku": "B"}],
+        "to": {"city": "Rome"},
+        "tags": ["x"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "argument", "leaf"),
+    [("id", "id", "id"), ("items[*].sku", "items", "sku"), ("to.tags[0]", "to", "tags")],
+)
+def test_names_on_a_path(path: str, argument: str, leaf: str) -> None:
+    assert (get_argument_name(path), get_leaf_name(path)) == (argument, leaf)

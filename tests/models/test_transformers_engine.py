@@ -1,0 +1,135 @@
+"""A model on this machine: concurrent requests share batches; what it wrote is what it is shown again."""
+
+import asyncio
+
+import pytest
+
+from trajsmith.models import ChatRequest, ModelSettings
+from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.provider import open_provider
+from trajsmith.records import InputError, Message, ModelFault
+
+pytestmark = pytest.mark.train
+for _needed in ("torch", "transformers", "trl"):
+    pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
+
+CALL = '<tool_call>\n{"name": "look_up", "arguments": {"word": "a"}}\n</tool_call>'
+ASKED = [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from trajsmith.train_sft.checkpoint import set_templates
+    from trajsmith.train_sft.scratch import train_tokenizer
+
+    rows = [{"messages": [{"role": "user", "content": "hello there, what is it?"}], "tools": []}]
+    return set_templates(train_tokenizer(rows, 600), "scratch")
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning"),
+    [
+        pytest.param(f"<think>\nI look.\nTwice.\n</think>\n\n{CALL}<|im_end|>", "I look.\nTwice.", id="before-a-call"),
+        pytest.param("<think>\nI know.\n</think>\n\nDone.<|im_end|>", "I know.", id="before-an-answer"),
+        pytest.param(f"{CALL}<|im_end|>", None, id="a-call-without-reasoning"),
+        pytest.param("Done.<|im_end|>", None, id="an-answer-without-reasoning"),
+        pytest.param("<think>\n\n</think>\n\nDone.<|im_end|>", "", id="an-empty-block"),
+    ],
+)
+def test_a_message_is_rendered_again_as_the_model_wrote_it(tokenizer, text, reasoning):
+    from trajsmith.models.transformers_engine import parse_generated_ids
+    from trajsmith.train_grpo.loop import build_template_row
+
+    prefix = tokenizer.apply_chat_template(ASKED, add_generation_prompt=True, return_dict=False)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    reply = parse_generated_ids(tokenizer, prefix, ids, [])
+    assert reply.message.reasoning_content == reasoning and not (reply.cut or reply.malformed)
+    again = tokenizer.apply_chat_template([*ASKED, build_template_row(reply.message)], return_dict=False)
+    assert again[: len(prefix) + len(ids)] == prefix + ids
+
+
+@pytest.fixture(scope="module")
+def weights(tokenizer):
+    from trajsmith.train_sft.scratch import create_model
+    from trajsmith.train_sft.settings import ScratchSettings
+
+    return create_model(tokenizer, ScratchSettings(hidden=32, layers=1, heads=2))
+
+
+def ask(text, **settings):
+    return ChatRequest(messages=(Message(role="user", content=text),), **settings)
+
+
+async def test_concurrent_requests_share_batches_and_get_the_replies_they_get_alone(tokenizer, weights, monkeypatch):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model = TransformersModel("small", weights, tokenizer, max_new_tokens=6, batch=4)
+    generate, sizes = model._generate, []
+    monkeypatch.setattr(model, "_generate", lambda requests: sizes.append(len(requests)) or generate(requests))
+    requests = [ask("hello " * number) for number in range(1, 7)]
+    together = await asyncio.gather(*(model.complete(request) for request in requests))
+    assert sizes == [4, 2]
+    alone = [await model.complete(request) for request in requests]
+    assert sizes == [4, 2, *[1] * 6]
+    assert [reply.message.content for reply in together] == [reply.message.content for reply in alone]
+    assert all(0 < reply.usage.completion_tokens <= 6 and reply.usage.prompt_tokens > 0 for reply in together)
+    await model.close()
+
+
+async def test_requests_with_other_settings_are_generated_apart(tokenizer, weights, monkeypatch):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model = TransformersModel("small", weights, tokenizer, max_new_tokens=6)
+    generate, seen = model._generate, []
+    monkeypatch.setattr(model, "_generate", lambda batch: seen.append(batch[0].decoding) or generate(batch))
+    replies = await asyncio.gather(
+        model.complete(ask("a")), model.complete(ask("b", max_tokens=2, temperature=0.5)), model.complete(ask("c"))
+    )
+    assert [(one.max_new_tokens, one.temperature) for one in seen] == [(6, 0.0), (2, 0.5)]
+    assert replies[1].usage.completion_tokens <= 2 < 3 <= replies[0].usage.completion_tokens
+
+
+async def test_a_conversation_without_room_for_a_reply_is_a_fault_of_its_own_kind(tokenizer, weights):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model = TransformersModel("small", weights, tokenizer, max_new_tokens=6)
+    with pytest.raises(ModelFault) as fault:
+        await model.complete(ask("hello there " * 4000))
+    assert fault.value.kind == "context_overflow"
+
+
+async def test_an_error_while_generating_reaches_all_who_wait(tokenizer, weights, monkeypatch):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model = TransformersModel("small", weights, tokenizer, max_new_tokens=6)
+    monkeypatch.setattr(model.model, "generate", lambda **_: 1 / 0)
+    replies = await asyncio.gather(*(model.complete(ask("a")) for _ in range(2)), return_exceptions=True)
+    assert [type(reply) for reply in replies] == [ZeroDivisionError] * 2
+
+
+async def test_as_a_provider_of_a_run_it_loads_the_folder(tokenizer, weights, tmp_path, monkeypatch):
+    import torch
+
+    said = tokenizer.encode(CALL, add_special_tokens=False)
+
+    def generate(self, input_ids, max_new_tokens, **_):
+        return torch.cat([input_ids, torch.tensor([said[:max_new_tokens]])], dim=1)
+
+    monkeypatch.setattr(type(weights), "generate", generate)
+    weights.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    settings = ModelSettings(provider="transformers", model=str(tmp_path), max_tokens=200)
+    provider = open_provider("local", settings)
+    try:
+        reply = await provider.send(ask("hello"))
+        (call,) = reply.message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("look_up", {"word": "a"})
+        cut = await provider.send(ask("hello", max_tokens=len(said) // 2))
+        assert cut.finish_reason == "length" and cut.malformed and cut.message.tool_calls is None
+        with pytest.raises(FailedAttempt, match="the model takes 4096"):
+            await provider.send(ask("hello there " * 4000))
+    finally:
+        await provider.close()
+    missing = open_provider("local", settings.model_copy(update={"model": str(tmp_path / "none")}))
+    with pytest.raises(InputError, match="no tokenizer there"):
+        await missing.send(ask("hello"))

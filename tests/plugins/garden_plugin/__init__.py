@@ -1,0 +1,1 @@
+"""A plug-in with one thing of every kind; the test installs it."""
