@@ -161,7 +161,7 @@ def _error_for_status(repo: str, status: int, text: str) -> InputError | RunErro
         return InputError(f"{repo}: this token may not write there ({status}): check the name and the token's rights")
     if status in (413, 507):
         return RunError(f"{repo}: the Hub has no room left ({status}): {text}")
-    return RunError(f"{repo}: the Hub answered {status}: run the same command again, it goes on ({text})")
+    return RunError(f"{repo}: the Hub answered {status}: run the same command again to continue ({text})")
 
 
 def _check_name(repo: str) -> None:

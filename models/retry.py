@@ -157,7 +157,7 @@ class RetryingProvider:
         if self._silent >= self._settings.outage_after:
             raise RunError(
                 f"models.{self._entry}: {self._silent} requests in a row without an answer, the last one: {message}; "
-                f"when the server is back, go on: {self._again_by}"
+                f"when the server is back, continue with: {self._again_by}"
             )
 
 

@@ -257,7 +257,7 @@ class SynthesisLoop:
         self.tell(f"{design.proposal.name}: the checker approves {semantic.score:.2f} of {len(semantic.judged)} calls")
         hostile = [one.outcome for one in semantic.judged if names_closed_access(one.outcome)]
         if hostile:
-            raise ThemeRejected("check", f"the code reaches for what the sandbox closes: {hostile[0]}")
+            raise ThemeRejected("check", f"the code uses names that the sandbox forbids: {hostile[0]}")
         settings = self.bench.settings
         weak = sorted(tool for tool, share in semantic.by_tool.items() if share < settings.drop_tool_below)
         if weak:
@@ -309,7 +309,7 @@ def _explain_fault(stage: str, fault: ModelFault) -> tuple[str, ...]:
 def _summarize_examination(exam: Examination) -> str:
     """An examination in a few words."""
     kinds = Counter(complaint.kind for complaint in exam.complaints)
-    doctor = "" if exam.doctor is None else f", doctor {exam.doctor:.2f}"
+    doctor = "" if exam.doctor is None else f", environment checker {exam.doctor:.2f}"
     wrong = ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "nothing"
     return f"tests {exam.tests_passed}/{exam.tests}, rules {exam.rules_bound}/{exam.rules}{doctor}; complaints: {wrong}"
 

@@ -204,7 +204,7 @@ class WorkerConnection:
             self._fail(f"it broke the protocol: {error}", killed=True)
             return
         if len(self._reader) and not self._frames:
-            self._fail("it broke the protocol: bytes that nobody asked for", killed=True)
+            self._fail("it broke the protocol: unrequested bytes", killed=True)
 
     def _resolve(self, body: bytes) -> None:
         """Hand the replies of one frame to who waits for them.
@@ -213,7 +213,7 @@ class WorkerConnection:
             ValueError: The frame is not the answer to the oldest one that was sent.
         """
         if not self._frames:
-            raise ValueError("a frame that nobody asked for")
+            raise ValueError("an unrequested frame")
         try:
             replies = self._decode(body)
         except (msgspec.DecodeError, RecursionError) as error:

@@ -56,14 +56,14 @@ def run(
     directory: Annotated[
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete an existing run in that directory first.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done.")
     ] = False,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
-    Stopped or killed, it goes on with: trajsmith resume RUN
+    Stopped or killed, resume it with: trajsmith resume RUN
     """
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
@@ -89,11 +89,11 @@ def resume(
     directory: RunPath = None,
     option: RunOption = None,
     overrides: Set = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Repeat stale stages without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
+    """Continue a stopped run, also one of env gen or env grow; nothing is lost, duplicated or done twice.
 
-    With --set, what the change makes stale is done again: you are told which stages, and asked.
+    With --set, stages that the change makes stale are repeated: the command lists them and asks.
     """
     from trajsmith.pipeline.environment_generation import is_generation
     from trajsmith.pipeline.runner import run_pipeline
@@ -255,7 +255,7 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     """Change the settings of a run, after asking whether what that makes stale may be done again.
 
     Raises:
-        InputError: The settings are wrong, or nobody can be asked.
+        InputError: The settings are wrong, or there is no terminal to ask.
     """
     from trajsmith.pipeline.config_changes import apply_change, plan_change
     from trajsmith.pipeline.runner import check_ready
@@ -264,8 +264,8 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     asyncio.run(check_ready(change.after))
     if change.stale and not yes:
         if not sys.stdin.isatty():
-            raise InputError(f"{change}; say --yes to do so")
-        if not typer.confirm(f"{str(change).capitalize()}. Go on?", err=True):
+            raise InputError(f"{change}; pass --yes to do so")
+        if not typer.confirm(f"{str(change).capitalize()}. Continue?", err=True):
             raise InputError("nothing was changed")
     apply_change(run, change)
 
@@ -282,7 +282,7 @@ def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {path}") from stop
 
 
 def main() -> None:

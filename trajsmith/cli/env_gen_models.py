@@ -73,9 +73,9 @@ def explain_resume(run: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {run}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {run}") from stop
     except ModelFault as fault:
-        raise RunError(f"{fault}; nothing is lost, go on with: trajsmith resume {run}") from fault
+        raise RunError(f"{fault}; nothing is lost, resume with: trajsmith resume {run}") from fault
 
 
 def resume_generation(run: Path, overrides: Sequence[str]) -> None:
@@ -102,9 +102,9 @@ def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
         RunError: There are some; each has been shown.
     """
     for reason in undecided.values():
-        out.print(f"undecided: {reason}; go on with: trajsmith resume {run}", markup=False, soft_wrap=True)
+        out.print(f"undecided: {reason}; resume with: trajsmith resume {run}", markup=False, soft_wrap=True)
     if undecided:
-        raise RunError(f"{len(undecided)} themes could not be decided; go on with: trajsmith resume {run}")
+        raise RunError(f"{len(undecided)} themes could not be decided; resume with: trajsmith resume {run}")
 
 
 def load_run_settings(
@@ -198,7 +198,15 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
         run: Folder below which `environments/` has what was accepted; None if it is told otherwise where that is.
     """
     table = Table(
-        "theme", "environment", "outcome", "repairs", "tests and doctor", "doctor", "checker", "tools", "cost"
+        "theme",
+        "environment",
+        "outcome",
+        "repairs",
+        "tests and environment checker",
+        "doctor",
+        "checker",
+        "tools",
+        "cost",
     )
     for one in outcomes:
         table.add_row(

@@ -21,7 +21,7 @@ out = Console(highlight=False)
 Config = Annotated[Path, typer.Argument(help=CONFIG_HELP)]
 Set = Annotated[list[str] | None, typer.Option("--set", help="Override a setting. May be repeated.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show one row with its loss and the plan; train nothing.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")]
 
 
 def sft(config: Config, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
@@ -83,7 +83,7 @@ def evaluate(config: Config, overrides: Set = None) -> None:
         with open_progress() as progress:
             scores = asyncio.run(run_eval(settings, progress))
     except KeyboardInterrupt as stop:
-        raise RunError("stopped; episodes that are over are kept, the same command goes on") from stop
+        raise RunError("stopped; finished episodes are stored, the same command continues") from stop
     show_scores(scores)
     out.print(f"results: {settings.out / RESULTS}", markup=False, soft_wrap=True)
 
