@@ -12,7 +12,7 @@ from trajsmith.envcheck.case_runner import CaseRunner, CheckTimeExceeded
 from trajsmith.envcheck.checks.argument_effects import find_column_choices
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.invariants import build_validator
-from trajsmith.envcheck.determinism_replays import ReopenedProcesses, ReplayedCase
+from trajsmith.envcheck.determinism_replays import ReopenableSource, ReopenedProcesses, ReplayedCase
 from trajsmith.envcheck.exploration import ExplorationEffort, ExplorationLog, Explorer
 from trajsmith.envcheck.facts import Fact, StateColumns, mine_facts
 from trajsmith.envcheck.findings import (
@@ -27,7 +27,6 @@ from trajsmith.envcheck.findings import (
 from trajsmith.envcheck.parameter_columns import ParameterColumns
 from trajsmith.envcheck.schema_probes import SchemaProbe, probe_all
 from trajsmith.envcheck.shrink import shrink_case
-from trajsmith.envcheck.source_protocols import ReopenableSource
 from trajsmith.envcheck.state_shape import learn_shape
 from trajsmith.envcheck.state_view import StateViewer, View
 from trajsmith.envcheck.subprocess_source import make_reopenable_source
@@ -266,7 +265,7 @@ async def _state_after_start(session: Session, state: JsonObject) -> JsonObject:
 
 def _select_start_states(states: list[tuple[StartState, JsonObject]], count: int) -> list[StartState]:
     """Smaller states first, and a larger one."""
-    by_size = sorted(states, key=lambda found: len(str(found[1])))
+    by_size = sorted(states, key=lambda state: len(str(state[1])))
     usual = by_size[: max(1, (len(by_size) * 2) // 3)]
     step = max(1, len(usual) // max(count - 1, 1))
     chosen = [start for start, _ in usual[::step]][: max(count - 1, 1)]

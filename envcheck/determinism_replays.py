@@ -9,12 +9,53 @@ from typing import TYPE_CHECKING
 from trajsmith.envcheck.case_runner import execute_step
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.findings import CaseStep, CheckCase
-from trajsmith.envcheck.source_protocols import CloseableSource, ReopenableSource
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.records import EnvironmentFault, JsonObject, derive_seed
 
 if TYPE_CHECKING:
     from trajsmith.envcheck.check_session import CheckSession
+
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class ReopenableSource(Protocol):
+    """Sources that can start the same environment again in a fresh process."""
+
+    def reopen(self, hash_seed: int, shift: int) -> EnvironmentSource:
+        """Start the same environment in a fresh process, which begins only when it is first used.
+
+        Args:
+            hash_seed: PYTHONHASHSEED of the process.
+            shift: Another number, another clock and other entropy: 0 is the usual one, each step is years ahead, a
+                negative one back.
+        """
+
+
+@runtime_checkable
+class LeakReportingSource(Protocol):
+    """Sources that record side effects of their environment's code outside of the state."""
+
+    async def look(self) -> tuple[list[str], list[str]] | None:
+        """Return changed paths outside of the sessions and the nondeterminism sources used since the last call.
+        and entropy they used. None where plays have processes of their own, so that there is nothing to see."""
+
+
+@runtime_checkable
+class StaticallyCheckedSource(Protocol):
+    """Sources whose code is analysed statically before it runs."""
+
+    def gate(self) -> list[JsonObject]:
+        """Return the findings of the static gate: objects with `line`, `rule` and `message`."""
+
+
+@runtime_checkable
+class CloseableSource(Protocol):
+    """Sources that hold processes and must be closed."""
+
+    def close(self) -> None:
+        """Stop all processes."""
+
 
 OK, REFUSED = 5, 2
 """Calls of each tool that are played again."""

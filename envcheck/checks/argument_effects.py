@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
+from trajsmith.envcheck.checks.base import Check, ObservedCall, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import format_row_name, shorten_value

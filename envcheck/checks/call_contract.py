@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jsonschema.exceptions import best_match
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
+from trajsmith.envcheck.checks.base import CallCheck, Check, ObservedCall, Suspicion
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, Severity
 from trajsmith.envcheck.state_view import outline_value

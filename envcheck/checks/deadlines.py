@@ -6,9 +6,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from trajsmith.envcheck.case_runner import execute_step
-from trajsmith.envcheck.checks.base import Check, Suspicion
+from trajsmith.envcheck.checks.base import CallCheck, Check, ObservedCall, Suspicion
 from trajsmith.envcheck.checks.boundaries import PER_KIND, normalize_refusal
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
+from trajsmith.envcheck.checks.base import CallCheck, Check, ObservedCall, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES, describe_changes
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, Severity
 from trajsmith.envcheck.state_view import is_counter_change

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.determinism_replays import (
     Digests,
+    LeakReportingSource,
     ReplayedCase,
+    StaticallyCheckedSource,
     choose_cases,
     play_all,
     play_interleaved,
     play_steps,
 )
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Severity
-from trajsmith.envcheck.source_protocols import LeakReportingSource, StaticallyCheckedSource
 from trajsmith.environments import EnvironmentSource
 from trajsmith.records import JsonObject
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
+from trajsmith.envcheck.checks.base import Check, ObservedCall, Suspicion
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment, is_number

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
+from trajsmith.envcheck.checks.base import Check, ObservedCall, Suspicion
 from trajsmith.envcheck.facts.base import format_row_name, shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase
 from trajsmith.envcheck.state_view import StateRowChange

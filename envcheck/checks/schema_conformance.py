@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jsonschema.exceptions import best_match
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
+from trajsmith.envcheck.checks.base import Check, ObservedCall, Suspicion
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree

@@ -10,7 +10,8 @@ from trajsmith.envcheck.checks.declared_effects import is_meaningful_change
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.schema_probes import SchemaProbe
-from trajsmith.grounding.names import is_identifier, singularize, split_name
+from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.phrasing.words import singularize
 
 if TYPE_CHECKING:
     from trajsmith.envcheck.check_session import CheckSession

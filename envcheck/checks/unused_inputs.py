@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
+from trajsmith.envcheck.checks.base import Check, ObservedCall, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.checks.unknown_identifiers import is_bare_result
 from trajsmith.envcheck.exploration import Observation

@@ -91,7 +91,7 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
     )
     pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])])))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="check",
@@ -104,4 +104,4 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
             f"with {format_value(final.value)}"
         ),
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

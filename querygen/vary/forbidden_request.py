@@ -187,7 +187,7 @@ async def _build_variant(case: VariantCase, forbidden: _Forbidden) -> VariantRes
     pieces.append(
         TurnDraft(words_.queries[forbidden.turn], words_.intents[forbidden.turn], entries, forbidden.calls[:-1])
     )
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=forbidden.turn,
         act="decline",
@@ -196,4 +196,4 @@ async def _build_variant(case: VariantCase, forbidden: _Forbidden) -> VariantRes
         tempting=forbidden.calls[-1:],
         proof=f"the environment refuses it ({forbidden.refusal}); the rule: {forbidden.rule}",
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

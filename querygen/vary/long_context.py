@@ -49,7 +49,7 @@ async def vary(case: VariantCase) -> VariantResult:
     await crowd.add_strangers()
     if crowd.longer < LONGER:
         raise RecordDropped("lists_do_not_grow", f"{crowd.longer} characters")
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=0,
         act="plain",
@@ -57,7 +57,7 @@ async def vary(case: VariantCase) -> VariantResult:
         "succeed and all references lead to the same values",
     )
     pieces = case.unchanged(case.words(), range(len(case.spans)))
-    return VariantResult(await case.finish(pieces, twist, state=crowd.state), crowd.state)
+    return VariantResult(await case.finish(pieces, perturbation, state=crowd.state), crowd.state)
 
 
 class _EnlargedState:

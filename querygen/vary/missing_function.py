@@ -43,7 +43,7 @@ async def vary(case: VariantCase) -> VariantResult:
     words = case.words()
     pieces = case.unchanged(words, range(turn))
     pieces.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), ()))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
@@ -53,4 +53,4 @@ async def vary(case: VariantCase) -> VariantResult:
         tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )
-    return VariantResult(await case.finish(pieces, twist, hidden=tool))
+    return VariantResult(await case.finish(pieces, perturbation, hidden=tool))

@@ -56,7 +56,7 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         raise RecordDropped("another_way", " > ".join(way))
     pieces = case.unchanged(words, range(turn))
     pieces.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), ()))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
@@ -69,4 +69,4 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         proof=f"{call.tool} is refused without it, no result tells it, {search.read} calls with what is known do not "
         f"show what is needed, and {search.made} more found no other way",
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

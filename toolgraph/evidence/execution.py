@@ -31,7 +31,7 @@ from trajsmith.toolgraph.evidence.contrast_tests import (
 )
 from trajsmith.toolgraph.evidence.state_probe import CallBudget, StateProbe, SuccessfulCall
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, list_enumerated_values, walk_leaves
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 from trajsmith.toolgraph.settings import ExecutionSettings
 
 FLOOR = 0.05

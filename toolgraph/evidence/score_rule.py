@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, ValueFlow
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 
 PRIOR: dict[str, float] = {
     "bias": -1.0,

@@ -4,12 +4,13 @@ import asyncio
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
+from trajsmith.cli.options import Sandbox
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.environment_references import WHAT, open_named_source
 from trajsmith.records import EnvironmentSpec, RunError
@@ -18,7 +19,6 @@ app = typer.Typer(help="List, show, examine and serve environments; test the san
 app.command()(check)
 app.command()(gen)
 app.command()(serve)
-out = Console(highlight=False)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 
@@ -42,13 +42,13 @@ def list_environments(
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help=WHAT)],
-    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+    sandbox: Sandbox = None,
 ) -> None:
     """Show the policy, the tools and the state of an environment, and what its loader noted."""
     source = open_named_source(name, sandbox=sandbox)
     spec = asyncio.run(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
-    out.print(spec.policy + "\n", markup=False, soft_wrap=True)
+    print_line(spec.policy + "\n")
     out.print(_tools(spec))
     tables = [
         key
@@ -58,7 +58,7 @@ def show(
     out.print(f"state: {', '.join(tables)}", markup=False)
     out.print(f"runs in: {source.isolation}", markup=False)
     for note in source.notes:
-        out.print(f"note: {note}", markup=False, soft_wrap=True)
+        print_line(f"note: {note}")
 
 
 @app.command()

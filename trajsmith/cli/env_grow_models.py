@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from trajsmith.cli.console import err, out, print_line
 from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
 from trajsmith.records import InputError, RunError
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
     from trajsmith.pipeline.environment_generation import GenConfig, GrowthRequest, RunGenerationResult
 
-out = Console(highlight=False)
 EXAMPLE = "configs/envgen_openai.yaml"
 
 
@@ -92,9 +90,7 @@ async def _grown(
 
     paths = {"directory": wanted.directory.resolve(), "out": wanted.out.resolve()}
     growth = wanted.model_copy(update={**paths, "name": source.name})
-    generated = await generate(
-        settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent), growth
-    )
+    generated = await generate(settings, [source], None, err, partial(build_growth_loop, parent), growth)
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None
@@ -115,7 +111,7 @@ def _print_growth(grown: "GrowthResult") -> None:
         markup=False,
     )
     for one in grown.added:
-        out.print(f"added: {one}", markup=False, soft_wrap=True)
+        print_line(f"added: {one}")
     for left in grown.refused:
-        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
-    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)
+        print_line(f"undone: {left.what}: {left.reason}")
+    print_line(f"use it: - python: {grown.directory / (grown.name + '.py')}")

@@ -25,10 +25,10 @@ from trajsmith.toolgraph.evidence import (
     mine_recordings,
     read_recordings,
 )
-from trajsmith.toolgraph.graphml import write_graphml
 from trajsmith.toolgraph.html_page import MOST, select_servers, write_page
 from trajsmith.toolgraph.incremental_build import update_graph
 from trajsmith.toolgraph.match import Similarity
+from trajsmith.toolgraph.networkx_graph import write_graphml
 from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
 from trajsmith.toolgraph.settings import SAMPLERS
 from trajsmith.toolgraph.text_view import render_graph_lines, render_tool_lines

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out
 from trajsmith.models.prompts import Prompts
 from trajsmith.pipeline.prompt_preview import PURPOSES, RenderedPrompts, render
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -16,7 +16,6 @@ from trajsmith.pipeline.stages import PROMPTS
 from trajsmith.records import InputError
 
 app = typer.Typer(help="The prompts of the model roles.", no_args_is_help=True)
-out = Console(highlight=False)
 
 
 @app.command("list")

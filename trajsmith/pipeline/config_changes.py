@@ -9,9 +9,8 @@ from trajsmith.pipeline.dataset_selection import SELECTION
 from trajsmith.pipeline.engine import time_file
 from trajsmith.pipeline.run_context import GRAPH
 from trajsmith.pipeline.run_directory import CONFIG, LEDGER, RunDirectory
-from trajsmith.pipeline.stages import CHAINS, GROUNDED, ORDER, TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.stages import CHAINS, GROUNDED, ORDER, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.top_up_rounds import ROUNDS
-from trajsmith.pipeline.variant_inputs import TASKS, VARIED
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, JsonObject
 from trajsmith.records.storage import storage_boundary

@@ -20,9 +20,9 @@ CONTAMINATED = "contaminated"
 """What the reason of a trajectory begins with that stands in a benchmark's file."""
 
 
-def load_unselected_ids(run: RunDirectory) -> set[str]:
-    """Return the ids of accepted trajectories that are not in the dataset of a run."""
-    return {row["trajectory_id"] for row in _selection(run)}
+def load_unselected(run: RunDirectory) -> dict[str, str]:
+    """Return the ids of accepted trajectories that are not in the dataset of a run, with the reason."""
+    return {row["trajectory_id"]: row["reason"] for row in _selection(run)}
 
 
 def contaminated_tasks(run: RunDirectory) -> set[str]:

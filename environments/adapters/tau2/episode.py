@@ -8,12 +8,12 @@ import orjson
 
 from trajsmith.environments.adapters.tau2.state import TOOLKITS, Live
 from trajsmith.environments.adapters.tau2.toolkits import get_toolkits
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.json_data import NotJsonError
 from trajsmith.environments.jsontypes import StateError
 from trajsmith.environments.module_state import ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import InitialAction, ToolResult
-from trajsmith.environments.toolbox import format_error
 from trajsmith.records import Actor, EnvironmentFault, JsonObject, canonical_json
 
 if TYPE_CHECKING:

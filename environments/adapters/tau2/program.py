@@ -14,12 +14,13 @@ from trajsmith.environments.adapters.tau2.module_stubs import DataFiles
 from trajsmith.environments.adapters.tau2.package import run_modules
 from trajsmith.environments.adapters.tau2.state import DomainLayout
 from trajsmith.environments.adapters.tau2.toolkits import ToolkitAttributes, get_databases, get_toolkits, method
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.jsontypes import StateError
 from trajsmith.environments.module_state import ModuleState, ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import InitialAction, ToolResult
 from trajsmith.environments.signatures import FunctionSignature, read_signature
-from trajsmith.environments.toolbox import Toolbox, format_error, resolve_result
+from trajsmith.environments.toolbox import Toolbox, resolve_result
 from trajsmith.records import (
     Actor,
     EnvironmentFault,
