@@ -23,8 +23,7 @@ from trajsmith.evals import Score
 from trajsmith.export import DatasetWriter, build_row
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.evaluation import EvalConfig, run_eval
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import Trajectory, Verdict, derive_seed
 from trajsmith.records.journal import read_records

@@ -1,15 +1,15 @@
 """Environment checker: examines any environment without a model."""
 
 from trajsmith.envcheck.check_session import CheckPlan, CheckSession
-from trajsmith.envcheck.determinism_replays import (
+from trajsmith.envcheck.finding_replay import FindingReplay, replay_finding
+from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Finding, StartState
+from trajsmith.envcheck.report import EnvironmentReport, check_environment, render_reports_html
+from trajsmith.envcheck.source_capabilities import (
     CloseableSource,
     LeakReportingSource,
     ReopenableSource,
     StaticallyCheckedSource,
 )
-from trajsmith.envcheck.finding_replay import FindingReplay, replay_finding
-from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Finding, StartState
-from trajsmith.envcheck.report import EnvironmentReport, check_environment, render_reports_html
 
 __all__ = [
     "CaseEvidence",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from trajsmith.envcheck.check_run import run_checks
 from trajsmith.envcheck.check_session import CheckPlan, CheckSession
 from trajsmith.envcheck.checks import CHECKS, Check
 from trajsmith.envcheck.finding_replay import format_arguments
@@ -92,7 +93,7 @@ async def check_environment(
     except EnvironmentFault as fault:
         return await _does_not_start(source, plan, fault)
     try:
-        await check_session.run(checks)
+        await run_checks(check_session, checks)
     finally:
         await check_session.close()
     return summarize_session(check_session, checks, time.process_time() - started)

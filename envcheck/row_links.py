@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.envcheck.checks.base import ObservedCall
+from trajsmith.envcheck.case_runner import ObservedCall
 from trajsmith.envcheck.facts.state_columns import StateColumns, is_day, is_moment, is_number
 from trajsmith.envcheck.parameter_columns import ParameterColumns
 from trajsmith.envcheck.state_shape import Row

@@ -99,7 +99,7 @@ class MaskPreview:
         """Return tokens and loss mask of one row.
 
         Raises:
-            Dropped: Training would damage the row; the reason says how.
+            RecordDropped: Training would damage the row; the reason says how.
             InputError: The row is no conversation.
         """
         messages, learnt_from = extract_conversation(row, id)

@@ -24,7 +24,7 @@ async def run_gold(turns: Sequence[Sequence[GoldCall]], state: JsonObject, sessi
         turns: The gold calls of each turn.
 
     Raises:
-        Dropped: A gold call is refused.
+        RecordDropped: A gold call is refused.
     """
     gold = GoldRun(turns, session, live or not replays(session))
     await gold.play(state)

@@ -18,3 +18,11 @@ def language_server():
 
     with RunningServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_package_is_imported_by_its_folder():
+    """Fail where code imports `export` in place of `trajsmith.export`: that works only in the root of a checkout."""
+    yield
+    folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/__init__.py")}
+    assert not folders & set(sys.modules)

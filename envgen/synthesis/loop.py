@@ -160,7 +160,7 @@ class SynthesisLoop:
         """Draft, examine, mend, until it is accepted.
 
         Raises:
-            Rejected: It is not, in the rounds that there are.
+            ThemeRejected: It is not, in the rounds that there are.
         """
         progress.stage = "draft"
         draft = await self.store.step(

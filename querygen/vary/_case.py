@@ -128,7 +128,7 @@ class VariantCase:
         """Make the gold calls of all turns again and write the task with its checks.
 
         Raises:
-            Dropped: The gold calls are refused, the words say too much, or the checks cannot tell the gold run.
+            RecordDropped: The gold calls are refused, the words say too much, or the checks cannot tell the gold run.
         """
         start = self.state if state is None else state
         proof = await self._proof(pieces, start)
@@ -194,7 +194,7 @@ class VariantCase:
         """The turns, without their checks.
 
         Raises:
-            Dropped: The words say too much.
+            RecordDropped: The words say too much.
         """
         turns, start = [], 0
         for number, piece in enumerate(pieces):

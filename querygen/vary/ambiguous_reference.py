@@ -38,7 +38,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one reference left open until the agent asks.
 
     Raises:
-        Dropped: No two rows fit, or it does not matter which one is taken.
+        RecordDropped: No two rows fit, or it does not matter which one is taken.
     """
     readings = list(_iter_readings(case))
     for reading in case.rng.sample(readings, min(len(readings), 6)):

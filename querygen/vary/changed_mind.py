@@ -26,7 +26,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 
     Raises:
-        Dropped: No write has a value that could have been another one.
+        RecordDropped: No write has a value that could have been another one.
     """
     for turn in case.single_writes():
         index = case.spans[turn][1] - 1

@@ -86,7 +86,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the forbidden thing is asked for.
 
     Raises:
-        Dropped: The policy has no rules, or nothing that was tried is refused because of one.
+        RecordDropped: The policy has no rules, or nothing that was tried is refused because of one.
     """
     rules = [" ".join(rule.split()) for rule in _RULE.split(case.spec.policy)[1:]]
     if not rules:

@@ -51,7 +51,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one more turn somewhere after its first.
 
     Raises:
-        Dropped: The environment speaks of everything that could be asked.
+        RecordDropped: The environment speaks of everything that could be asked.
     """
     spoken = collect_vocabulary(case.spec)
     options = [each for each in load_errands() if not any(set(split_name(about)) <= spoken for about in each.about)]

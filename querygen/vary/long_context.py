@@ -39,7 +39,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task, in other words, on a crowded state.
 
     Raises:
-        Dropped: The state has no tables, or what the calls return cannot be made longer without changing what the
+        RecordDropped: The state has no tables, or what the calls return cannot be made longer without changing what the
             task is about.
     """
     crowd = _EnlargedState(case)

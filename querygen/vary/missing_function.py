@@ -14,7 +14,7 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
     """Find a turn whose one write needs a tool that nothing else before needs: (turn, tool, proof).
 
     Raises:
-        Dropped: There is none, or the other tools reach the same.
+        RecordDropped: There is none, or the other tools reach the same.
     """
     ways = []
     for turn in case.single_writes()[:3]:

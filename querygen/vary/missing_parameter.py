@@ -16,7 +16,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value held back until the agent asks.
 
     Raises:
-        Dropped: No value can be held back so that only asking helps.
+        RecordDropped: No value can be held back so that only asking helps.
     """
     tried = 0
     for turn in case.rng.sample(range(len(case.spans)), len(case.spans)):

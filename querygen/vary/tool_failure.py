@@ -21,7 +21,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The same task in other words, with one failing call.
 
     Raises:
-        Dropped: No call of the agent is needed.
+        RecordDropped: No call of the agent is needed.
     """
     used = {
         source.call for call in case.calls for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)

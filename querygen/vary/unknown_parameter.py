@@ -20,7 +20,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the value would be needed; nothing may be written in that turn.
 
     Raises:
-        Dropped: No write hangs on a value that only the user could tell, or there is another way.
+        RecordDropped: No write hangs on a value that only the user could tell, or there is another way.
     """
     for turn, index, argument, key in _iter_candidates(case):
         if not await is_refused_without(case, index, argument):

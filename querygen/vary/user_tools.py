@@ -15,7 +15,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task in other words, with what only the user can do marked.
 
     Raises:
-        Dropped: The environment has no such tools, or the task makes no call of one.
+        RecordDropped: The environment has no such tools, or the task makes no call of one.
     """
     if not case.base.user_tools:
         raise RecordDropped("no_user_tools")

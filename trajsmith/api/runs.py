@@ -15,9 +15,8 @@ from trajsmith.pipeline.format_export import iter_selected, load_stored_specs
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS, find_written_tasks
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import (
     EnvironmentSpec,

@@ -95,7 +95,7 @@ def resume(
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        from trajsmith.cli.env_gen_models import resume_generation
+        from trajsmith.cli.env_grow_models import resume_generation
 
         resume_generation(opened.path, overrides or [])
         return

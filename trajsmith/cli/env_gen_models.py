@@ -77,23 +77,6 @@ def explain_resume(run: Path) -> Iterator[None]:
         raise RunError(f"{fault}; nothing is lost, resume with: trajsmith resume {run}") from fault
 
 
-def resume_generation(run: Path, overrides: Sequence[str]) -> None:
-    """Go on with a run that makes environments, or grows one; its directory is all that is needed.
-
-    Raises:
-        InputError: The run kept nothing yet, or a setting is wrong.
-        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
-    """
-    from trajsmith.cli.env_grow_models import grow_by_models
-    from trajsmith.pipeline.environment_generation import load_growth_request
-
-    growth = load_growth_request(run)
-    if growth is None:
-        gen_by_models(None, None, None, None, run, overrides, dry_run=False)
-    else:
-        grow_by_models(growth, None, run, overrides, dry_run=False)
-
-
 def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
     """Themes of which nothing could be told now.
 

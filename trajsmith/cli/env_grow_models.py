@@ -1,4 +1,4 @@
-"""`trajsmith env grow` of an environment that models made: what is shown before, meanwhile and after."""
+"""`trajsmith env grow` of an environment that models made, and `trajsmith resume` of runs of env gen and env grow."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trajsmith.cli.console import err, out, print_line
-from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
+from trajsmith.cli.env_gen_models import (
+    explain_resume,
+    gen_by_models,
+    load_run_settings,
+    preview,
+    require_decisions,
+    show,
+)
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
 from trajsmith.records import InputError, RunError
 
@@ -51,6 +58,22 @@ def grow_by_models(
     if grown is None:
         raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
     _print_growth(grown)
+
+
+def resume_generation(run: Path, overrides: Sequence[str]) -> None:
+    """Go on with a run that makes environments, or grows one; its directory is all that is needed.
+
+    Raises:
+        InputError: The run kept nothing yet, or a setting is wrong.
+        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
+    """
+    from trajsmith.pipeline.environment_generation import load_growth_request
+
+    growth = load_growth_request(run)
+    if growth is None:
+        gen_by_models(None, None, None, None, run, overrides, dry_run=False)
+    else:
+        grow_by_models(growth, None, run, overrides, dry_run=False)
 
 
 def _source(parent: "ModelParent", wanted: "GrowthRequest", config: Path | None, run: Path | None) -> "ThemeSource":

@@ -7,8 +7,7 @@ from itertools import islice
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import find_written_tasks
+from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.records import EnvironmentFault, InputError, Task, derive_seed
 from trajsmith.records.journal import count_records, read_records
 from trajsmith.verify import AuditSettings, audit_task

@@ -8,8 +8,7 @@ import orjson
 from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES
+from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
 from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.decontaminate import Decontaminator

@@ -14,8 +14,7 @@ from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import find_written_tasks
+from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig

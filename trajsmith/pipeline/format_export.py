@@ -10,8 +10,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import VERDICTS
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.records import EnvironmentSpec, InputError, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import count_records
 from trajsmith.records.storage import storage_boundary

@@ -14,8 +14,8 @@ from trajsmith.models.registry import RoleModel
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import GROUNDED, PROMPTS, TASKS, TRAJECTORIES, RoleFactory, find_written_tasks
+from trajsmith.pipeline.run_directory import GROUNDED, TASKS, TRAJECTORIES, RunDirectory, find_written_tasks
+from trajsmith.pipeline.stages import PROMPTS, RoleFactory
 from trajsmith.querygen import EarlierRequests
 from trajsmith.records import GroundedChain, InputError, ModelFault, Record, RecordDropped, Task, Trajectory
 from trajsmith.records.journal import read_records

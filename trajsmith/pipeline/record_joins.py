@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS, find_written_tasks
+from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import count_records, read_records
 

@@ -26,9 +26,9 @@ from trajsmith.pipeline.engine import ENGINES
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
-from trajsmith.pipeline.stages import ORDER, VERDICTS, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
+from trajsmith.pipeline.stages import ORDER, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.yaml_settings import dump_settings

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -12,7 +11,7 @@ from trajsmith.models.settings import DIALOGUE
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
 from trajsmith.querygen.vary import choose_variants, derive_variant
@@ -42,12 +41,6 @@ from trajsmith.usersim import (
 from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
 
-if TYPE_CHECKING:
-    from trajsmith.pipeline.run_context import RunContext
-    from trajsmith.pipeline.top_up_rounds import TopUpRound
-
-
-TASKS, VARIED = "tasks.jsonl", "varied.jsonl"
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 VaryInput: TypeAlias = tuple[Task, str | None]
 
@@ -55,7 +48,7 @@ VaryInput: TypeAlias = tuple[Task, str | None]
 class VaryPlan:
     """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
 
-    def __init__(self, context: "RunContext", rounds: "Sequence[TopUpRound]" = ()) -> None:
+    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = ()) -> None:
         """`rounds` say from which task on which variants are made; without them, those of the configuration."""
         self.run = context.run
         self.rates = dict(context.config.vary.rates)
@@ -78,19 +71,11 @@ class VaryPlan:
             yield task, choose_variants(task.seed, now.rates if now else self.rates)
 
 
-def find_tasks_file(context: "RunContext") -> str:
+def find_tasks_file(context: RunContext) -> str:
     """The file of the tasks that are played."""
     return VARIED if context.config.vary.on else TASKS
 
 
-def find_written_tasks(run: RunDirectory) -> Path:
-    """The same of a run that is only looked at."""
-    varied = run.file(VARIED)
-    return varied if varied.is_file() else run.file(TASKS)
-
-
-CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
-TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
 ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 """Names of the stages, in the order of the line."""
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
