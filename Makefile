@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: demo test lint bench train-extra train-demo servers faces clean
+.PHONY: demo test lint docs bench train-extra train-demo servers faces clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -16,7 +16,10 @@ lint: $(STAMPS)/dev  ## Style, import contracts, types, declared dependencies
 	$(BIN)/mypy
 	$(BIN)/deptry .
 
-test: lint .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
+docs: $(STAMPS)/docs  ## Build the documentation site into site/; broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
@@ -55,7 +58,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/verification.py
 
 clean:
-	rm -rf $(VENV) .servers .faces dist
+	rm -rf $(VENV) .servers .faces dist site
 
 $(STAMPS)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +67,10 @@ $(STAMPS)/base: pyproject.toml
 
 $(STAMPS)/dev: $(STAMPS)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/docs: $(STAMPS)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/train: $(STAMPS)/dev

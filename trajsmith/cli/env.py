@@ -15,7 +15,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.environment_references import WHAT, open_named_source
 from trajsmith.records import EnvironmentSpec, RunError
 
-app = typer.Typer(help="List, show, examine and serve environments; see what the sandbox can do.", no_args_is_help=True)
+app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
 app.command()(check)
 app.command()(gen)
 app.command()(serve)
