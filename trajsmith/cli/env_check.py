@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from trajsmith.pipeline.environment_references import WHAT
+from trajsmith.cli.options import WHAT
 from trajsmith.records import InputError, RunError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 

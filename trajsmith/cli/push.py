@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 
 from trajsmith.records import InputError
 
@@ -57,6 +56,8 @@ def card(
         out.print(text, markup=False, soft_wrap=True)
         return
     front = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
+    from rich.markdown import Markdown
+
     out.print(Markdown(text[front.end() :] if front else text))
     out.print(f"card: {file}", markup=False, soft_wrap=True)
 
