@@ -86,4 +86,4 @@ SPECS = {stage: PromptSpec(f"{PACKAGE}/{stage}", example) for stage, example in 
 @cache
 def describe_native_form() -> str:
     """Describe the native form of an environment, for those who write code."""
-    return resources.files(PACKAGE).joinpath("prompts", "native_form.md").read_text(encoding="utf-8")
+    return resources.files(f"trajsmith.{PACKAGE}").joinpath("prompts", "native_form.md").read_text(encoding="utf-8")
