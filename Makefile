@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+# In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint bench train-extra train-demo servers faces clean
+.PHONY: demo test test-full test-fast lint bench train-extra train-demo servers faces clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -17,7 +19,13 @@ lint: $(STAMPS)/dev  ## Style, import contracts, types, declared dependencies
 	$(BIN)/deptry .
 
 test: lint .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
+
+test-full: lint .servers/.installed  ## The same with every kill, attack and combination
+	$(PYTEST) --full
+
+test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no long runs
+	$(PYTEST) -m "not slow and not servers and not train"
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 

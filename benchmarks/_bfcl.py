@@ -38,18 +38,18 @@ def classes(checkout: Path) -> dict[str, type]:
     package = types.ModuleType("bfcl_env")
     package.__path__ = [str(checkout / "bfcl_env")]
     sys.modules["bfcl_env"] = package
-    found = {}
+    classes_by_name = {}
     for server, module in MODULES.items():
         loaded = importlib.import_module(f"bfcl_env.bfcl_envs.{module}")
-        found[server] = vars(loaded)[server]
-    return found
+        classes_by_name[server] = vars(loaded)[server]
+    return classes_by_name
 
 
 class BfclSession:
     """All servers of a task in one session."""
 
-    def __init__(self, found: Mapping[str, type], tools: list[ToolSpec]) -> None:
-        self.classes = found
+    def __init__(self, classes_by_name: Mapping[str, type], tools: list[ToolSpec]) -> None:
+        self.classes = classes_by_name
         self.home = {tool.name: tool.server for tool in tools}
         self.spec = EnvironmentSpec(
             name="bfcl", version="", description="", tools=tuple(tools), source="python: BFCL multi-turn"

@@ -68,14 +68,14 @@ async def _with(
             moved = event.message + 2 * (event.message >= place)
             events.append(event.model_copy(update={"message": moved}))
     turns = list(_moved(trajectory.turns, place))
-    made = trajectory.model_copy(
+    injected = trajectory.model_copy(
         update={
             "messages": (*trajectory.messages[:place], *added, *trajectory.messages[place:]),
             "events": tuple(events),
             "turns": tuple(turns),
         }
     )
-    return made if await _ends_alike(made, state, session) else None
+    return injected if await _ends_alike(injected, state, session) else None
 
 
 def _moved(turns: tuple[TurnSpan, ...], place: int) -> Iterator[TurnSpan]:
@@ -85,7 +85,7 @@ def _moved(turns: tuple[TurnSpan, ...], place: int) -> Iterator[TurnSpan]:
 
 
 async def _ends_alike(trajectory: Trajectory, state: JsonObject, session: Session) -> bool:
-    """True if the state after every turn is as the record has it."""
+    """Return True if the state after every turn is as the record has it."""
     await session.reset(state)
     rest = list(trajectory.events)
     for span in trajectory.turns:

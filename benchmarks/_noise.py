@@ -20,8 +20,8 @@ def writes(task: Task) -> set[str]:
 async def with_mistake(task: Task, trajectory: Trajectory, ground: EvalContext) -> tuple[Trajectory, Verdict]:
     """The agent's messages of a run played again with one mistake in what it changes, and what the checks say of it."""
     rng = random.Random(derive_seed(task.seed, "mistake"))
-    said = [message for message in trajectory.messages if message.role == "assistant"]
-    rest = iter(mistaken(said, writes(task), rng))
+    replies = [message for message in trajectory.messages if message.role == "assistant"]
+    rest = iter(mistaken(replies, writes(task), rng))
 
     async def repeat(request: ChatRequest) -> ChatReply:
         return ChatReply(message=next(rest))
@@ -30,13 +30,17 @@ async def with_mistake(task: Task, trajectory: Trajectory, ground: EvalContext) 
     return played, verdict
 
 
-def mistaken(said: Sequence[Message], tools: set[str], rng: random.Random) -> list[Message]:
+def mistaken(replies: Sequence[Message], tools: set[str], rng: random.Random) -> list[Message]:
     """A call of one of `tools` has a wrong argument, or, one time in three, is left out."""
-    calls = [(index, call.function) for index, message in enumerate(said) for call in message.tool_calls or ()]
+    calls = [(index, call.function) for index, message in enumerate(replies) for call in message.tool_calls or ()]
     index, function = rng.choice([(index, function) for index, function in calls if function.name in tools])
     if rng.random() < LEFT_OUT:
-        return [*said[:index], *said[index + 1 :]]
-    return [*said[:index], _wrong(said[index], rng.choice(sorted(function.arguments)), rng), *said[index + 1 :]]
+        return [*replies[:index], *replies[index + 1 :]]
+    return [
+        *replies[:index],
+        _wrong(replies[index], rng.choice(sorted(function.arguments)), rng),
+        *replies[index + 1 :],
+    ]
 
 
 def _wrong(message: Message, name: str, rng: random.Random) -> Message:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.environments.session import EnvironmentSource, Session
+from trajsmith.grounding.schema_values import is_json_type
 from trajsmith.records import EnvironmentFault, JsonObject, RunError, ToolSpec, TrajsmithError
 
 SAMPLES: dict[str, list[Any]] = {
@@ -21,8 +22,8 @@ SAMPLES: dict[str, list[Any]] = {
 
 
 @dataclass
-class Row:
-    """What became of one environment."""
+class EnvironmentRow:
+    """Result of one environment."""
 
     name: str
     loads: bool = False
@@ -71,8 +72,8 @@ class Pool:
         """Values under this name or one like it, of this type."""
         wanted = _plain(name)
         stems = {wanted, wanted.removesuffix("s"), wanted.removesuffix("id"), wanted.removesuffix("ids")}
-        found = [value for key, values in self._named.items() if key and _alike(key, stems) for value in values]
-        return [value for value in found or self._all if _is(value, kind)]
+        matches = [value for key, values in self._named.items() if key and _alike(key, stems) for value in values]
+        return [value for value in matches or self._all if is_json_type(value, kind)]
 
 
 def _plain(name: str) -> str:
@@ -81,11 +82,6 @@ def _plain(name: str) -> str:
 
 def _alike(key: str, stems: set[str]) -> bool:
     return any(stem and (key in (stem, stem + "s", stem + "id") or key.endswith(stem)) for stem in stems)
-
-
-def _is(value: Any, kind: str) -> bool:
-    types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
-    return isinstance(value, types.get(kind, object)) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def fill(tool: ToolSpec, pool: Pool, chance: random.Random) -> JsonObject:
@@ -111,9 +107,9 @@ def _value(name: str, schema: Any, pool: Pool, chance: random.Random) -> Any:
     return chance.choice(known) if known and chance.random() < 0.9 else chance.choice(SAMPLES.get(kind, [None]))
 
 
-async def examine(name: str, source: EnvironmentSource, rounds: int = 8, seed: int = 0) -> Row:
+async def examine(name: str, source: EnvironmentSource, rounds: int = 8, seed: int = 0) -> EnvironmentRow:
     """Load an environment, call every tool some times from its first states, and save and load what comes of it."""
-    row = Row(name)
+    row = EnvironmentRow(name)
     try:
         spec = await source.spec()
         row.loads, row.tools = True, len(spec.tools)
@@ -135,12 +131,12 @@ async def examine(name: str, source: EnvironmentSource, rounds: int = 8, seed: i
     except TrajsmithError as error:
         row.reason = str(error)
     row.serves = row.loads and row.answered > 0 and row.fresh in ("equal", "1 = 1.0")
-    said = row.faults or ({} if row.answered else row.refusals)
-    row.reason = row.reason or "; ".join(list(said.values())[:2])
+    reasons = row.faults or ({} if row.answered else row.refusals)
+    row.reason = row.reason or "; ".join(list(reasons.values())[:2])
     return row
 
 
-async def _call(session: Session, tool: ToolSpec, pool: Pool, chance: random.Random, row: Row) -> set[str]:
+async def _call(session: Session, tool: ToolSpec, pool: Pool, chance: random.Random, row: EnvironmentRow) -> set[str]:
     try:
         result = await session.call(tool.name, fill(tool, pool, chance))
     except EnvironmentFault as fault:
@@ -155,7 +151,7 @@ async def _call(session: Session, tool: ToolSpec, pool: Pool, chance: random.Ran
     return {tool.name}
 
 
-async def _round_trip(session: Session, other: Session, row: Row) -> str:
+async def _round_trip(session: Session, other: Session, row: EnvironmentRow) -> str:
     """Saved by one play, loaded by another, saved again: is it the same?"""
     saved = await session.snapshot()
     try:
@@ -176,7 +172,7 @@ def _worse(one: str, two: str) -> str:
     return max(one, two, key=order.index)
 
 
-def show(title: str, rows: Iterable[Row]) -> None:
+def show(title: str, rows: Iterable[EnvironmentRow]) -> None:
     """Print the table and its totals."""
     rows = list(rows)
     table = Table(title=title)
@@ -205,7 +201,7 @@ def show(title: str, rows: Iterable[Row]) -> None:
                   f"calls: {dict(total.most_common())}")  # fmt: skip
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: EnvironmentRow) -> list[str]:
     refused = row.calls["refused"] + row.calls["invalid_arguments"]
     faults = sum(row.calls.values()) - refused - row.calls["ok"]
     yes = ["yes" if row.loads else "no", "yes" if row.serves else "no"]

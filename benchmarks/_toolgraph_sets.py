@@ -73,14 +73,14 @@ class GoldSet:
         return {(row["source"], row["target"]) for row in self.edges} - self.core.keys()
 
     def edge_figures(self, predicted: list[dict[str, Any]], sweep: bool = False) -> dict[str, Any]:
-        """What the scorer says of rows with source, target, score."""
+        """Score rows with source, target and score."""
         result: dict[str, Any] = scorer("score_edges").score(
             self.edges, predicted, self.universe, self.known, sweep=sweep
         )
         return result
 
     def parameter_figures(self, predicted: list[dict[str, Any]], three: bool = False) -> dict[str, Any]:
-        """What the scorer says of rows with tool, param, label."""
+        """Score rows with tool, param and label."""
         result: dict[str, Any] = scorer("score_params").score(self.parameters, predicted, three)
         return result
 
@@ -113,7 +113,7 @@ def top_level(path: str) -> str:
 
 
 def same_path(schema_path: str, gold_path: str) -> bool:
-    """True if a path of a schema and a path of a recorded value are the same place."""
+    """Return True if a path of a schema and a path of a recorded value are the same place."""
     ours = schema_path.removeprefix("$").lstrip(".").replace("[*]", "[]")
     theirs = gold_path.replace("[0]", "[]")
     if ours.rstrip("[]") == theirs.rstrip("[]{}"):

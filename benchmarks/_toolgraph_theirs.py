@@ -26,11 +26,11 @@ Draw = Callable[[int], list[str]]
 
 def published_tools(checkout: Path) -> list[ToolSpec]:
     """The tools that the metadata of a checkout declares; empty if there is none."""
-    found = []
+    tools = []
     for path in sorted((checkout / "envs" / "metadata").glob("*_metadata.json")):
         entry = read_json(path)
         for tool in entry["tools"]:
-            found.append(
+            tools.append(
                 ToolSpec(
                     server=entry["class_name"],
                     name=tool["name"],
@@ -39,7 +39,7 @@ def published_tools(checkout: Path) -> list[ToolSpec]:
                     output_schema=tool.get("output_schema"),
                 )
             )
-    return found
+    return tools
 
 
 def published_samplers(checkout: Path, graph: ToolGraph, length: int) -> dict[str, Draw]:
@@ -77,10 +77,10 @@ def _filled(module: Any, graph: ToolGraph) -> tuple[Any, dict[int, str]]:
     for edge in graph.edges:
         theirs.graph.add_edge(tools[edge.source], tools[edge.target], edge_type=kinds.Tool_Depend)
         for link in edge.links:
-            given = outputs.get((edge.source, link.output))
-            if given is None:
-                given = outputs[edge.source, link.output] = module.Parameter(link.output, "", "string")
-                tools[edge.source].output_schema["parameters"].append(given)
-                theirs.graph.add_edge(tools[edge.source], given, edge_type=kinds.Tool_Output)
-            theirs.graph.add_edge(given, inputs[edge.target, link.input], edge_type=kinds.Parameter_Relate)
+            output = outputs.get((edge.source, link.output))
+            if output is None:
+                output = outputs[edge.source, link.output] = module.Parameter(link.output, "", "string")
+                tools[edge.source].output_schema["parameters"].append(output)
+                theirs.graph.add_edge(tools[edge.source], output, edge_type=kinds.Tool_Output)
+            theirs.graph.add_edge(output, inputs[edge.target, link.input], edge_type=kinds.Parameter_Relate)
     return theirs, {id(tool): name for name, tool in tools.items()}

@@ -23,8 +23,7 @@ from trajsmith.evals import Score
 from trajsmith.export import DatasetWriter, build_row
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.evaluation import EvalConfig, run_eval
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import Trajectory, Verdict, derive_seed
 from trajsmith.records.journal import read_records
@@ -54,9 +53,9 @@ async def write_rows(run: RunDirectory, out: Path, rows: int) -> Counter[str]:
         wrong = {task.id for task in changing[: round(NOISE * len(tasks))]}
         for task in tasks:
             ground, trajectory = grounds[task.environments[0]], played[task.id]
-            made = await with_mistake(task, trajectory, ground) if task.id in wrong else None
-            changed, verdict = made or (trajectory, verdicts[trajectory.id])
-            row, kind = build_row(task, changed, verdict, ground.spec), "with a mistake" if made else "as played"
+            mistaken = await with_mistake(task, trajectory, ground) if task.id in wrong else None
+            changed, verdict = mistaken or (trajectory, verdicts[trajectory.id])
+            row, kind = build_row(task, changed, verdict, ground.spec), "with a mistake" if mistaken else "as played"
             noisy.write(row)
             if verdict.accepted:
                 filtered.write(row)
@@ -102,9 +101,9 @@ def score(
 def print_scores(title: str, scores: dict[str, Sequence[Score]], columns: Sequence[str]) -> None:
     """Markdown: a line for each model, a column for each way of evaluating."""
     print(f"| {title} | {' | '.join(columns)} | most common errors |\n|{'---|' * (len(columns) + 2)}")
-    for name, found in scores.items():
-        cells = [f"{100 * one.pass1:.1f} % ({100 * one.low:.1f} to {100 * one.high:.1f})" for one in found]
-        errors = ", ".join(f"{what} {number}" for what, number in list(found[0].errors.items())[:3])
+    for name, group_scores in scores.items():
+        cells = [f"{100 * one.pass1:.1f} % ({100 * one.low:.1f} to {100 * one.high:.1f})" for one in group_scores]
+        errors = ", ".join(f"{error} {number}" for error, number in list(group_scores[0].errors.items())[:3])
         print(f"| {name} | {' | '.join(cells)} | {errors} |", flush=True)
 
 

@@ -199,15 +199,15 @@ class Airline(Environment[AirlineState]):
         for info in flights:
             seats = self.state.flights[info.flight_number].dates[info.date].available_seats or {}
             seats[cabin] -= len(passengers)
-        made = Reservation(
+        reservation = Reservation(
             reservation_id=reservation_id, user_id=user_id, origin=origin, destination=destination,
             flight_type=flight_type, cabin=cabin, flights=legs, passengers=passengers,
             payment_history=payment_methods, created_at="2024-05-15T15:00:00", total_baggages=total_baggages,
             nonfree_baggages=nonfree_baggages, insurance=insurance,
         )  # fmt: skip
-        self.state.reservations[reservation_id] = made
+        self.state.reservations[reservation_id] = reservation
         user.reservations.append(reservation_id)
-        return made
+        return reservation
 
     @tool(effect="read")
     def calculate(self, expression: str) -> str:
@@ -226,12 +226,12 @@ class Airline(Environment[AirlineState]):
     @tool(effect="write")
     def cancel_reservation(self, reservation_id: str) -> Reservation:
         """Cancel the whole reservation."""
-        found = self._reservation(reservation_id)
-        found.payment_history += [
-            Payment(payment_id=payment.payment_id, amount=-payment.amount) for payment in found.payment_history
+        reservation = self._reservation(reservation_id)
+        reservation.payment_history += [
+            Payment(payment_id=payment.payment_id, amount=-payment.amount) for payment in reservation.payment_history
         ]
-        found.status = "cancelled"
-        return found
+        reservation.status = "cancelled"
+        return reservation
 
     @tool(effect="read")
     def get_reservation_details(self, reservation_id: str) -> Reservation:
@@ -256,15 +256,15 @@ class Airline(Environment[AirlineState]):
     @tool(effect="read")
     def search_onestop_flight(self, origin: str, destination: str, date: str) -> list[list[Offer]]:
         """Search for one-stop flights between two cities on a specific date."""
-        found = []
+        connections = []
         for first in self._offers(origin, None, date):
             overnight = "+1" in first.scheduled_arrival_time_est
             day = f"2024-05-{int(date[-2:]) + 1}" if overnight else date
             for second in self._offers(first.destination, destination, day):
                 if first.scheduled_arrival_time_est <= second.scheduled_departure_time_est:
                     pair = ((first, date), (second, day))
-                    found.append([offer.model_copy(update={"date": when}) for offer, when in pair])
-        return found
+                    connections.append([offer.model_copy(update={"date": when}) for offer, when in pair])
+        return connections
 
     @tool(effect="write")
     def send_certificate(self, user_id: str, amount: int) -> str:
@@ -291,36 +291,40 @@ class Airline(Environment[AirlineState]):
         self, reservation_id: str, total_baggages: int, nonfree_baggages: int, payment_id: str
     ) -> Reservation:
         """Update the baggage information of a reservation."""
-        found = self._reservation(reservation_id)
-        price = BAG * max(0, nonfree_baggages - found.nonfree_baggages)
-        self._pay(found, payment_id, price)
-        found.total_baggages, found.nonfree_baggages = total_baggages, nonfree_baggages
-        return found
+        reservation = self._reservation(reservation_id)
+        price = BAG * max(0, nonfree_baggages - reservation.nonfree_baggages)
+        self._pay(reservation, payment_id, price)
+        reservation.total_baggages, reservation.nonfree_baggages = total_baggages, nonfree_baggages
+        return reservation
 
     @tool(effect="write")
     def update_reservation_flights(
         self, reservation_id: str, cabin: Cabin, flights: list[FlightInfo], payment_id: str
     ) -> Reservation:
         """Update the flights of a reservation; all of them must be given, also those that stay."""
-        found = self._reservation(reservation_id)
+        reservation = self._reservation(reservation_id)
         legs = []
         for info in flights:
-            kept = (leg for leg in found.flights if (leg.flight_number, leg.date) == (info.flight_number, info.date))
-            same = next(kept, None) if cabin == found.cabin else None
-            legs.append(same or self._leg(info, cabin, len(found.passengers)))
-        price = (sum(leg.price for leg in legs) - sum(leg.price for leg in found.flights)) * len(found.passengers)
-        self._pay(found, payment_id, price)
-        found.flights, found.cabin = legs, cabin
-        return found
+            unchanged = (
+                leg for leg in reservation.flights if (leg.flight_number, leg.date) == (info.flight_number, info.date)
+            )
+            same = next(unchanged, None) if cabin == reservation.cabin else None
+            legs.append(same or self._leg(info, cabin, len(reservation.passengers)))
+        price = (sum(leg.price for leg in legs) - sum(leg.price for leg in reservation.flights)) * len(
+            reservation.passengers
+        )
+        self._pay(reservation, payment_id, price)
+        reservation.flights, reservation.cabin = legs, cabin
+        return reservation
 
     @tool(effect="write")
     def update_reservation_passengers(self, reservation_id: str, passengers: list[Passenger]) -> Reservation:
         """Update the passenger information of a reservation."""
-        found = self._reservation(reservation_id)
-        if len(passengers) != len(found.passengers):
+        reservation = self._reservation(reservation_id)
+        if len(passengers) != len(reservation.passengers):
             raise ToolError("Number of passengers does not match")
-        found.passengers = passengers
-        return found
+        reservation.passengers = passengers
+        return reservation
 
     @tool(effect="read")
     def get_flight_status(self, flight_number: str, date: str) -> str:

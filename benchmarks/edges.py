@@ -62,7 +62,7 @@ def above(rows: list[dict[str, Any]], cut: float) -> list[dict[str, Any]]:
 
 
 def printed_edges(graph: ToolGraph) -> list[dict[str, Any]]:
-    """What counts as predicted."""
+    """Return the edges that count as predicted."""
     return [edge.as_line() for edge in graph.edges if edge.weight >= 2]
 
 
@@ -142,7 +142,7 @@ def _cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def curves(found: dict[str, list[dict[str, Any]]], path: Path) -> None:
+def curves(rows_by_set: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Draw precision over recall of the left-out predictions; a dot marks the left-out threshold."""
     width, height, left, top = 520, 380, 60, 20
     parts = [
@@ -156,7 +156,7 @@ def curves(found: dict[str, list[dict[str, Any]]], path: Path) -> None:
         parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{tick / 10}</text>')
     parts.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">recall</text>')
     parts.append(f'<text x="14" y="{top + height / 2}" transform="rotate(-90 14 {top + height / 2})">precision</text>')
-    for number, (name, rows) in enumerate(found.items()):
+    for number, (name, rows) in enumerate(rows_by_set.items()):
         colour, left_out = COLOURS[number], load_shipped_model()["links"]["left_out"][name]
         points = [gold_set(name).edge_figures(above(rows, cut)) for cut in sorted({row["score"] for row in rows})]
         places = [(left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]]
@@ -175,9 +175,9 @@ def main() -> None:
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
-    found = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
+    figures = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
     if arguments.curves:
-        curves(found, arguments.curves)
+        curves(figures, arguments.curves)
     if not arguments.skip_scale:
         files()
         timing()

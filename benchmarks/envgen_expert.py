@@ -59,8 +59,8 @@ def make(out: Path, faults: dict[str, float]) -> None:
         file.write_text(yaml.safe_dump(config))
         print(trajsmith("env", "gen", "--from-domain", EXPERT / "themes.txt", "--config", file))
         for wish in WISHES:
-            told = ("--config", file, "--out", grown(out, wish), "--wish", wish)
-            print(trajsmith("env", "grow", out / "run" / "environments" / "score_library", *told))
+            options = ("--config", file, "--out", grown(out, wish), "--wish", wish)
+            print(trajsmith("env", "grow", out / "run" / "environments" / "score_library", *options))
         stats = server.stats()
         console.print(
             f"the server had {stats['requests']} requests, {stats['answered']} answered; faults {stats['faults']}"
@@ -68,25 +68,26 @@ def make(out: Path, faults: dict[str, float]) -> None:
 
 
 def grown(out: Path, wish: str) -> Path:
-    """Where what is grown by a wish is put."""
+    """Return the folder of the environments that are grown by a wish."""
     return out / wish.split()[0]
 
 
 def rounds(run: Path) -> None:
-    """What execution said of every version."""
+    """Print the results of executing every version."""
     store = StepJournal(run)
     names = {outcome.theme: outcome.name for outcome in store.all("outcomes", SynthesisOutcome)}
     drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
     judged = {one.draft: one.score for one in store.all("semantics", SemanticAssessment)}
     table = Table("environment", "repair", "loads", "tests", "rules bound", "doctor", "checker", "score", "complaints")
-    for exam in store.all("examinations", Examination):
-        draft = drafts[exam.draft]
-        kinds = Counter(complaint.kind for complaint in exam.complaints)
+    for version in store.all("examinations", Examination):
+        draft = drafts[version.draft]
+        kinds = Counter(complaint.kind for complaint in version.complaints)
         table.add_row(
-            names[exam.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
-            "yes" if exam.loads else "no", f"{exam.tests_passed}/{exam.tests}", f"{exam.rules_bound}/{exam.rules}",
-            "-" if exam.doctor is None else f"{exam.doctor:.2f}",
-            f"{judged[exam.draft]:.2f}" if exam.draft in judged else "-", f"{exam.score:.2f}",
+            names[version.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
+            "yes" if version.loads else "no", f"{version.tests_passed}/{version.tests}",
+            f"{version.rules_bound}/{version.rules}",
+            "-" if version.doctor is None else f"{version.doctor:.2f}",
+            f"{judged[version.draft]:.2f}" if version.draft in judged else "-", f"{version.score:.2f}",
             ", ".join(f"{kind} {count}" for kind, count in kinds.items()),
         )  # fmt: skip
     console.print(table)
@@ -94,8 +95,8 @@ def rounds(run: Path) -> None:
 
 def play(out: Path, chains: int) -> None:
     """Trajectories of what was accepted."""
-    made = [path.parent for path in sorted(out.glob("*/**/made.json")) if "work" not in path.parts]
-    for folder in made:
+    folders = [path.parent for path in sorted(out.glob("*/**/made.json")) if "work" not in path.parts]
+    for folder in folders:
         config = {
             "name": folder.name, "seed": 7, "run": str(out / folder.name),
             "environments": [{"python": str(folder / f"{folder.name}.py")}],
@@ -111,18 +112,18 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--chains", type=int, default=20)
     parser.add_argument("--faults", action="store_true", help="Let the server fail at 35 %% of the requests.")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scrap:
-        out = (given.out or Path(scrap)).resolve()
+        out = (arguments.out or Path(scrap)).resolve()
         out.mkdir(parents=True, exist_ok=True)
         started, cpu = time.perf_counter(), os.times()
-        make(out, FAULTS if given.faults else {})
+        make(out, FAULTS if arguments.faults else {})
         spent = os.times()
         used = spent.children_user + spent.children_system - cpu.children_user - cpu.children_system
         for run in (out / "run", *(grown(out, wish) / "work" / "score_library_g2" for wish in WISHES)):
             rounds(run)
         console.print(f"made in {time.perf_counter() - started:.0f} s, {used:.0f} s of CPU")
-        play(out, given.chains)
+        play(out, arguments.chains)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ from trajsmith.toolgraph.evidence.score_rule import (
     is_proved,
     logit,
 )
-from trajsmith.toolgraph.link_evidence import LinkKey
+from trajsmith.toolgraph.graph import LinkKey
 from trajsmith.toolgraph.link_model import load_link_model
 from trajsmith.toolgraph.settings import ExecutionSettings
 
@@ -89,7 +89,7 @@ class Case:
 
     @property
     def family(self) -> str:
-        """What is left out together."""
+        """Return the name of the sets that are left out together."""
         return self.gold.name
 
 
@@ -98,8 +98,8 @@ def case(name: str) -> Case:
     gold = gold_set(name.split(" ")[0])
     if gold.name == "apibank":
         return Case(name, gold, tuple(_dialogues(data_folder() / "sets" / "apibank" / "dialogues.jsonl")))
-    found = read_recordings(data_folder() / "sets" / gold.name / "replay.jsonl")
-    return Case(name, gold, tuple(found + (list(_simulations()) if "+" in name else [])))
+    recordings = read_recordings(data_folder() / "sets" / gold.name / "replay.jsonl")
+    return Case(name, gold, tuple(recordings + (list(_simulations()) if "+" in name else [])))
 
 
 def probed(one: Case, tau2: Path | None, bfcl: Path | None, mode: Mode) -> Case:
@@ -141,8 +141,12 @@ def _simulations() -> Iterator[Recording]:
     for name in SIMULATIONS:
         yield from read_recordings(folder / f"{name}.json")
     for number, row in enumerate(json.loads((folder / "tau_bench_gpt-4o_airline.json").read_bytes())):
-        told = {"task_id": row["task_id"], "user_text": row["info"]["task"]["instruction"], "messages": row["traj"]}
-        yield parse_recording(told, number, "tau-bench")
+        simulation = {
+            "task_id": row["task_id"],
+            "user_text": row["info"]["task"]["instruction"],
+            "messages": row["traj"],
+        }
+        yield parse_recording(simulation, number, "tau-bench")
 
 
 def _dialogues(path: Path) -> Iterator[Recording]:
@@ -190,8 +194,8 @@ class Fold:
         return best
 
     def figures(self, weights: Any, held: bool = False) -> dict[str, Any]:
-        found = self.edges(weights).items()
-        rows = [{"source": s, "target": t, "score": margin} for (s, t), (margin, _) in found if margin >= 0]
+        edges = self.edges(weights).items()
+        rows = [{"source": s, "target": t, "score": margin} for (s, t), (margin, _) in edges if margin >= 0]
         return (self.held if held else self.gold).edge_figures(rows)
 
 
@@ -215,9 +219,9 @@ def _fold(gold: GoldSet, mined: RecordedEvidence, held: RecordedEvidence) -> Fol
     terms, spoken = [], []
     for key in keys:
         schema = schemas.get(key, UNMATCHED)
-        found = compute_recorded_terms(key, schema, mined, cut)
-        spoken.append(found is not None)
-        terms.append(found or [1.0, logit(schema) - logit(cut)] + [0.0] * (len(PRIOR) - 2))
+        recorded_terms = compute_recorded_terms(key, schema, mined, cut)
+        spoken.append(recorded_terms is not None)
+        terms.append(recorded_terms or [1.0, logit(schema) - logit(cut)] + [0.0] * (len(PRIOR) - 2))
     plain = {tool.full_name: tool.name for tool in gold.tools}
     shown = {(plain[s], plain[t]) for (s, t, _, _), flow in held.flows.items() if flow.tasks}
     rows = [
@@ -263,9 +267,9 @@ def _examples(names: Sequence[str], weights: Any) -> tuple[Any, Any, Any]:
     return np.array(x), np.array(y, float), np.array(share)
 
 
-def mean_figure(found: Sequence[Fold], weights: Any, held: bool = False) -> dict[str, float]:
+def mean_figure(folds: Sequence[Fold], weights: Any, held: bool = False) -> dict[str, float]:
     """Mean of the folds."""
-    figures = [fold.figures(weights, held) for fold in found]
+    figures = [fold.figures(weights, held) for fold in folds]
     return {key: statistics.mean(one[key] for one in figures) for key in ("f1", "precision", "recall")}
 
 
@@ -279,20 +283,20 @@ def recorded(train: bool, tau2: Path | None, bfcl: Path | None, mode: Mode) -> N
         one = case(name)
         weights = fit([other for other in CASES if case(other).family != one.family])
         with_probes = probed(one, tau2, bfcl, mode)
-        for label, found in ((name, read_folds(name)), (f"{name}, look-ups probed", folds_of(with_probes))):
+        for label, folds in ((name, read_folds(name)), (f"{name}, look-ups probed", folds_of(with_probes))):
             if label != name and with_probes is one:
                 continue
-            all_gold, own_gold = mean_figure(found, weights), mean_figure(found, weights, held=True)
+            all_gold, own_gold = mean_figure(folds, weights), mean_figure(folds, weights, held=True)
             left_out[label] = {"all_gold": _rounded(all_gold), "fold_gold": _rounded(own_gold)}
-            before, shipped = mean_figure(found, schema)["f1"], mean_figure(found, everything)["f1"]
+            before, shipped = mean_figure(folds, schema)["f1"], mean_figure(folds, everything)["f1"]
             rows.append([label, len(one.recordings), before, *all_gold.values(), own_gold["f1"], shipped])
     head = ["recorded calls", "conversations", "schemas F1", "left out F1", "precision", "recall", "fold's gold F1"]
     _table([*head, "shipped F1"], rows)
     weights = {name: round(float(value), 3) for name, value in zip(PRIOR, everything, strict=True)}
     if train:
         path = Path(__file__).parents[1] / "toolgraph" / "data" / "evidence.json"
-        told = {"recipe": RECIPE, "trained_on": list(CASES), "weights": weights, "left_out": left_out}
-        path.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+        stored = {"recipe": RECIPE, "trained_on": list(CASES), "weights": weights, "left_out": left_out}
+        path.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
 
 
 def executed(sources: Sequence[EnvironmentSource], calls: int) -> None:
@@ -317,15 +321,15 @@ async def _agreement(source: EnvironmentSource, calls: int) -> tuple[list[Any], 
     tools = (await source.spec()).tools
     scores, cut = compute_schema_scores(tools), load_link_model().threshold
     began = time.process_time()
-    found = await execute_links(source, scores, ExecutionSettings(calls=calls), seed=0)
+    executed = await execute_links(source, scores, ExecutionSettings(calls=calls), seed=0)
     spent = time.process_time() - began
-    decided = [row for row in found.links if compute_contrast_share(row) >= CONTRAST and row.worked + row.failed > 0]
+    decided = [row for row in executed.links if compute_contrast_share(row) >= CONTRAST and row.worked + row.failed > 0]
     counts = np.zeros(4)
     for row in decided:
         if is_proved(row) or row.worked == 0:
             counts[2 * (scores.get(row.key, 0.0) >= cut) + is_proved(row)] += 1
     open_links = sum(score >= cut for score in scores.values()) - int(counts[2] + counts[3])
-    row = [source.name, len(tools), len(found.worked), found.calls, spent, *_agreed(counts), open_links]
+    row = [source.name, len(tools), len(executed.worked), executed.calls, spent, *_agreed(counts), open_links]
     return row, counts
 
 
@@ -368,9 +372,9 @@ def main() -> None:
         sizes = {"small": 3, "medium": 1}
         executed([build_library_source(name, sizes) for name in ENVIRONMENTS.names()], arguments.calls)
     if arguments.envfactory:
-        found = expand_settings(EnvironmentSettings.model_validate({"envfactory": str(arguments.envfactory)}))
-        step = max(1, len(found) // arguments.count)
-        executed([open_source(one) for one in found[::step][: arguments.count]], arguments.calls)
+        environments = expand_settings(EnvironmentSettings.model_validate({"envfactory": str(arguments.envfactory)}))
+        step = max(1, len(environments) // arguments.count)
+        executed([open_source(one) for one in environments[::step][: arguments.count]], arguments.calls)
     if arguments.execution or arguments.envfactory:
         return
     recorded(arguments.train, arguments.tau2, arguments.bfcl, arguments.mode)

@@ -120,10 +120,17 @@ def main() -> None:
     Console().print(table)
 
 
-def _cells(name: str, size: int, found: dict[str, float]) -> list[str]:
-    each = [1000 * found[part] / size for part in ("read", "export", "report")]
-    rates = [f"{found['rows'] / found['export']:,.0f}", f"{1000 / sum(each):,.0f}"]
-    return [name, f"{size:,}", f"{found['rows']:,}", *(f"{one:.3f}" for one in each), *rates, f"{found['peak']:.0f}"]
+def _cells(name: str, size: int, figures: dict[str, float]) -> list[str]:
+    each = [1000 * figures[part] / size for part in ("read", "export", "report")]
+    rates = [f"{figures['rows'] / figures['export']:,.0f}", f"{1000 / sum(each):,.0f}"]
+    return [
+        name,
+        f"{size:,}",
+        f"{figures['rows']:,}",
+        *(f"{one:.3f}" for one in each),
+        *rates,
+        f"{figures['peak']:.0f}",
+    ]
 
 
 if __name__ == "__main__":

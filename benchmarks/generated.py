@@ -27,59 +27,64 @@ from trajsmith.records import TrajsmithError
 
 
 @dataclass
-class Row:
-    """What became of one source."""
+class SourceRow:
+    """Result of one source."""
 
     source: str
     kind: str
-    made: GenerationResult | None = None
+    generation: GenerationResult | None = None
     trajectories: int | None = None
     seconds: float = 0.0
     reason: str = ""
 
 
-def run(kind: str, reference: str, read: Callable[[], Blueprint], out: Path, chains: int) -> Row:
-    row, started = Row(Path(reference).name, kind), time.perf_counter()
+def run(kind: str, reference: str, read: Callable[[], Blueprint], out: Path, chains: int) -> SourceRow:
+    row, started = SourceRow(Path(reference).name, kind), time.perf_counter()
     try:
-        row.made = generate_environment(read, out)
-        if row.made.accepted:
-            row.trajectories = trajectories(row.made, out, chains)
+        row.generation = generate_environment(read, out)
+        if row.generation.accepted:
+            row.trajectories = trajectories(row.generation, out, chains)
         else:
-            row.reason = row.made.reasons[0]
+            row.reason = row.generation.reasons[0]
     except TrajsmithError as error:
         row.reason = str(error)
     row.seconds = time.perf_counter() - started
     return row
 
 
-def trajectories(made: GenerationResult, out: Path, chains: int) -> int:
+def trajectories(generation: GenerationResult, out: Path, chains: int) -> int:
     """Accepted trajectories of a run on one environment."""
-    directory = out / "runs" / made.name
+    directory = out / "runs" / generation.name
     config = {
-        "name": made.name, "seed": 7, "run": str(directory.resolve()),
-        "environments": [{"python": str((made.directory / f"{made.name}.py").resolve())}],
+        "name": generation.name, "seed": 7, "run": str(directory.resolve()),
+        "environments": [{"python": str((generation.directory / f"{generation.name}.py").resolve())}],
         "sample": {"count": chains, "length": [3, 6]},
     }  # fmt: skip
-    file = out / f"{made.name}.yaml"
+    file = out / f"{generation.name}.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     command = [sys.executable, "-m", "trajsmith", "run", str(file)]
     subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    return sum(len(found.read_bytes().splitlines()) for found in directory.glob("trajectories*.jsonl"))
+    return sum(len(shard.read_bytes().splitlines()) for shard in directory.glob("trajectories*.jsonl"))
 
 
 def _read_mcp(reference: str) -> Blueprint:
     return read_mcp(read_tool_list(reference))
 
 
-def show(rows: list[Row], chains: int) -> None:
+def show(rows: list[SourceRow], chains: int) -> None:
     table = Table(title=f"generated environments, {len(rows)} sources")
     for head in ("source", "kind", "entities", "tools", "left out", "doctor", f"accepted of {chains}", "s", "reason"):
         table.add_column(head, justify="left" if head in ("source", "kind", "reason") else "right", overflow="fold")
     for row in rows:
-        made = row.made
+        generation = row.generation
         cells = ["-"] * 4
-        if made:
-            cells = [str(made.entities), str(made.tools), str(made.left_out), f"{made.score or 0:.2f}"]
+        if generation:
+            cells = [
+                str(generation.entities),
+                str(generation.tools),
+                str(generation.left_out),
+                f"{generation.score or 0:.2f}",
+            ]
         count = "-" if row.trajectories is None else str(row.trajectories)
         table.add_row(row.source, row.kind, *cells, count, f"{row.seconds:.0f}", row.reason[:160])
     good = sum(bool(row.trajectories) for row in rows)
@@ -95,16 +100,16 @@ def main() -> None:
     parser.add_argument("--mcp", nargs="*", default=[], metavar="FILE:SERVER")
     parser.add_argument("--tables", nargs="*", default=[], metavar="PATH")
     parser.add_argument("--chains", type=int, default=20)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     jobs: list[tuple[str, str, Callable[[], Blueprint]]] = []
-    jobs += [("openapi", one, partial(read_openapi, Path(one))) for one in given.openapi]
-    jobs += [("mcp", one, partial(_read_mcp, one)) for one in given.mcp]
-    jobs += [("tables", one, partial(read_tables, Path(one))) for one in given.tables]
+    jobs += [("openapi", one, partial(read_openapi, Path(one))) for one in arguments.openapi]
+    jobs += [("mcp", one, partial(_read_mcp, one)) for one in arguments.mcp]
+    jobs += [("tables", one, partial(read_tables, Path(one))) for one in arguments.tables]
     rows = []
     for kind, reference, read in jobs:
-        rows.append(run(kind, reference, read, given.out, given.chains))
+        rows.append(run(kind, reference, read, arguments.out, arguments.chains))
         print(rows[-1].source, rows[-1].trajectories, rows[-1].reason[:300], file=sys.stderr, flush=True)
-    show(rows, given.chains)
+    show(rows, arguments.chains)
 
 
 if __name__ == "__main__":

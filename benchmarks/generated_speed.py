@@ -98,39 +98,39 @@ def bed(origin: str, name: str, program: NativeProgram) -> Bed:
         program.sizes = {size: 1}
         states.append(orjson.dumps(program.states(1)[0]))
     state = min(states, key=lambda one: max(len(one), BYTES) / min(len(one), BYTES))
-    made = Bed(origin, name, program, state, [], [], [])
+    new_bed = Bed(origin, name, program, state, [], [], [])
     for tool in program.spec.tools:
         if tool.actor == "assistant":
-            made.calls += found_calls(made, tool)
-    return made
+            new_bed.calls += found_calls(new_bed, tool)
+    return new_bed
 
 
 def found_calls(where: Bed, tool: ToolSpec) -> list[Timed]:
     """Calls that are answered, with arguments drawn from the state and the schema."""
     rng, state = random.Random(tool.name), orjson.loads(where.state)
-    found: dict[bytes, Timed] = {}
+    calls: dict[bytes, Timed] = {}
     for _ in range(600):
         arguments = drawn(tool, state, rng)
         play = where.play()
         result = play.call(tool.name, arguments)
         kind = kind_of(tool, result.content, play.changes(), state) if result.ok else None
         if kind is not None:
-            found[orjson.dumps(arguments)] = Timed(kind, tool.name, arguments, [])
-        if len(found) == CALLS:
+            calls[orjson.dumps(arguments)] = Timed(kind, tool.name, arguments, [])
+        if len(calls) == CALLS:
             break
-    return list(found.values())
+    return list(calls.values())
 
 
 def drawn(tool: ToolSpec, state: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """Arguments, mostly those of one record, so that they go together; some of what is optional for what writes."""
     alike = [row for row in rows_of(state) if tool.parameters.keys() & row.keys()]
     row = rng.choice(alike) if alike else {}
-    found = {}
+    timings = {}
     for name, schema in sorted(tool.parameters.items()):
         if name in tool.required or (tool.declares_write and rng.random() < 0.3):
             same = row.get(name) is not None and rng.random() < 0.6
-            found[name] = row[name] if same else rng.choice(values(name, schema, state))
-    return found
+            timings[name] = row[name] if same else rng.choice(values(name, schema, state))
+    return timings
 
 
 def rows_of(state: dict[str, Any]) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def rows_of(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def kind_of(tool: ToolSpec, content: Any, changes: list[Any], state: dict[str, Any]) -> str | None:
-    """What a call did; None if it showed or changed nothing."""
+    """Classify a call by its effect; None if it showed or changed nothing."""
     if not tool.declares_write:
         rows = content.get("result") if set(content) == {"result"} else None
         return ("list" if rows else None) if isinstance(rows, list) else "show"
@@ -151,18 +151,18 @@ def kind_of(tool: ToolSpec, content: Any, changes: list[Any], state: dict[str, A
 
 
 def values(name: str, schema: dict[str, Any], state: dict[str, Any]) -> list[Any]:
-    """What may be given for a parameter: choices, examples, what the state has under its name, something new."""
+    """List values for a parameter: choices, examples, what the state has under its name, something new."""
     branches = [schema, *schema.get("anyOf", ())]
-    told = [value for one in branches for value in (*one.get("enum", ()), *one.get("examples", ()))]
-    told += sorted({row[name] for row in rows_of(state) if isinstance(row.get(name), str | int | float)}, key=str)
+    candidates = [value for one in branches for value in (*one.get("enum", ()), *one.get("examples", ()))]
+    candidates += sorted({row[name] for row in rows_of(state) if isinstance(row.get(name), str | int | float)}, key=str)
     kind = next((one["type"] for one in branches if one.get("type") not in (None, "null")), "string")
     plain: dict[str, list[Any]] = {"integer": [1, 2, 3], "number": [1.0, 2.5], "boolean": [True, False], "array": [[]]}
     new = [{}] if kind == "object" else ["2026-05-05", "something plain", "new.one@example.org"]
     chosen = any("enum" in one for one in branches)
-    return told if chosen else told + plain.get(kind, new)
+    return candidates if chosen else candidates + plain.get(kind, new)
 
 
-def beds(given: list[Path], scrap: Path) -> Iterator[Bed]:
+def beds(folders: list[Path], scrap: Path) -> Iterator[Bed]:
     for name in ENVIRONMENTS.names():
         yield bed("bundled", name, NativeProgram(ENVIRONMENTS.get(name)))
     rows = scrap / "helpdesk"
@@ -174,13 +174,13 @@ def beds(given: list[Path], scrap: Path) -> Iterator[Bed]:
     yield generated("tables", read_tables(rows))
     yield generated("openapi", read_openapi(ROOT / "tests" / "environments" / "openapi" / "specs" / "shop.yaml"))
     expert = asyncio.run(score_library(scrap / "expert")) / "score_library.py"
-    for origin, file in [("models", expert), *(("given", file) for file in given)]:
+    for origin, file in [("models", expert), *(("given", file) for file in folders)]:
         yield bed(origin, file.stem, from_text(file.read_text(encoding="utf-8"), file.name))
 
 
 def generated(origin: str, blueprint: Blueprint) -> Bed:
-    made = rename_colliding_classes(refine_blueprint(blueprint))
-    return bed(origin, made.name, from_text(render_environment_code(made), f"{made.name}.py"))
+    refined = rename_colliding_classes(refine_blueprint(blueprint))
+    return bed(origin, refined.name, from_text(render_environment_code(refined), f"{refined.name}.py"))
 
 
 def from_text(source: str, file: str) -> NativeProgram:
@@ -223,9 +223,11 @@ def show(all_beds: list[Bed], each: bool) -> None:
     table = Table("made from", "environment", "kB", *COLUMNS)
     sums: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in all_beds:
-        found = columns(one)
-        table.add_row(one.origin, one.name, f"{len(one.state) / 1000:.0f}", *(cell(found[name]) for name in COLUMNS))
-        for name, values in found.items():
+        shown_columns = columns(one)
+        table.add_row(
+            one.origin, one.name, f"{len(one.state) / 1000:.0f}", *(cell(shown_columns[name]) for name in COLUMNS)
+        )
+        for name, values in shown_columns.items():
             sums[one.origin][name] += values
         for (kind, tool), value in by_tool(one).items() if each else ():
             console.print(f"{one.origin} {one.name} {kind} {tool}: {value:.1f}")
@@ -233,16 +235,16 @@ def show(all_beds: list[Bed], each: bool) -> None:
     for origin, by_column in sums.items():
         usual = {name: statistics.median(sums["bundled"][name]) for name in COLUMNS}
         middles = {name: statistics.median(values) for name, values in by_column.items() if values}
-        told = [f"{name} {middle:.1f} ({middle / usual[name]:.2f})" for name, middle in middles.items()]
-        console.print(f"{origin}: {', '.join(told)}")
+        parts = [f"{name} {middle:.1f} ({middle / usual[name]:.2f})" for name, middle in middles.items()]
+        console.print(f"{origin}: {', '.join(parts)}")
     console.print("microseconds of CPU, medians of rounds, then of tools; in brackets their share of the bundled ones'")
 
 
 def columns(one: Bed) -> dict[str, list[float]]:
     """A value for each tool of a kind, and one for the whole."""
     tools = by_tool(one)
-    found = {"reset": [statistics.median(one.starts)], "first walk": [statistics.median(one.walks)]}
-    return found | {kind: [value for (of, _), value in tools.items() if of == kind] for kind in KINDS}
+    timings = {"reset": [statistics.median(one.starts)], "first walk": [statistics.median(one.walks)]}
+    return timings | {kind: [value for (of, _), value in tools.items() if of == kind] for kind in KINDS}
 
 
 def cell(values: list[float]) -> str:
@@ -253,10 +255,10 @@ def cell(values: list[float]) -> str:
 
 def by_tool(one: Bed) -> dict[tuple[str, str], float]:
     """The median of each tool, by what it does and its name."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    timings: dict[tuple[str, str], list[float]] = defaultdict(list)
     for call in one.calls:
-        found[call.kind, call.tool].append(statistics.median(call.costs))
-    return {key: statistics.median(costs) for key, costs in found.items()}
+        timings[call.kind, call.tool].append(statistics.median(call.costs))
+    return {key: statistics.median(costs) for key, costs in timings.items()}
 
 
 def main() -> None:
@@ -264,11 +266,11 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--each", action="store_true", help="Every tool on a line of its own as well.")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scrap:
-        all_beds = list(beds(given.files, Path(scrap)))
-        measure(all_beds, given.rounds)
-        show(all_beds, given.each)
+        all_beds = list(beds(arguments.files, Path(scrap)))
+        measure(all_beds, arguments.rounds)
+        show(all_beds, arguments.each)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ STATES = 4
 
 
 @dataclass
-class Row:
-    """What became of one environment."""
+class GroundingRow:
+    """Result of one environment."""
 
     name: str
     tools: list[str] = field(default_factory=list)
@@ -100,9 +100,9 @@ class Counting:
         await self.inner.close()
 
 
-async def examine(name: str, source: EnvironmentSource, rounds: int, long: int, seed: int) -> Row:
+async def examine(name: str, source: EnvironmentSource, rounds: int, long: int, seed: int) -> GroundingRow:
     """Call every tool of one environment in every way."""
-    row = Row(name)
+    row = GroundingRow(name)
     try:
         spec, states = await source.spec(), (await source.states(seed))[:STATES]
         row.tools = [tool.name for tool in spec.tools]
@@ -128,7 +128,7 @@ async def examine(name: str, source: EnvironmentSource, rounds: int, long: int, 
 
 
 async def fill_all(
-    row: Row,
+    row: GroundingRow,
     spec: EnvironmentSpec,
     session: Session,
     state: JsonObject,
@@ -158,7 +158,9 @@ async def fill_all(
     return good
 
 
-async def ground_all(row: Row, spec: EnvironmentSpec, states: list[JsonObject], session: Session, seed: int) -> None:
+async def ground_all(
+    row: GroundingRow, spec: EnvironmentSpec, states: list[JsonObject], session: Session, seed: int
+) -> None:
     """Ground a chain for every tool, state after state until one does; what one tool teaches serves the next."""
     givers = index_givers(GraphIndex(build_graph(spec.tools), spec.name))
 
@@ -181,16 +183,16 @@ async def ground_all(row: Row, spec: EnvironmentSpec, states: list[JsonObject], 
                 seed=derive_seed(seed, tool, number, repairs),
             )
             try:
-                made = await grounder.ground(chain, session, lessons[number])
+                grounded = await grounder.ground(chain, session, lessons[number])
             except RecordDropped as drop:
                 row.reasons[tool] = "; ".join(lessons[number].refusals[tool][-1:]) or row.reasons.get(tool, str(drop))
                 continue
             except EnvironmentFault as fault:
                 row.reasons[tool] = f"fault: {fault.message}"
                 continue
-            if any(call.tool == tool and call.result not in (None, "", [], {}) for call in made.calls):
+            if any(call.tool == tool and call.result not in (None, "", [], {}) for call in grounded.calls):
                 row.grounded.add(tool)
-                row.steps[tool] = tuple(call.tool for call in made.calls)
+                row.steps[tool] = tuple(call.tool for call in grounded.calls)
 
 
 def sources(chosen: argparse.Namespace) -> Iterator[tuple[str, Any]]:
@@ -207,15 +209,15 @@ def sources(chosen: argparse.Namespace) -> Iterator[tuple[str, Any]]:
         yield "OpenAPI", {"openapi": path}
 
 
-async def run(chosen: argparse.Namespace) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {}
+async def run(chosen: argparse.Namespace) -> dict[str, list[GroundingRow]]:
+    rows: dict[str, list[GroundingRow]] = {}
     for title, entry in sources(chosen):
         for settings in expand_settings(EnvironmentSettings(**entry)):
             try:
                 source = open_source(settings)
                 name = (await source.spec()).name
             except TrajsmithError as error:
-                rows.setdefault(title, []).append(Row(title, failed=str(error)))
+                rows.setdefault(title, []).append(GroundingRow(title, failed=str(error)))
                 continue
             if not chosen.only or name in chosen.only:
                 rows.setdefault(title, []).append(await examine(name, source, chosen.rounds, chosen.long, chosen.seed))
@@ -225,7 +227,7 @@ async def run(chosen: argparse.Namespace) -> dict[str, list[Row]]:
     return rows
 
 
-def show(title: str, rows: list[Row], reasons: bool) -> None:
+def show(title: str, rows: list[GroundingRow], reasons: bool) -> None:
     console = Console(width=200)
     table = Table(title=title)
     for heading in ("environment", "tools", "filler", "grounding", "ever", "of those", "calls", "CPU s"):
@@ -245,7 +247,7 @@ def show(title: str, rows: list[Row], reasons: bool) -> None:
                 console.print(f"{mark}{row.name}.{tool}: {row.reasons.get(tool, '')[:150]}", markup=False)
 
 
-def _cells(name: str, rows: list[Row]) -> list[str]:
+def _cells(name: str, rows: list[GroundingRow]) -> list[str]:
     tools, filler = sum(len(row.tools) for row in rows), sum(len(row.filler) for row in rows)
     grounded, ever = sum(len(row.grounded) for row in rows), sum(len(row.ever) for row in rows)
     calls = " / ".join(str(sum(row.calls[key] for row in rows)) for key in ("filler", "grounding"))

@@ -32,39 +32,41 @@ console = Console(width=160)
 def requests(folder: Path) -> None:
     """Kept requests and themes of each set, and the filter against the labels."""
     table = Table("set", "requests", "need a state", "themes", "the largest", title="task sets")
-    said: dict[str, bool] = {}
+    predictions: dict[str, bool] = {}
     for name in SETS:
         file = folder / f"{name}.jsonl"
         texts = list(dict.fromkeys(read_requests(file)[0]))
         senses = {text: estimate_statefulness(text).stateful for text in texts}
-        said |= senses
-        kept = sum(senses.values())
+        predictions |= senses
+        stateful = sum(senses.values())
         try:
             themes = read_task_set(file).sources
         except TrajsmithError as error:
             console.print(str(error), markup=False)
             themes = ()
         largest = ", ".join(f"{theme.name} {len(theme.requests)}" for theme in themes[:6])
-        table.add_row(name.split("/")[0], str(len(texts)), str(kept), str(len(themes)), largest)
-    said |= {text: estimate_statefulness(text).stateful for text in _others(folder)}
+        table.add_row(name.split("/")[0], str(len(texts)), str(stateful), str(len(themes)), largest)
+    predictions |= {text: estimate_statefulness(text).stateful for text in _others(folder)}
     console.print(table)
     labels = {one: kind == "stateful" for kind, ones in json.loads(LABELS.read_text()).items() for one in ones}
-    judged = [(labels[key], kept) for text, kept in said.items() if (key := content_hash(text, 12)) in labels]
-    hits = sum(wanted and kept for wanted, kept in judged)
-    precision, recall = hits / sum(kept for _, kept in judged), hits / sum(wanted for wanted, _ in judged)
+    judged = [
+        (labels[key], stateful) for text, stateful in predictions.items() if (key := content_hash(text, 12)) in labels
+    ]
+    hits = sum(wanted and stateful for wanted, stateful in judged)
+    precision, recall = hits / sum(stateful for _, stateful in judged), hits / sum(wanted for wanted, _ in judged)
     console.print(f"{len(judged)} labelled requests: precision {precision:.2f}, recall {recall:.2f}")
 
 
 def _others(folder: Path) -> list[str]:
     """Requests of sets that are no task sets by their form."""
     tasks = json.loads((folder / "tau2_airline" / "tasks.json").read_text())
-    found = [task["user_scenario"]["instructions"]["reason_for_call"] for task in tasks]
+    reasons = [task["user_scenario"]["instructions"]["reason_for_call"] for task in tasks]
     for line in (folder / "bfcl_public" / "replay.jsonl").read_text().splitlines():
         for turn in json.loads(line)["user_turns"]:
-            for said in turn if isinstance(turn, list) else [turn]:
-                text = said if isinstance(said, str) else said.get("content", "")
-                found.append(json.loads(text)[0] if text.startswith('["') else text)
-    return [" ".join(text.split()) for text in found]
+            for request in turn if isinstance(turn, list) else [turn]:
+                text = request if isinstance(request, str) else request.get("content", "")
+                reasons.append(json.loads(text)[0] if text.startswith('["') else text)
+    return [" ".join(text.split()) for text in reasons]
 
 
 def copies(where: list[str], library: bool) -> None:
@@ -74,13 +76,13 @@ def copies(where: list[str], library: bool) -> None:
     console.print(f"{len(specs)} environments, {len(alike)} pairs from the usual threshold on")
     for pair in find_duplicates(specs, encode_words, 0.25)[:8]:
         console.print(f"{pair.score:.2f} {pair.keep} and {pair.drop}", markup=False)
-    found = wrong = 0
+    detected = wrong = 0
     for spec in specs:
         pairs = find_duplicates([*specs, disguised(spec)], encode_words)
         mine = [pair for pair in pairs if "copy" in (pair.keep, pair.drop)]
-        found += any(spec.name in (pair.keep, pair.drop) for pair in mine)
+        detected += any(spec.name in (pair.keep, pair.drop) for pair in mine)
         wrong += sum(spec.name not in (pair.keep, pair.drop) for pair in mine)
-    console.print(f"disguised copies: {found} of {len(specs)} found, {wrong} taken for copies of others")
+    console.print(f"disguised copies: {detected} of {len(specs)} found, {wrong} taken for copies of others")
 
 
 def disguised(spec: EnvironmentSpec) -> EnvironmentSpec:
@@ -102,11 +104,11 @@ def main() -> None:
     two = commands.add_parser("copies")
     two.add_argument("where", nargs="*")
     two.add_argument("--library", action="store_true")
-    given = parser.parse_args()
-    if given.command == "requests":
-        requests(given.folder)
+    arguments = parser.parse_args()
+    if arguments.command == "requests":
+        requests(arguments.folder)
     else:
-        copies(given.where, given.library)
+        copies(arguments.where, arguments.library)
 
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ def opened(run: RunDirectory, episodes: int) -> dict[str, float]:
     while any(step is not None for step in steps):
         going = [(one, record, step) for one, record, step in zip(rollouts, records, steps, strict=True) if step]
         send_replies(background, [(one, ChatReply(message=record.messages[len(step)])) for one, record, step in going])
-        found = iter(collect_next_steps(background, [one for one, _, _ in going]))
-        steps = [next(found) if step else None for step in steps]
+        next_steps = iter(collect_next_steps(background, [one for one, _, _ in going]))
+        steps = [next(next_steps) if step else None for step in steps]
     passed = sum(bool(done := rollout.verdict()) and done[0].passed for rollout in rollouts)
     whole = reset + call + time.perf_counter() - start
     background.close()
@@ -96,7 +96,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def made(run: RunDirectory, folder: Path, shape: str) -> Path:
+def train_small_model(run: RunDirectory, folder: Path, shape: str) -> Path:
     """A model of this shape ("64x2": hidden size and layers), briefly taught the rows of the run."""
     from trajsmith.train_sft import ScratchSettings, SftConfig
     from trajsmith.train_sft.training import train
@@ -146,11 +146,11 @@ def main() -> None:
             table = Table(
                 "episodes", "start s", "CPU ms each", "one call s", "CPU ms each", "MiB", "KiB each", "passed"
             )
-            found, many = opened(run, options.episodes), options.episodes
+            cost, many = opened(run, options.episodes), options.episodes
             table.add_row(
-                str(many), f"{found['reset']:.2f}", f"{1000 * found['reset_cpu'] / many:.2f}", f"{found['call']:.2f}",
-                f"{1000 * found['call_cpu'] / many:.2f}", f"{found['mib']:.0f}", f"{1024 * found['mib'] / many:.0f}",
-                str(found["passed"]),
+                str(many), f"{cost['reset']:.2f}", f"{1000 * cost['reset_cpu'] / many:.2f}", f"{cost['call']:.2f}",
+                f"{1000 * cost['call_cpu'] / many:.2f}", f"{cost['mib']:.0f}", f"{1024 * cost['mib'] / many:.0f}",
+                str(cost["passed"]),
             )  # fmt: skip
             console.print(table)
         if options.only != "open":
@@ -159,12 +159,12 @@ def main() -> None:
             )
             gold = opened(run, EPISODES)["whole"]
             for name in options.models:
-                model = Path(name) if Path(name).is_dir() else made(run, Path(scrap), name)
-                found = trained(run, Path(scrap), model, options.steps)
-                at_most = gold / (found["step"] - found["waited"] + gold)
+                model = Path(name) if Path(name).is_dir() else train_small_model(run, Path(scrap), name)
+                cost = trained(run, Path(scrap), model, options.steps)
+                at_most = gold / (cost["step"] - cost["waited"] + gold)
                 table.add_row(
-                    name, f"{found['step']:.2f}", f"{found['waited']:.3f}",
-                    f"{100 * found['waited'] / found['step']:.2f} %", f"{found['calls']:.1f}", f"{100 * at_most:.2f} %",
+                    name, f"{cost['step']:.2f}", f"{cost['waited']:.3f}",
+                    f"{100 * cost['waited'] / cost['step']:.2f} %", f"{cost['calls']:.1f}", f"{100 * at_most:.2f} %",
                 )  # fmt: skip
             console.print(table)
 

@@ -61,9 +61,9 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("dialogues", type=int, nargs="?", default=5000)
     parser.add_argument("--kills", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        return work(Path(folder), given.dialogues, given.kills)
+        return work(Path(folder), arguments.dialogues, arguments.kills)
 
 
 def work(folder: Path, count: int, kills: int) -> int:
@@ -129,7 +129,7 @@ def report(run: Path, code: int, stats: dict[str, Any], kills: int, seconds: flo
 
 
 def problems(run: Path, summary: dict[str, Any], stats: dict[str, Any], kills: int) -> Iterator[str]:
-    """What does not hold, in words."""
+    """Describe every condition that does not hold."""
     opened = RunDirectory.open(run)
     stages = list_stages(load_config(opened.config_path))
     for name in stages:

@@ -85,12 +85,12 @@ def waited_for_a_core() -> float:
     return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
-async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, watch: Watch | None = None) -> None:
+async def ask_all(model: ChatModel, first: int, stop: int, concurrency: int, watch: Watch | None = None) -> None:
     numbers = iter(range(first, stop))
 
     async def worker() -> None:
         for number in numbers:
-            await talker.complete(request(number))
+            await model.complete(request(number))
             if watch is not None:
                 watch.answered()
 
@@ -100,14 +100,14 @@ async def ask_all(talker: ChatModel, first: int, stop: int, concurrency: int, wa
 async def measure(url: str, folder: Path, requests: int, concurrency: int, latency: float) -> bool:
     model = ModelSettings(model="test-model", base_url=url, concurrency=concurrency)
     roles = RolesSettings(agent=RoleSettings(model="main"))
-    board = ModelRegistry({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
-    talker = board.role_model("agent")
-    assert talker is not None
-    await ask_all(talker, -concurrency, 0, concurrency)  # connections are made, code is warm
+    registry = ModelRegistry({"main": model}, roles, BudgetSettings(max_tokens=10**12), folder, "the same again")
+    model = registry.role_model("agent")
+    assert model is not None
+    await ask_all(model, -concurrency, 0, concurrency)  # connections are made, code is warm
     watch = Watch(requests)
-    await ask_all(talker, 0, requests, concurrency, watch)
-    paid = board.ledger.spent.requests - concurrency
-    await board.close()
+    await ask_all(model, 0, requests, concurrency, watch)
+    paid = registry.ledger.spent.requests - concurrency
+    await registry.close()
     return report(requests, paid, latency / concurrency, watch)
 
 
@@ -139,15 +139,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--concurrency", type=int, default=256)
     parser.add_argument("--latency", type=float, default=0.2)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     reduce_gc_frequency()  # as the command line does
-    quick = RunningServer(SERVER.with_name("quick_server.py"), latency=given.latency)
+    quick = RunningServer(SERVER.with_name("quick_server.py"), latency=arguments.latency)
     with quick as server, tempfile.TemporaryDirectory() as folder:
-        work = measure(server.url, Path(folder), given.requests, given.concurrency, given.latency)
+        work = measure(server.url, Path(folder), arguments.requests, arguments.concurrency, arguments.latency)
         held = asyncio.run(work)
         stats = server.stats()
         cpu = 1000 * server_seconds(server.process.pid) / stats["requests"]
-        print(f"sent                              {stats['requests']}, {given.concurrency} of them to warm up")
+        print(f"sent                              {stats['requests']}, {arguments.concurrency} of them to warm up")
         print(f"most in flight                    {stats['most_in_flight']}")
         print(f"server CPU a request              {cpu:.3f} ms")
     sys.exit(0 if held else 1)

@@ -63,14 +63,14 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.7)
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--steps", type=int, default=200)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = given.model or taught(folder, given.rows, given.steps)
+        model = arguments.model or taught(folder, arguments.rows, arguments.steps)
         os.environ[MODEL] = str(model.resolve())
         with RunningServer(script=str(SERVER / "small_model.py"), model="small") as server:
-            teacher = TEACHER.format(url=server.url, temperature=given.temperature)
-            run = line(folder, "played", LINE.format(seed=NEW, count=given.dialogues) + teacher)
+            teacher = TEACHER.format(url=server.url, temperature=arguments.temperature)
+            run = line(folder, "played", LINE.format(seed=NEW, count=arguments.dialogues) + teacher)
             show(run, model, server.stats())
 
 
@@ -98,13 +98,13 @@ def show(run: RunDirectory, model: Path, stats: dict[str, int]) -> None:
     played = list(read_records(run.file("trajectories.jsonl"), Trajectory))
     verdicts = list(read_records(run.file("verdicts.jsonl"), Verdict))
     events = [event for one in played for event in one.events]
-    said = [message for one in played for message in one.messages if message.role == "assistant"]
+    replies = [message for one in played for message in one.messages if message.role == "assistant"]
     print(f"{len(played)} dialogues, {sum(one.accepted for one in verdicts)} accepted, {stats['requests']} requests")
     print(f"outcomes: {counted(one.outcome for one in verdicts)}")
     print(f"why not accepted: {counted(one.reasons[0] for one in verdicts if not one.accepted)}")
     print(f"ends: {counted(one.stop_reason for one in played)}; faults: {counted(one.fault for one in played)}")
     print(f"{len(events)} calls: {counted(event.error or 'made' for event in events)}")
-    print(f"{len(said)} messages, {sum(bool(one.reasoning_content) for one in said)} with reasoning")
+    print(f"{len(replies)} messages, {sum(bool(one.reasoning_content) for one in replies)} with reasoning")
     rows = read_rows(run.path) if any(one.accepted for one in verdicts) else []
     preview = MaskPreview(open_tokenizer(str(model)))
     masks = [preview.inspect_row(row, str(row["id"])) for row in rows]

@@ -61,8 +61,8 @@ class Counted:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         body = build_request_body(request, self.settings, native=True)
-        said = speaking.answer(body)
-        message = {"role": "assistant", **({"content": said} if isinstance(said, str) else said)}
+        reply = speaking.answer(body)
+        message = {"role": "assistant", **({"content": reply} if isinstance(reply, str) else reply)}
         prompt = self.encoding.encode(rendered(body))
         count = self.tokens[request.purpose]
         count["requests"] += 1

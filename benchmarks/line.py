@@ -87,8 +87,8 @@ def in_own_process(size: int, seed: int, scratch: Path | None) -> Measured:
     with tempfile.TemporaryDirectory(prefix="trajsmith-bench-", dir=scratch) as directory:
         command = [sys.executable, __file__, "--child", directory, "--count", str(size), "--seed", str(seed)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
-    found: Measured = json.loads(done.stdout)
-    return found
+    measured: Measured = json.loads(done.stdout)
+    return measured
 
 
 def cpu_table(runs: list[Measured]) -> Table:
@@ -113,9 +113,9 @@ def cpu_table(runs: list[Measured]) -> Table:
     return table
 
 
-def memory_table(found: Iterable[tuple[int, Measured]]) -> Table:
+def memory_table(measurements: Iterable[tuple[int, Measured]]) -> Table:
     """Peak memory after each stage, for runs of several lengths. A line that streams has equal rows."""
-    rows = list(found)
+    rows = list(measurements)
     stages = list(rows[0][1]["peak"])
     table = Table("chains", "accepted", *stages, "wall s", "ms CPU each", title="peak RSS in MiB, up to each stage")
     for column in table.columns:

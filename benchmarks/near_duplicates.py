@@ -41,20 +41,20 @@ def main() -> None:
     base = [(task, trajectory) for task, trajectory, _ in join_verdicts(RunDirectory.open(arguments.run))]
     bench = Decontaminator(arguments.against)
     for size in arguments.sizes:
-        rng, index, found, copies = random.Random(1), DuplicateFilter(DuplicateSettings()), 0, 0
+        rng, index, dropped, copies = random.Random(1), DuplicateFilter(DuplicateSettings()), 0, 0
         spent, compared, last = 0.0, 0.0, base[0]
         for number in range(size):
             copy = number % 10 == 9
             copies += copy
             last = changed(*(last if copy else rng.choice(base)), rng, 0.0 if copy else 0.5, f"traj_{number}")
             start = time.process_time()
-            found += index.add(*last) is not None
+            dropped += index.add(*last) is not None
             spent += time.process_time() - start
             start = time.process_time()
             bench.match(*last, ())
             compared += time.process_time() - start
         cost = f"{1000 * spent / size:.3f} ms CPU each for duplicates, {1000 * compared / size:.3f} ms for benchmarks"
-        print(f"{size} records: {cost}; {found} dropped, {copies} were copies")
+        print(f"{size} records: {cost}; {dropped} dropped, {copies} were copies")
 
 
 if __name__ == "__main__":

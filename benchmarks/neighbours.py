@@ -26,28 +26,28 @@ LINKS = 16
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is searched, what is asked; float32 rows of length one."""
+class NeighbourSearch:
+    """Base vectors and queries of a search; float32 rows of length one."""
 
     base: Any
     asked: Any
 
 
-def the_task() -> Task:
+def the_task() -> NeighbourSearch:
     table = build_table(sort_by_server(scale_tools(TOOLS)))
     base = np.unique(table.outputs.text_vector, axis=0)
     asked = np.unique(table.parameters.text_vector[_asking(table.parameters)], axis=0)
     chosen = np.random.default_rng(0).permutation(len(asked))[:QUESTIONS]
-    return Task(base, np.ascontiguousarray(asked[chosen]))
+    return NeighbourSearch(base, np.ascontiguousarray(asked[chosen]))
 
 
-def exact(task: Task) -> Any:
+def exact(task: NeighbourSearch) -> Any:
     """The true neighbours, in blocks."""
     blocks = [task.asked[at : at + 512] @ task.base.T for at in range(0, len(task.asked), 512)]
     return np.concatenate([np.argpartition(-block, NEAREST, 1)[:, :NEAREST] for block in blocks])
 
 
-def with_usearch(task: Task) -> Any:
+def with_usearch(task: NeighbourSearch) -> Any:
     from usearch.index import Index
 
     index = Index(
@@ -58,7 +58,7 @@ def with_usearch(task: Task) -> Any:
     return index.search(task.asked, NEAREST, threads=1).keys.astype(np.int64)
 
 
-def with_hnswlib(task: Task) -> Any:
+def with_hnswlib(task: NeighbourSearch) -> Any:
     import hnswlib
 
     index = hnswlib.Index("ip", task.base.shape[1])
@@ -68,7 +68,7 @@ def with_hnswlib(task: Task) -> Any:
     return index.knn_query(task.asked, NEAREST, num_threads=1)[0].astype(np.int64)
 
 
-def with_faiss_hnsw(task: Task) -> Any:
+def with_faiss_hnsw(task: NeighbourSearch) -> Any:
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -78,7 +78,7 @@ def with_faiss_hnsw(task: Task) -> Any:
     return index.search(task.asked, NEAREST)[1]
 
 
-def with_faiss_ivf(task: Task) -> Any:
+def with_faiss_ivf(task: NeighbourSearch) -> Any:
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -90,7 +90,7 @@ def with_faiss_ivf(task: Task) -> Any:
     return index.search(task.asked, NEAREST)[1]
 
 
-WAYS: dict[str, Callable[[Task], Any]] = {
+WAYS: dict[str, Callable[[NeighbourSearch], Any]] = {
     "all pairs (numpy)": exact,
     "usearch, HNSW": with_usearch,
     "hnswlib, HNSW": with_hnswlib,
@@ -99,9 +99,9 @@ WAYS: dict[str, Callable[[Task], Any]] = {
 }
 
 
-def likeness(task: Task, found: Any) -> Any:
+def likeness(task: NeighbourSearch, neighbours: Any) -> Any:
     """float32 [questions, neighbours]."""
-    return np.einsum("ij,ikj->ik", task.asked, task.base[found])
+    return np.einsum("ij,ikj->ik", task.asked, task.base[neighbours])
 
 
 def main() -> None:
@@ -112,9 +112,9 @@ def main() -> None:
     print("| index | CPU s | recall | same twice |\n|---|---|---|---|")
     for name, search in WAYS.items():
         began = time.process_time()
-        found = search(task)
+        solution = search(task)
         spent = time.process_time() - began
-        recall, again = np.mean(likeness(task, found) >= least), np.array_equal(found, search(task))
+        recall, again = np.mean(likeness(task, solution) >= least), np.array_equal(solution, search(task))
         print(f"| {name} | {spent:.1f} | {recall:.3f} | {'yes' if again else 'no'} |", flush=True)
 
 

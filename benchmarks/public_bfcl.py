@@ -29,19 +29,19 @@ def entries(category: str) -> list[tuple[dict, list[list[str]]]]:
 
 
 def score(test: dict, gold: list[list[str]], category: str, cut: bool) -> str:
-    """What the checker says: "valid", or its error type.
+    """Return the verdict of the checker: "valid", or its error type.
 
     Args:
         cut: Leave out the last gold call that changes a turn, to see that the checker can say no.
     """
     from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn_checker
 
-    said = [[turn] if turn else [] for turn in gold]
+    turns = [[turn] if turn else [] for turn in gold]
     if cut:
-        last = max(index for index, turn in enumerate(said) if turn)
-        said[last] = []
-    found = multi_turn_checker(said, gold, test, category, "cut" if cut else "gold")
-    return "valid" if found["valid"] else str(found.get("error_type", "invalid"))
+        last = max(index for index, turn in enumerate(turns) if turn)
+        turns[last] = []
+    verdict = multi_turn_checker(turns, gold, test, category, "cut" if cut else "gold")
+    return "valid" if verdict["valid"] else str(verdict.get("error_type", "invalid"))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ DOMAINS = ("mock", "retail", "airline", "telecom")
 
 
 def history_of(task: Any) -> list[Any]:
-    """What was said and done before the task begins; simulations hold it too."""
+    """Return the messages and calls before the task begins; simulations hold them too."""
     return list((task.initial_state.message_history or []) if task.initial_state else [])
 
 
@@ -35,8 +35,11 @@ def gold_messages(constructor: Any, task: Any) -> list[Any]:
     messages = list(history)
     for number, action in enumerate(actions):
         call = ToolCall(id=f"call_{number}", name=action.name, arguments=action.arguments, requestor=action.requestor)
-        made = {"assistant": AssistantMessage, "user": UserMessage}[action.requestor]
-        messages += [made(role=action.requestor, content=None, tool_calls=[call]), environment.get_response(call)]
+        message_type = {"assistant": AssistantMessage, "user": UserMessage}[action.requestor]
+        messages += [
+            message_type(role=action.requestor, content=None, tool_calls=[call]),
+            environment.get_response(call),
+        ]
     return messages
 
 
@@ -51,7 +54,7 @@ def score(constructor: Any, task: Any, messages: list[Any]) -> tuple[float, floa
 
 
 def nothing_is_enough(constructor: Any, task: Any) -> bool:
-    """True if the benchmark gives full marks for the state to who does nothing."""
+    """Return True if the benchmark gives full marks for the state to an agent that does nothing."""
     try:
         return score(constructor, task, history_of(task))[0] == 1.0
     except ValueError:  # its assertions raise where what they ask for was never made
@@ -77,11 +80,11 @@ def main() -> None:
             print(f"{domain}: left out, its data is not in the checkout: {error.filename}")
             continue
         tasks = [task for task in registry.get_tasks_loader(domain)() if task.evaluation_criteria][: options.limit]
-        found = Counter(score(constructor, task, gold_messages(constructor, task)) for task in tasks)
-        full = found[1.0, 1.0]
+        rewards = Counter(score(constructor, task, gold_messages(constructor, task)) for task in tasks)
+        full = rewards[1.0, 1.0]
         none = sum(nothing_is_enough(constructor, task) for task in tasks)
         print(f"{domain}: {full} of {len(tasks)} gold runs get full score; doing nothing gets the state of {none}")
-        for (state, actions), number in (found - Counter({(1.0, 1.0): full})).most_common():
+        for (state, actions), number in (rewards - Counter({(1.0, 1.0): full})).most_common():
             print(f"  state {state:g}, actions {actions:g}: {number}")
         wrong += len(tasks) - full
     sys.exit(wrong > 0)

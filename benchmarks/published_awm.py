@@ -12,7 +12,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from _published import Row, examine, show
+from _published import EnvironmentRow, examine, show
 
 from trajsmith.environments.adapters.awm import AwmSettings, discover
 from trajsmith.environments.adapters.awm.settings import get_environment_name
@@ -21,14 +21,14 @@ from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import InputError
 
 
-async def run(chosen: list[AwmSettings], rounds: int, seed: int) -> list[Row]:
+async def run(chosen: list[AwmSettings], rounds: int, seed: int) -> list[EnvironmentRow]:
     rows = []
     for settings in chosen:
         name = get_environment_name(settings)
         try:
             source = open_source(EnvironmentSettings(awm=settings))
         except InputError as error:
-            rows.append(Row(name, reason=str(error)))
+            rows.append(EnvironmentRow(name, reason=str(error)))
             continue
         rows.append(await examine(name, source, rounds, seed))
         if isinstance(source, SandboxSource):
@@ -44,8 +44,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     server = chosen.path / "server_code.py"
-    found = [AwmSettings(server=server)] if server.is_file() else discover(chosen.path)
-    rows = asyncio.run(run(found[: chosen.first], chosen.rounds, chosen.seed))
+    entries = [AwmSettings(server=server)] if server.is_file() else discover(chosen.path)
+    rows = asyncio.run(run(entries[: chosen.first], chosen.rounds, chosen.seed))
     show(f"AWM, {len(rows)} environments", rows)
 
 

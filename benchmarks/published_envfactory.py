@@ -12,14 +12,14 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from _published import Row, examine, show
+from _published import EnvironmentRow, examine, show
 
 from trajsmith.environments.adapters.envfactory.settings import PRELOAD, EnvFactorySettings, build_payload, discover
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 
 
-async def run(chosen: list[EnvFactorySettings], rounds: int, seed: int) -> list[Row]:
+async def run(chosen: list[EnvFactorySettings], rounds: int, seed: int) -> list[EnvironmentRow]:
     rows = []
     for settings in chosen:
         sandbox = SandboxSettings(imports=PRELOAD)
@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8, help="calls of each tool from each of three states")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    found = [entry for entry in discover(chosen.path) if not chosen.only or entry.environment in chosen.only]
-    rows = asyncio.run(run(found, chosen.rounds, chosen.seed))
+    entries = [entry for entry in discover(chosen.path) if not chosen.only or entry.environment in chosen.only]
+    rows = asyncio.run(run(entries, chosen.rounds, chosen.seed))
     show(f"EnvFactory, {len(rows)} environments", rows)
 
 

@@ -12,7 +12,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from _published import Row, examine, show
+from _published import EnvironmentRow, examine, show
 
 from trajsmith.environments.adapters.envscaler.settings import (
     PRELOAD,
@@ -26,16 +26,16 @@ from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.records import InputError
 
 
-async def run(chosen: list[EnvScalerSettings], rounds: int, seed: int) -> list[Row]:
+async def run(chosen: list[EnvScalerSettings], rounds: int, seed: int) -> list[EnvironmentRow]:
     rows = []
     for settings in chosen:
         name = f"{settings.id or settings.file.name}: {get_environment_name(settings)}"
         try:
-            given = build_payload(settings)
+            payload = build_payload(settings)
         except InputError as error:
-            rows.append(Row(name, reason=str(error)))
+            rows.append(EnvironmentRow(name, reason=str(error)))
             continue
-        source = SandboxSource(name, "envscaler", given, SandboxSettings(imports=PRELOAD))
+        source = SandboxSource(name, "envscaler", payload, SandboxSettings(imports=PRELOAD))
         rows.append(await examine(name, source, rounds, seed))
         source.close()
     return rows
@@ -52,8 +52,8 @@ def main() -> None:
     chosen = parser.parse_args()
     python = chosen.path.suffix == ".py"
     single = [EnvScalerSettings(file=chosen.path, scenarios=chosen.scenarios)]
-    found = single if python else discover(chosen.path, chosen.scenarios)
-    rows = asyncio.run(run(found, chosen.rounds, chosen.seed))
+    entries = single if python else discover(chosen.path, chosen.scenarios)
+    rows = asyncio.run(run(entries, chosen.rounds, chosen.seed))
     show(f"EnvScaler, {len(rows)} environments", rows)
 
 

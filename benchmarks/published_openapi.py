@@ -27,8 +27,8 @@ from trajsmith.records import EnvironmentFault, InputError, JsonObject, Trajsmit
 
 
 @dataclass
-class Row:
-    """What became of one document."""
+class DocumentRow:
+    """Result of one document."""
 
     name: str
     program: OpenApiProgram | None = None
@@ -40,8 +40,8 @@ class Row:
     reason: str = ""
 
 
-def examine(path: Path, calls: int) -> Row:
-    row = Row(path.name)
+def examine(path: Path, calls: int) -> DocumentRow:
+    row = DocumentRow(path.name)
     started = time.perf_counter()
     try:
         row.program = load(build_payload(OpenApiSettings(spec=path)))
@@ -55,7 +55,7 @@ def examine(path: Path, calls: int) -> Row:
     return row
 
 
-def _play(row: Row, program: OpenApiProgram, state: JsonObject, calls: int) -> float:
+def _play(row: DocumentRow, program: OpenApiProgram, state: JsonObject, calls: int) -> float:
     """Call operations in random order on one state; the seconds that the calls took."""
     play, spent = program.start(canonical_json(state)), 0.0
     for number in range(calls):
@@ -74,7 +74,7 @@ def _play(row: Row, program: OpenApiProgram, state: JsonObject, calls: int) -> f
     return spent
 
 
-def _call(row: Row, play: OpenApiSession, tool: str, arguments: JsonObject) -> str:
+def _call(row: DocumentRow, play: OpenApiSession, tool: str, arguments: JsonObject) -> str:
     try:
         result = play.call(tool, arguments)
     except EnvironmentFault as fault:
@@ -85,7 +85,7 @@ def _call(row: Row, play: OpenApiSession, tool: str, arguments: JsonObject) -> s
     return result.error or "ok"
 
 
-def show(rows: list[Row], console: Console, everything: bool) -> None:
+def show(rows: list[DocumentRow], console: Console, everything: bool) -> None:
     table = Table(title=f"OpenAPI, {len(rows)} documents")
     heads = (
         "document",
@@ -109,7 +109,7 @@ def show(rows: list[Row], console: Console, everything: bool) -> None:
         _show_operations(row, console, everything)
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: DocumentRow) -> list[str]:
     if row.program is None:
         return ["-"] * 10
     built, calls = row.program.built, row.calls
@@ -119,17 +119,17 @@ def _cells(row: Row) -> list[str]:
     return [*map(str, counts), f"{row.seconds:.1f}", *map(str, played)]
 
 
-def _show_operations(row: Row, console: Console, everything: bool) -> None:
+def _show_operations(row: DocumentRow, console: Console, everything: bool) -> None:
     if row.program is None:
         return
     console.print(f"\n[bold]{row.name}[/bold]")
     built = row.program.built
-    kinds = Counter(kept.kind for kept in built.derived.values())
+    kinds = Counter(operation.kind for operation in built.derived.values())
     console.print(f"  kept: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     if everything:
-        for kept in built.derived.values():
-            console.print(f"  + {kept.kind:7} {kept.operation.label}", markup=False)
-            for note in kept.notes:
+        for operation in built.derived.values():
+            console.print(f"  + {operation.kind:7} {operation.operation.label}", markup=False)
+            for note in operation.notes:
                 console.print(f"      {note}", markup=False)
     for label, reason in built.left_out.items():
         console.print(f"  - {label}: {reason[:160]}", markup=False)

@@ -68,25 +68,25 @@ def cpu() -> float:
 
 async def run(settings: Tau2Settings, check: bool) -> list[str]:
     tasks = read_tasks(settings)
-    given = build_payload(settings)
+    payload = build_payload(settings)
     source = SandboxSource(
-        get_environment_name(settings), "tau2", given, SandboxSettings(imports=PRELOAD, load_seconds=60)
+        get_environment_name(settings), "tau2", payload, SandboxSettings(imports=PRELOAD, load_seconds=60)
     )
-    published = Published(given) if check else None
+    published = Published(payload) if check else None
     try:
         spec, states = await source.spec(), await source.states(0)
         session = await source.open()
         counts, why, clean, spent = Counter[str](), Counter[str](), 0, 0.0
         for task in tasks:
             await session.reset(states[task["state"]])
-            before, found = cpu(), []
+            before, differences = cpu(), []
             for call in task["calls"]:
-                found.append(await outcome(session, call, why))
+                differences.append(await outcome(session, call, why))
             spent += cpu() - before
-            counts += Counter(kind for kind, _ in found)
-            clean += all(kind == "ok" for kind, _ in found)
+            counts += Counter(kind for kind, _ in differences)
+            clean += all(kind == "ok" for kind, _ in differences)
             if published is not None:
-                counts["other"] += published.differences(task, found)
+                counts["other"] += published.differences(task, differences)
         await session.close()
     finally:
         source.close()
@@ -122,15 +122,15 @@ async def outcome(session: Any, call: JsonObject, why: Counter[str]) -> tuple[st
 class Published:
     """The published environment, called as its own runner calls it."""
 
-    def __init__(self, given: JsonObject) -> None:
-        self._program = load(given)
-        self._initial = given["initial"]
+    def __init__(self, payload: JsonObject) -> None:
+        self._program = load(payload)
+        self._initial = payload["initial"]
 
-    def differences(self, task: JsonObject, found: list[tuple[str, str]]) -> int:
+    def differences(self, task: JsonObject, calls: list[tuple[str, str]]) -> int:
         """Actions of a task that come to another outcome or text here."""
         environment = self._program.environment(self._initial[task["state"]])
         different = 0
-        for call, (kind, text) in zip(task["calls"], found, strict=True):
+        for call, (kind, text) in zip(task["calls"], calls, strict=True):
             kit = get_toolkits(environment)[call["actor"]]
             try:
                 value = kit.use_tool(call["tool"], **call["arguments"])
@@ -139,8 +139,8 @@ class Published:
             except Exception as error:  # noqa: BLE001 - foreign code; its runner takes any exception for an answer
                 own = ("refused", str(error))
             if kind == "ok" and own[0] == "ok":
-                told = json.loads(text) if text[:1] in "{[" else text
-                different += told not in (own[1], {"result": own[1]})
+                answer = json.loads(text) if text[:1] in "{[" else text
+                different += answer not in (own[1], {"result": own[1]})
             else:
                 different += (kind, " ".join(text.split())) != (own[0], " ".join(str(own[1]).split()))
         return different

@@ -24,7 +24,7 @@ from trajsmith.environments.native_program import NativeEpisode, NativeProgram
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000}
 
 
-class User(StateModel):
+class ShopUser(StateModel):
     user_id: str
     name: str
     email: str
@@ -56,7 +56,7 @@ class Order(StateModel):
 
 
 class ShopState(EnvironmentState):
-    users: dict[str, User] = {}
+    users: dict[str, ShopUser] = {}
     products: dict[str, Product] = {}
     orders: dict[str, Order] = {}
 
@@ -65,7 +65,7 @@ class Shop(Environment[ShopState]):
     """A shop."""
 
     @tool(effect="read")
-    def get_user(self, user_id: str) -> User:
+    def get_user(self, user_id: str) -> ShopUser:
         """Look a user up."""
         return self.lookup(self.state.users, user_id, "user")
 
@@ -77,8 +77,8 @@ class Shop(Environment[ShopState]):
     @tool(effect="read")
     def find_products(self, colour: str, most: float) -> list[Product]:
         """Products of a colour up to a price, the cheapest five."""
-        found = [one for one in self.state.products.values() if one.colour == colour and one.price <= most]
-        return sorted(found, key=lambda one: one.price)[:5]
+        products = [one for one in self.state.products.values() if one.colour == colour and one.price <= most]
+        return sorted(products, key=lambda one: one.price)[:5]
 
     @tool(effect="read")
     def list_orders(self, user_id: str) -> list[Order]:
@@ -86,7 +86,7 @@ class Shop(Environment[ShopState]):
         return [order for order in self.state.orders.values() if order.user_id == user_id]
 
     @tool(effect="write")
-    def move(self, user_id: str, city: str) -> User:
+    def move(self, user_id: str, city: str) -> ShopUser:
         """Change where a user lives."""
         user = self.lookup(self.state.users, user_id, "user")
         user.city = city
@@ -101,15 +101,15 @@ class Shop(Environment[ShopState]):
             raise ToolError(f"only {product.stock} left")
         product.stock -= quantity
         line = Line(product_id=product_id, quantity=quantity, price=product.price)
-        made = Order(
+        order = Order(
             order_id=self.new_id("order", "N{:05d}"),
             user_id=user.user_id,
             status="pending",
             placed_at=self.state.now,
             lines=[line],
         )
-        self.state.orders[made.order_id] = made
-        return made
+        self.state.orders[order.order_id] = order
+        return order
 
     @tool(effect="write")
     def cancel(self, order_id: str) -> Order:
@@ -127,7 +127,7 @@ def shop_state(size: int) -> bytes:
     """A state of about `size` bytes of JSON."""
     count = max(4, size // 700)
     users = {
-        f"U{i:05d}": User(
+        f"U{i:05d}": ShopUser(
             user_id=f"U{i:05d}",
             name=f"Person Number {i}",
             email=f"person{i}@example.org",
@@ -186,14 +186,14 @@ class EagerPlay:
 def best(job: Callable[[], Any], count: int) -> float:
     """Microseconds of CPU per run of a job, best of 3."""
     job()
-    found = []
+    seconds = []
     for _ in range(3):
         gc.collect()
         start = time.process_time_ns()
         for _ in range(count):
             job()
-        found.append((time.process_time_ns() - start) / count / 1000)
-    return min(found)
+        seconds.append((time.process_time_ns() - start) / count / 1000)
+    return min(seconds)
 
 
 def play_keyed(play: Any) -> Any:
@@ -216,14 +216,14 @@ def memory(start: Callable[[], Any], count: int = 10) -> float:
 def measure(size: int) -> list[tuple[str, float, float]]:
     """Rows of: what, eager, copy on touch."""
     state = shop_state(size)
-    given = orjson.loads(state)
+    payload = orjson.loads(state)
     program = NativeProgram(Shop)
 
     def lazy() -> NativeEpisode:
         return program.start(state)
 
     def eager() -> EagerPlay:
-        return EagerPlay(given)
+        return EagerPlay(payload)
 
     def scanned(play: Any) -> None:
         play.call("find_products", {"colour": "red", "most": 3})
@@ -271,9 +271,9 @@ def main() -> None:
     for label in measured:
         table.add_column(f"{label} eager", justify="right")
         table.add_column("on touch", justify="right", style="bold")
-    for number, (what, _, _) in enumerate(measured["1 MB"]):
+    for number, (operation, _, _) in enumerate(measured["1 MB"]):
         values = [f"{value:,.1f}" for rows in measured.values() for value in rows[number][1:]]
-        table.add_row(what, *values)
+        table.add_row(operation, *values)
     out.print(table)
 
 

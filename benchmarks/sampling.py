@@ -58,12 +58,12 @@ def real_tools() -> Iterator[ToolSpec]:
 
 def some_tools(count: int) -> list[ToolSpec]:
     """The first `count` tools with different names; copies under other server names beyond the last."""
-    found = {tool.full_name: tool for tool in real_tools()}
-    if not found:
+    by_name = {tool.full_name: tool for tool in real_tools()}
+    if not by_name:
         raise SystemExit(f"no tools under {data_folder()}: set TRAJSMITH_DATA")
-    tools = list(found.values())
+    tools = list(by_name.values())
     for copy in range(1, -(-count // len(tools))):
-        tools += [tool.model_copy(update={"server": f"{tool.server} {copy}"}) for tool in found.values()]
+        tools += [tool.model_copy(update={"server": f"{tool.server} {copy}"}) for tool in by_name.values()]
     return tools[:count]
 
 
@@ -92,7 +92,7 @@ def measure(tools: list[ToolSpec], chains: int, checkout: Path | None) -> Measur
     if checkout is not None:
         for name, draw in published_samplers(checkout, graph, LENGTH).items():
             ways[name] = published(index, draw, chains)
-    found = {
+    figures = {
         "tools": len(graph.tools),
         "edges": len(graph.edges),
         "links": sum(len(edge.links) for edge in graph.edges),
@@ -104,7 +104,7 @@ def measure(tools: list[ToolSpec], chains: int, checkout: Path | None) -> Measur
         "ways": ways,
         "records": records(graph, chains),
     }
-    return {**found, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {**figures, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def draws(index: GraphIndex, wanted: dict[str, Any], chains: int) -> Measured:
@@ -129,7 +129,7 @@ def published(index: GraphIndex, draw: Draw, chains: int) -> Measured:
 
 
 def looks(shapes: list[ChainShape]) -> Measured:
-    """What chains look like, on average."""
+    """Average the figures of chains."""
     return {
         "closed": mean(shape.open_needs == 0 for shape in shapes),
         "doubled": mean(shape.repeats > 0 for shape in shapes),
@@ -160,7 +160,7 @@ DIALS: tuple[dict[str, Any], ...] = (
 
 
 def dials(chains: int) -> Table:
-    """What every setting does to chains of the bundled environments."""
+    """Tabulate the effect of every setting on chains of the bundled environments."""
     tools = [tool for name in ENVIRONMENTS.names() for tool in ENVIRONMENTS.get(name).describe().tools]
     index = GraphIndex(build_graph(tools))
     table = Table(
@@ -175,16 +175,16 @@ def dials(chains: int) -> Table:
     return table
 
 
-def show(found: dict[str, Measured], out: Console) -> None:
+def show(figures: dict[str, Measured], out: Console) -> None:
     cost = Table(
         "tools", "edges", "links", "build s", "save s", "load s", "index s", "file MB", "peak MiB", title="Once"
     )
-    for one in found.values():
+    for one in figures.values():
         seconds = (f"{one[name]:.1f}" for name in ("build", "save", "load", "index"))
         sizes = (f"{one['packed'] / 1e6:.1f}", f"{one['memory']:.0f}")
         cost.add_row(f"{one['tools']:,}", f"{one['edges']:,}", f"{one['links']:,}", *seconds, *sizes)
     out.print(cost)
-    for name, one in found.items():
+    for name, one in figures.items():
         table = Table(
             *("sampler", "closed", "with a tool twice", "8 tools long", "tools used", "servers", "strong", "weak"),
             *("independent", "branches", "joins", "CPU us per chain"),
@@ -215,15 +215,15 @@ def main() -> None:
         checkout = wanted.envfactory if theirs else None
         sys.stdout.write(json.dumps(measure(theirs or some_tools(int(wanted.one)), wanted.chains, checkout)))
         return
-    found = {}
+    figures = {}
     more = [] if wanted.envfactory is None else ["--envfactory", str(wanted.envfactory)]
     for one in (*(["theirs"] if more else []), *map(str, wanted.sizes)):
         command = [sys.executable, __file__, "--one", one, "--chains", str(wanted.chains), *more]
         measured = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-        found[f"{measured['tools']:,} tools" + (" of EnvFactory" if one == "theirs" else "")] = measured
+        figures[f"{measured['tools']:,} tools" + (" of EnvFactory" if one == "theirs" else "")] = measured
     if wanted.json is not None:
-        wanted.json.write_text(json.dumps(found, indent=2))
-    show(found, Console(width=180))
+        wanted.json.write_text(json.dumps(figures, indent=2))
+    show(figures, Console(width=180))
 
 
 if __name__ == "__main__":

@@ -136,20 +136,20 @@ async def run(calls: int, repeat: int) -> None:
             sessions = await opened(source, batch)
             rounds = max(4, calls // batch)
             await lockstep(sessions, 4)
-            found = [await measured(source, rounds * batch, lambda: lockstep(sessions, rounds)) for _ in range(repeat)]  # noqa: B023
-            _add(table, mode, f"{batch} calls a message", found)
+            rates = [await measured(source, rounds * batch, lambda: lockstep(sessions, rounds)) for _ in range(repeat)]  # noqa: B023
+            _add(table, mode, f"{batch} calls a message", rates)
             for session in sessions:
                 await session.close()
-        found = [await measured(source, 1024 * 20, lambda: own_pace(source, 1024, 20)) for _ in range(repeat)]  # noqa: B023
-        _add(table, mode, "1,024 live plays x 20 calls, with open, snapshot and close", found)
+        rates = [await measured(source, 1024 * 20, lambda: own_pace(source, 1024, 20)) for _ in range(repeat)]  # noqa: B023
+        _add(table, mode, "1,024 live plays x 20 calls, with open, snapshot and close", rates)
         source.close()
     Console(width=120).print(table)
 
 
-def _add(table: Table, mode: str, what: str, found: list[tuple[float, float, float]]) -> None:
-    best = max(found)
-    middle = statistics.median(rate for rate, _, _ in found)
-    table.add_row(mode, what, f"{best[0]:,.0f} (median {middle:,.0f})", f"{best[1]:.1f}", f"{best[2]:.1f}")
+def _add(table: Table, mode: str, label: str, rates: list[tuple[float, float, float]]) -> None:
+    best = max(rates)
+    middle = statistics.median(rate for rate, _, _ in rates)
+    table.add_row(mode, label, f"{best[0]:,.0f} (median {middle:,.0f})", f"{best[1]:.1f}", f"{best[2]:.1f}")
 
 
 if __name__ == "__main__":

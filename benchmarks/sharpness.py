@@ -24,9 +24,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.envgen.mutate import KINDS, ModuleMutant, build_mutants, override_modules
-
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "envcheck")]
+
+from mutants import KINDS, ModuleMutant, MutantSource, build_mutants, override_modules  # noqa: E402 - beside the tests
+
 LIBRARY = ROOT / "environments" / "library"
 SIZES = {"small": 2, "medium": 1}
 SKIP = frozenset({"seeds"})
@@ -38,7 +40,7 @@ YEARS = 10
 
 @dataclass
 class Outcome:
-    """What the doctor said of one mutant (None: of the original)."""
+    """Report of the environment checker on one mutant (None: on the original)."""
 
     environment: str
     mutant: ModuleMutant | None
@@ -58,7 +60,7 @@ class Outcome:
         return [finding for finding in self.findings if finding[0] != "note" and finding[-1] not in self.known]
 
     @property
-    def found(self) -> bool:
+    def detected(self) -> bool:
         return bool(self.broken or self.loud)
 
 
@@ -74,10 +76,9 @@ def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: L
     started = time.process_time()
     try:
         from trajsmith.envcheck import CheckPlan, check_environment
-        from trajsmith.envcheck.subprocess_source import ReopenableNativeSource
         from trajsmith.environments.library import ENVIRONMENTS
 
-        source = ReopenableNativeSource(ENVIRONMENTS.get(environment), SIZES, texts)
+        source = MutantSource(ENVIRONMENTS.get(environment), SIZES, texts)
         report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
         outcome.findings = [
             (finding.severity, finding.check, finding.tool or "", finding.message, finding.id)
@@ -90,7 +91,7 @@ def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: L
     finally:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         outcome.seconds = time.process_time() - started + children.ru_utime + children.ru_stime
-    if mutant is not None and not outcome.found:
+    if mutant is not None and not outcome.detected:
         outcome.equivalent = all(_same_at(source, log, years) for years in (0, -YEARS, YEARS))
     return outcome
 
@@ -105,7 +106,7 @@ def _same_at(source: Any, log: Log, years: int) -> bool:
 
 
 async def _same(source: Any, log: Log) -> bool:
-    """True if every answer and every state of the log comes out again."""
+    """Return True if every result and every state of the log comes out again."""
     from trajsmith.records import EnvironmentFault
 
     session = await source.open()
@@ -132,17 +133,20 @@ def record(environment: str, seed: int) -> Log:
     async def recorded() -> Log:
         source = NativeSource(ENVIRONMENTS.get(environment), SIZES)
         effort = ExplorationEffort(first=40, enough=12, hard=80, walks=25, length=16)
-        exam = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
-        await exam.explore()
+        check_session = await CheckSession.prepare(source, CheckPlan(seed=seed, effort=effort))
+        await check_session.explore()
         session = await source.open()
         log: Log = []
-        for start in exam.starts:
-            state = await exam.runner.state(start)
-            made = [one for one in exam.explored.observations if one.start == start and one.outcome.fault is None]
-            plays = [
-                await _played(session, state, [(one.tool, one.step.arguments, one.step.actor)]) for one in made[::4]
+        for start in check_session.starts:
+            state = await check_session.runner.state(start)
+            observations = [
+                one for one in check_session.explored.observations if one.start == start and one.outcome.fault is None
             ]
-            for steps in _walks(made, random.Random(seed)):
+            plays = [
+                await _played(session, state, [(one.tool, one.step.arguments, one.step.actor)])
+                for one in observations[::4]
+            ]
+            for steps in _walks(observations, random.Random(seed)):
                 plays.append(await _played(session, state, steps))
             log.append((state, plays))
         return log
@@ -153,19 +157,21 @@ def record(environment: str, seed: int) -> Log:
 Call = tuple[str, Any, str]
 
 
-def _walks(made: list[Any], rng: random.Random) -> list[list[Call]]:
+def _walks(observations: list[Any], rng: random.Random) -> list[list[Call]]:
     """The walks of the exploration with other calls in between: reads before and after writes, refusals too."""
-    ways = {tuple(map(str, one.prefix)): (*one.prefix, one.step) for one in made if one.ok and len(one.prefix) >= 4}
+    ways = {
+        tuple(map(str, one.prefix)): (*one.prefix, one.step) for one in observations if one.ok and len(one.prefix) >= 4
+    }
     longest = sorted(ways.values(), key=len)[-WALKS:]
-    others = [one.step for one in made]
-    found = []
+    others = [one.step for one in observations]
+    walks = []
     for way in longest:
         steps: list[Call] = []
         for step in way:
             steps += [(one.tool, one.arguments, one.actor) for one in rng.sample(others, min(BETWEEN, len(others)))]
             steps.append((step.tool, step.arguments, step.actor))
-        found.append(steps)
-    return found
+        walks.append(steps)
+    return walks
 
 
 async def _played(session: Any, state: Any, steps: list[Call]) -> list[tuple[str, Any, str, str, str]]:
@@ -183,21 +189,21 @@ async def _played(session: Any, state: Any, steps: list[Call]) -> list[tuple[str
 
 
 def sites(environment: str, kinds: Iterable[str]) -> list[ModuleMutant]:
-    found: list[ModuleMutant] = []
+    mutants: list[ModuleMutant] = []
     for path in sorted((LIBRARY / environment).glob("*.py")):
         if path.stem not in SKIP:
             module = f"trajsmith.environments.library.{environment}" + (
                 "" if path.stem == "__init__" else f".{path.stem}"
             )
-            found += build_mutants(module, path, tuple(kinds))
-    return found
+            mutants += build_mutants(module, path, tuple(kinds))
+    return mutants
 
 
-def chosen(found: list[ModuleMutant], each: int, seed: int) -> list[ModuleMutant]:
+def chosen(mutants: list[ModuleMutant], each: int, seed: int) -> list[ModuleMutant]:
     """At most `each` of a kind, drawn at random."""
     picked: list[ModuleMutant] = []
     for kind in KINDS:
-        own = [mutant for mutant in found if mutant.kind == kind]
+        own = [mutant for mutant in mutants if mutant.kind == kind]
         picked += random.Random(f"{seed}:{kind}").sample(own, min(each, len(own)))
     return picked
 
@@ -237,19 +243,20 @@ def main() -> int:
 
 def _tell(console: Console, outcome: Outcome, missed: bool, verbose: bool) -> None:
     if outcome.mutant is None:
-        told = (
+        line = (
             f"original {outcome.environment}: {len(outcome.loud)} findings, {outcome.seconds:.1f} s CPU{outcome.broken}"
         )
-        console.print(told, markup=False)
+        console.print(line, markup=False)
         for severity, check, _tool, message, _ in outcome.loud:
             console.print(f"    {severity} {check}: {message}", markup=False)
-    elif missed and not outcome.found and not outcome.equivalent:
+    elif missed and not outcome.detected and not outcome.equivalent:
         console.print(f"missed {outcome.environment} {outcome.mutant.name}", markup=False)
     elif verbose:
-        what = "equivalent" if outcome.equivalent else "found"
+        outcome_label = "equivalent" if outcome.equivalent else "found"
         by = sorted({check for _, check, *_ in outcome.loud})
         console.print(
-            f"{what} {outcome.environment} {outcome.mutant.name} by {', '.join(by)}{outcome.broken}", markup=False
+            f"{outcome_label} {outcome.environment} {outcome.mutant.name} by {', '.join(by)}{outcome.broken}",
+            markup=False,
         )
 
 
@@ -259,23 +266,25 @@ def _summary(console: Console, outcomes: list[Outcome]) -> int:
     for kind in KINDS:
         own = [outcome for outcome in outcomes if outcome.mutant and outcome.mutant.kind == kind]
         real = [outcome for outcome in own if not outcome.equivalent]
-        found = [outcome for outcome in real if outcome.found]
+        detected = [outcome for outcome in real if outcome.detected]
         checks: dict[str, int] = {}
-        for outcome in found:
+        for outcome in detected:
             for check in {check for _, check, *_ in outcome.loud} or {"loading"}:
                 checks[check] = checks.get(check, 0) + 1
-        told = ", ".join(f"{check} {count}" for check, count in sorted(checks.items(), key=lambda item: -item[1])[:5])
+        top_checks = ", ".join(
+            f"{check} {count}" for check, count in sorted(checks.items(), key=lambda item: -item[1])[:5]
+        )
         if own:
-            share = f"{100 * len(found) / len(real):.0f} %" if real else "-"
-            table.add_row(kind, str(len(own)), str(len(own) - len(real)), str(len(found)), share, told)
-        totals = [totals[0] + len(own), totals[1] + len(real), totals[2] + len(found)]
+            share = f"{100 * len(detected) / len(real):.0f} %" if real else "-"
+            table.add_row(kind, str(len(own)), str(len(own) - len(real)), str(len(detected)), share, top_checks)
+        totals = [totals[0] + len(own), totals[1] + len(real), totals[2] + len(detected)]
     console.print(table)
     loud = sum(len(outcome.loud) for outcome in outcomes if outcome.mutant is None)
     cpu = [outcome.seconds for outcome in outcomes if outcome.mutant is None]
-    share = totals[2] / totals[1] if totals[1] else 0.0
-    console.print(f"{totals[2]} of {totals[1]} found ({100 * share:.1f} %), {totals[0] - totals[1]} equivalent")
+    whole = totals[2] / totals[1] if totals[1] else 0.0
+    console.print(f"{totals[2]} of {totals[1]} found ({100 * whole:.1f} %), {totals[0] - totals[1]} equivalent")
     console.print(f"unmutated: {loud} errors and warnings; CPU {min(cpu):.1f} to {max(cpu):.1f} s an environment")
-    return 0 if share >= 0.85 and loud == 0 else 1
+    return 0 if whole >= 0.85 and loud == 0 else 1
 
 
 def _options() -> argparse.Namespace:

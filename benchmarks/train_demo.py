@@ -109,7 +109,7 @@ def unlike_training(path: Path) -> set[str]:
 
 def row_of(title: str, group: str, score: "Score") -> str:
     """One line of the table."""
-    errors = ", ".join(f"{what} {number}" for what, number in list(score.errors.items())[:3])
+    errors = ", ".join(f"{error} {number}" for error, number in list(score.errors.items())[:3])
     interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
     cells = (title, group, score.tasks, f"{100 * score.pass1:.1f} %", interval, f"{100 * score.checks:.1f} %", errors)
     return f"| {' | '.join(map(str, cells))} |"

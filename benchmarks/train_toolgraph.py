@@ -24,9 +24,8 @@ from scipy.optimize import minimize
 
 from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
-from trajsmith.toolgraph.link_features import compute_link_features
 from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, logistic
-from trajsmith.toolgraph.link_scoring import KEPT, ScoredLinks
+from trajsmith.toolgraph.link_scoring import KEPT, ScoredLinks, compute_link_features
 from trajsmith.toolgraph.match import Similarity
 from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, KindModel, compute_kind_terms
 
@@ -93,8 +92,8 @@ def best_of_pair(pair: Any, score: Any) -> Any:
 def chosen_rows(data: LinkSet, score: Any) -> tuple[Any, Any]:
     """Rows that are learned from, and which of them are true."""
     judged = data.truth >= 0
-    told = np.isin(data.pair, data.pair[data.stated])
-    ranked = np.where(told & ~data.stated, -99.0, score)
+    stated_pairs = np.isin(data.pair, data.pair[data.stated])
+    ranked = np.where(stated_pairs & ~data.stated, -99.0, score)
     rows = np.flatnonzero(best_of_pair(data.pair, ranked) & judged)
     return rows, data.truth[rows] == 1
 
@@ -199,12 +198,12 @@ class KindSet:
 def kind_set(data: LinkSet, score: Any) -> KindSet:
     """Terms of every parameter, by links that a model without this set scored."""
     features = {name: data.features[name] for name in KEPT}
-    found = compute_kind_terms(ScoredLinks(data.table, data.output, data.parameter, score.astype(np.float32), features))
+    terms = compute_kind_terms(ScoredLinks(data.table, data.output, data.parameter, score.astype(np.float32), features))
     at: dict[tuple[str, str], list[int]] = {}
     for row, end in enumerate(data.table.parameters.endpoints):
         at.setdefault((data.gold.tools[end.tool].name, top_level(end.field.path)), []).append(row)
     rows = [row for row in data.gold.parameters if (row["tool"], row["param"]) in at]
-    return KindSet(data.gold, found, [np.array(at[row["tool"], row["param"]]) for row in rows], rows)
+    return KindSet(data.gold, terms, [np.array(at[row["tool"], row["param"]]) for row in rows], rows)
 
 
 def fit_kinds(sets: Sequence[KindSet]) -> Any:
@@ -213,13 +212,13 @@ def fit_kinds(sets: Sequence[KindSet]) -> Any:
     for _ in range(ROUNDS):
         parts = []
         for data in sets:
-            told = [
+            kind_rows = [
                 (rows, row["label"])
                 for rows, row in zip(data.leaves, data.rows, strict=True)
                 if row["label"] != "mixed"
             ]
-            y = np.array([label == "internal" for _, label in told])
-            x = np.array([data.terms[rows[np.argmax(data.terms[rows] @ w)]] for rows, _ in told])
+            y = np.array([label == "internal" for _, label in kind_rows])
+            x = np.array([data.terms[rows[np.argmax(data.terms[rows] @ w)]] for rows, _ in kind_rows])
             parts.append((x, y, np.where(y, POSITIVES / 2 / max(1, y.sum()), POSITIVES / 2 / max(1, (~y).sum()))))
         x, y, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         w = descend(x, y.astype(float), weight, KIND_PRIOR, KIND_LAMBDA, w)
@@ -227,7 +226,7 @@ def fit_kinds(sets: Sequence[KindSet]) -> Any:
 
 
 def kind_figure(data: KindSet, w: Any, cut: float) -> dict[str, Any]:
-    """What the scorer says at a threshold; a parameter is internal if one of its leaves is."""
+    """Score the kinds at a threshold; a parameter is internal if one of its leaves is."""
     chance = KindModel(dict(zip(KIND_PRIOR, w, strict=True)), cut).probability(data.terms)
     labels = ["internal" if chance[rows].max() >= cut else "user" for rows in data.leaves]
     rows = [row | {"label": label} for row, label in zip(data.rows, labels, strict=True)]

@@ -34,21 +34,24 @@ Document = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 def documents() -> list[Document]:
     """Each distinct tool once: its words, and those of each of its fields."""
-    found: dict[tuple[str, str], Document] = {}
+    documents_by_tool: dict[tuple[str, str], Document] = {}
     for path in sorted((data_folder() / "scale").glob("*.tools.jsonl")):
         for tool in read_tools(path):
             fields = [*list_input_fields(tool), *list_output_fields(tool)][:FIELDS]
             texts = [extract_distinctive_tokens(f"{field.name} {field.description}") for field in fields]
-            found[tool.name, tool.description] = (extract_distinctive_tokens(f"{tool.name} {tool.description}"), texts)
-    return list(found.values())
+            documents_by_tool[tool.name, tool.description] = (
+                extract_distinctive_tokens(f"{tool.name} {tool.description}"),
+                texts,
+            )
+    return list(documents_by_tool.values())
 
 
-def company(found: Iterable[Document], index: dict[str, int]) -> Any:
+def company(documents: Iterable[Document], index: dict[str, int]) -> Any:
     """Sparse symmetric counts; a field's words are nearer company than a tool's."""
     rows: list[int] = []
     columns: list[int] = []
     counts: list[float] = []
-    for whole, fields in found:
+    for whole, fields in documents:
         for text, weight in ((whole, 1.0), *((field, 2.0) for field in fields)):
             ids = list(dict.fromkeys(index[word] for word in text[:LONGEST] if word in index))
             for one in ids:
@@ -68,25 +71,27 @@ def vectors(counts: Any) -> Any:
     positive = information > 0
     matrix = csr_matrix((information[positive], (cells.row[positive], cells.col[positive])), shape=counts.shape)
     left, strength, _ = svds(matrix, k=DIMENSIONS, random_state=0)
-    found = left * np.sqrt(strength)
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+    scaled = left * np.sqrt(strength)
+    return scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-9)
 
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    found = documents()
-    frequency = Counter(word for whole, fields in found for word in {*whole, *(w for field in fields for w in field)})
+    documents_by_tool = documents()
+    frequency = Counter(
+        word for whole, fields in documents_by_tool for word in {*whole, *(w for field in fields for w in field)}
+    )
     vocabulary = sorted((w for w, count in frequency.items() if count >= RAREST), key=lambda w: (-frequency[w], w))
-    counts = company(found, {word: row for row, word in enumerate(vocabulary)})
+    counts = company(documents_by_tool, {word: row for row, word in enumerate(vocabulary)})
     stored = np.clip(np.round(vectors(counts) * 127), -127, 127).astype(np.int8)
     np.savez_compressed(
         TARGET,
         vectors=stored,
         df=np.array([frequency[word] for word in vocabulary], np.int32),
         words=np.array("\n".join(vocabulary)),
-        docs=len(found),
+        docs=len(documents_by_tool),
     )
-    print(f"{len(found)} tools, {len(vocabulary)} words, {TARGET.stat().st_size} bytes")
+    print(f"{len(documents_by_tool)} tools, {len(vocabulary)} words, {TARGET.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -36,11 +36,11 @@ CONFIG = Path(__file__).parents[1] / "configs" / "variants.yaml"
 
 
 @dataclass
-class Row:
-    """What became of one variant."""
+class VariantRow:
+    """Result of one variant."""
 
     dropped: Counter[str] = field(default_factory=Counter)
-    made: int = 0
+    derived: int = 0
     right: int = 0
     """Plays of the scripted agent that were accepted."""
     naive: int = 0
@@ -73,46 +73,50 @@ def shown(trajectory: Trajectory) -> int:
     return sum(len(message.content) for message in trajectory.messages if message.role == "tool")
 
 
-async def rows_of(run: RunDirectory) -> dict[str, Row]:
+async def rows_of(run: RunDirectory) -> dict[str, VariantRow]:
     world = await RunContext.reopen(load_config(run.config_path), run)
-    rows: dict[str, Row] = {}
+    rows: dict[str, VariantRow] = {}
     for task, trajectory, verdict in join_verdicts(run):
-        row = rows.setdefault(task.variant, Row())
-        row.made += 1
+        row = rows.setdefault(task.variant, VariantRow())
+        row.derived += 1
         row.right += verdict.accepted
         row.seen.append(shown(trajectory))
         if task.twist is not None:
             row.naive += (await naive(world, task)).accepted
     for reason, number in summarize_stage(run, "vary").dropped.items():
         variant, _, why = reason.partition(": ")
-        rows.setdefault(variant, Row()).dropped[why] += number
+        rows.setdefault(variant, VariantRow()).dropped[why] += number
     return rows
 
 
-def table(rows: dict[str, Row]) -> Table:
-    found = Table(
+def table(rows: dict[str, VariantRow]) -> Table:
+    rich_table = Table(
         "variant", "tried", "made", "right", "naive", "tool results", "most often dropped for", title="variants"
     )
     for name, row in sorted(rows.items()):
         mean = sum(row.seen) / len(row.seen) if row.seen else 0
-        tried, why = row.made + row.dropped.total(), row.dropped.most_common(1)
+        tried, why = row.derived + row.dropped.total(), row.dropped.most_common(1)
         naively = "" if name == "base" else str(row.naive)
         reason = f"{why[0][0]} {why[0][1]}" if why else ""
-        found.add_row(name, str(tried), str(row.made), str(row.right), naively, f"{mean:,.0f} characters", reason)
-    twisted = [row for name, row in rows.items() if name != "base"]
-    sums = [sum(getattr(row, name) for row in twisted) for name in ("made", "right", "naive")]
-    found.add_section()
-    found.add_row("all but base", str(sum(r.made + r.dropped.total() for r in twisted)), *map(str, sums), "", "")
-    return found
+        rich_table.add_row(
+            name, str(tried), str(row.derived), str(row.right), naively, f"{mean:,.0f} characters", reason
+        )
+    variant_rows = [row for name, row in rows.items() if name != "base"]
+    sums = [sum(getattr(row, name) for row in variant_rows) for name in ("derived", "right", "naive")]
+    rich_table.add_section()
+    rich_table.add_row(
+        "all but base", str(sum(r.derived + r.dropped.total() for r in variant_rows)), *map(str, sums), "", ""
+    )
+    return rich_table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=40, help="chains of the run")
     parser.add_argument("--run", type=Path, help="a run with variants, instead of one that is made and thrown away")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        run = RunDirectory.open(given.run) if given.run else make_run(Path(folder), given.count)
+        run = RunDirectory.open(arguments.run) if arguments.run else make_run(Path(folder), arguments.count)
         Console().print(table(asyncio.run(rows_of(run))))
 
 

@@ -39,7 +39,7 @@ STATE_KINDS = ("argument", "doubled", "extra", "swapped", "undone")
 
 @dataclass
 class Pruning:
-    """What became of calls that were put in."""
+    """Counts of calls that were put in."""
 
     trajectories: int = 0
     injected: int = 0
@@ -81,15 +81,15 @@ async def verifying(run: RunDirectory) -> Table:
 async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
     """Inject calls, prune, count."""
     world = await RunContext.reopen(load_config(run.config_path), run)
-    found: dict[str, Pruning] = {}
+    by_kind: dict[str, Pruning] = {}
     for task, trajectory, verdict in join_verdicts(run):
         if verdict.accepted:
-            await _prune_one(world, task, trajectory, each, seed, found.setdefault(trajectory.environment, Pruning()))
+            await _prune_one(world, task, trajectory, each, seed, by_kind.setdefault(trajectory.environment, Pruning()))
     table = Table(
         "environment", "trajectories", "injected", "removed", "share", "necessary removed", "do not replay",
         title="pruning",
     )  # fmt: skip
-    rows = [*sorted(found.items()), ("all", _sum(list(found.values())))]
+    rows = [*sorted(by_kind.items()), ("all", _sum(list(by_kind.values())))]
     for name, one in rows:
         share = f"{100 * one.removed / max(1, one.injected):.1f} %"
         figures = (one.trajectories, one.injected, one.removed, share, one.necessary, one.broken)
@@ -98,7 +98,7 @@ async def pruning(run: RunDirectory, each: int, seed: int) -> Table:
 
 
 async def _prune_one(
-    world: RunContext, task: Task, trajectory: Trajectory, each: int, seed: int, found: Pruning
+    world: RunContext, task: Task, trajectory: Trajectory, each: int, seed: int, counts: Pruning
 ) -> None:
     state = world.state(task.initial_state)
     async with world.places[trajectory.environment].session() as session:
@@ -106,16 +106,16 @@ async def _prune_one(
         longer, calls = await injected(trajectory, state, session, each, rng)
         verdict = await verify_trajectory(task, longer, state, session, world.config.verify)
         if not verdict.accepted:
-            found.rejected.append(trajectory.id)
+            counts.rejected.append(trajectory.id)
             return
         shorter = prune_trajectory(longer, verdict.pruned)
         before, after = (Counter(_key(event.tool, event.arguments) for event in one.events)
                          for one in (trajectory, shorter))  # fmt: skip
-        found.trajectories += 1
-        found.injected += len(calls)
-        found.necessary += (before - after).total()
-        found.removed += len(calls) - (after - before).total()
-        found.broken += bool((await replay_trajectory(shorter, state, session)).mismatches)
+        counts.trajectories += 1
+        counts.injected += len(calls)
+        counts.necessary += (before - after).total()
+        counts.removed += len(calls) - (after - before).total()
+        counts.broken += bool((await replay_trajectory(shorter, state, session)).mismatches)
 
 
 def _key(tool: str, arguments: object) -> str:
@@ -136,19 +136,19 @@ def _sum(parts: list[Pruning]) -> Pruning:
 def measure(run: RunDirectory, options: argparse.Namespace, out: Console) -> None:
     """Print all tables of one run."""
     start = time.process_time()
-    found = asyncio.run(audit_run(run, options.mutants, None, NullProgress()))
+    audits = asyncio.run(audit_run(run, options.mutants, None, NullProgress()))
     spent = time.process_time() - start
-    for table in build_audit_tables(found):
+    for table in build_audit_tables(audits):
         out.print(table)
-    tasks = sum(one.tasks for one in found.values())
+    tasks = sum(one.tasks for one in audits.values())
     out.print(f"auditing: {1000 * spent / max(1, tasks):.0f} CPU ms per task with {options.mutants} mutants")
-    made = sum(one.made[kind] for one in found.values() for kind in STATE_KINDS)
-    caught = sum(one.caught[kind] for one in found.values() for kind in STATE_KINDS)
-    out.print(f"wrong runs of kinds that change the state accepted: {made - caught} of {made}")
-    for one in found.values():
+    mutants = sum(one.mutants[kind] for one in audits.values() for kind in STATE_KINDS)
+    caught = sum(one.caught[kind] for one in audits.values() for kind in STATE_KINDS)
+    out.print(f"wrong runs of kinds that change the state accepted: {mutants - caught} of {mutants}")
+    for one in audits.values():
         for title, entries in (("escaped", one.escaped), ("weak", one.weak), ("not tested", one.undecided)):
-            for name, what in entries:
-                out.print(f"{title}: {name}: {what}", markup=False, soft_wrap=True)
+            for name, reason in entries:
+                out.print(f"{title}: {name}: {reason}", markup=False, soft_wrap=True)
     out.print(asyncio.run(verifying(run)))
     out.print(asyncio.run(pruning(run, options.inject, options.seed)))
 

@@ -3,9 +3,8 @@
 from trajsmith.envcheck.check_session import CheckPlan, CheckSession
 from trajsmith.envcheck.finding_replay import FindingReplay, replay_finding
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Finding, StartState
-from trajsmith.envcheck.report import EnvironmentReport, check_environment
-from trajsmith.envcheck.report_html import render_reports_html
-from trajsmith.envcheck.source_protocols import (
+from trajsmith.envcheck.report import EnvironmentReport, check_environment, render_reports_html
+from trajsmith.envcheck.source_capabilities import (
     CloseableSource,
     LeakReportingSource,
     ReopenableSource,

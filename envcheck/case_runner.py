@@ -2,9 +2,9 @@
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from trajsmith.envcheck.findings import CaseStep, CheckCase, StartState
 from trajsmith.envcheck.state_view import StateRowChange, StateViewer, View
@@ -89,6 +89,51 @@ class StepResult:
     @property
     def changed(self) -> bool:
         return not self.before.equals(self.after)
+
+
+class ObservedCall(Protocol):
+    """A call with the states around it: one of the exploration, or one that was played again."""
+
+    @property
+    def outcome(self) -> CallOutcome: ...
+
+    @property
+    def before(self) -> View: ...
+
+    @property
+    def after(self) -> View: ...
+
+    @property
+    def changes(self) -> list[StateRowChange]: ...
+
+    @property
+    def changed(self) -> bool: ...
+
+
+Digests = tuple[str, ...]
+"""Of each call: its answer and the state after it."""
+
+
+@dataclass
+class ReplayedCase:
+    """One case with the digests of its calls in each place where it was replayed."""
+
+    tool: str
+    case: CheckCase
+    seen: dict[str, Digests] = field(default_factory=dict)
+
+    @property
+    def same(self) -> bool:
+        return len(set(self.seen.values())) <= 1
+
+    def first_difference(self) -> CheckCase:
+        """The case up to the call that gave something else somewhere."""
+        length = 0
+        for digests in zip(*self.seen.values(), strict=False):
+            length += 1
+            if len(set(digests)) > 1:
+                break
+        return self.case.model_copy(update={"steps": self.case.steps[: max(length, 1)]})
 
 
 StateCheckpoint = tuple[Any, "View | None"]

@@ -1,34 +1,20 @@
-"""Check session: prepare, explore, run every check, confirm and shrink the findings."""
+"""Check session: the prepared and explored environment that checks read."""
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from jsonschema.protocols import Validator
 
 from trajsmith.envcheck.argument_sampler import ArgumentSampler
-from trajsmith.envcheck.case_runner import CaseRunner, CheckTimeExceeded
-from trajsmith.envcheck.checks.argument_effects import find_column_choices
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.invariants import build_validator
-from trajsmith.envcheck.determinism_replays import ReopenedProcesses, ReplayedCase
+from trajsmith.envcheck.case_runner import CaseRunner, ReplayedCase
 from trajsmith.envcheck.exploration import ExplorationEffort, ExplorationLog, Explorer
 from trajsmith.envcheck.facts import Fact, StateColumns, mine_facts
-from trajsmith.envcheck.findings import (
-    CaseEvidence,
-    CaseStep,
-    CheckCase,
-    Finding,
-    Severity,
-    StartState,
-    build_finding_id,
-)
+from trajsmith.envcheck.findings import CaseStep, Finding, StartState
 from trajsmith.envcheck.parameter_columns import ParameterColumns
 from trajsmith.envcheck.schema_probes import SchemaProbe, probe_all
-from trajsmith.envcheck.shrink import shrink_case
-from trajsmith.envcheck.source_protocols import ReopenableSource
-from trajsmith.envcheck.state_shape import learn_shape
+from trajsmith.envcheck.source_capabilities import ReopenableSource, ReopenedProcesses
+from trajsmith.envcheck.state_shape import find_column_choices, learn_shape
 from trajsmith.envcheck.state_view import StateViewer, View
 from trajsmith.envcheck.subprocess_source import make_reopenable_source
 from trajsmith.environments import EnvironmentSource, Session
@@ -38,7 +24,6 @@ from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
-    InputError,
     JsonObject,
     ToolSpec,
     compute_state_digest,
@@ -79,7 +64,7 @@ class CheckSession:
     """Suspicions that did not show again when their case was played, by check."""
     probes: list[SchemaProbe] = field(default_factory=list)
     plays: list[ReplayedCase] | None = None
-    """Calls that were played again, with what came of them (see `checks.again`)."""
+    """Calls that were played again, with what came of them (see `checks.determinism`)."""
     done: set[str] = field(default_factory=set)
     """Checks that were made to the end."""
     stopped: str = ""
@@ -87,9 +72,9 @@ class CheckSession:
 
     other_processes: ReopenedProcesses = field(default_factory=lambda: ReopenedProcesses(None))
     listed: dict[str, str] = field(default_factory=dict)
-    """Tool to the relation whose rows it lists (see `checks.lists`)."""
+    """Tool to the relation whose rows it lists (see `checks.list_results`)."""
     strict: bool | None = None
-    """True if writes that change nothing are refused in this environment (see `checks.effects`)."""
+    """True if writes that change nothing are refused in this environment (see `checks.declared_effects`)."""
     fitting: set[str] = field(default_factory=set)
     """Outlines of parts of states that fit the state schema."""
     _views: dict[StartState, View] = field(default_factory=dict)
@@ -134,10 +119,12 @@ class CheckSession:
         return self._validators.setdefault(id(schema), (schema, compile_schema(schema)))[1]
 
     def validator(self, schema: JsonObject) -> Validator:
-        """A compiled validator for a part of the state schema."""
+        """A compiled validator for a part of the state schema, which may refer to the whole."""
         known = self._validators.get(id(schema))
         if known is None:
-            known = self._validators[id(schema)] = (schema, build_validator(schema, self.spec.state_schema))
+            root = self.spec.state_schema
+            definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
+            known = self._validators[id(schema)] = (schema, compile_schema({**schema, **definitions}))
         return known[1]
 
     @classmethod
@@ -168,67 +155,6 @@ class CheckSession:
         self.explored = self.explorer.log
         await self.explorer.explore(self.starts)
         self.probes = await probe_all(self.explorer)
-
-    async def run(self, checks: Sequence[Check]) -> None:
-        """Explore and check; what a time limit leaves undone is said in `stopped`."""
-        doing = "exploring"
-        try:
-            await self.explore()
-            for check in checks:
-                doing = check.name
-                reason = check.skip_reason(self)
-                if reason:
-                    self.skipped[check.name] = reason
-                else:
-                    await self.confirm(check, [suspicion async for suspicion in check.look(self)])
-                    self.done.add(check.name)
-        except CheckTimeExceeded:
-            self.stopped = doing
-
-    async def confirm(self, check: Check, suspicions: Sequence[Suspicion]) -> None:
-        """Turn suspicions into findings, one per topic, by playing their cases."""
-        topics: dict[tuple[str | None, str], list[Suspicion]] = defaultdict(list)
-        for suspicion in suspicions:
-            topics[suspicion.tool, suspicion.topic].append(suspicion)
-        for (tool, topic), group in topics.items():
-            group.sort(key=lambda one: len(one.case.steps) if one.case else 0)
-            for suspicion in group[: check.tries]:
-                finding = await self._finding(check, suspicion)
-                if finding is not None:
-                    self.findings.append(finding)
-                    break
-            else:
-                self.unconfirmed[f"{check.name}: {tool or self.spec.name}: {topic}"] += 1
-
-    async def _finding(self, check: Check, suspicion: Suspicion) -> Finding | None:
-        case, evidence = suspicion.case, suspicion.evidence
-        if case is not None and evidence is None:
-            evidence = await self.judge(check, case)
-            if evidence is None:
-                return None
-            if check.is_shrinkable(case):
-                tools = {tool.name: tool for tool in self.spec.tools}
-                case, evidence = await shrink_case(case, evidence, lambda smaller: self.judge(check, smaller), tools)
-        if evidence is None:
-            return None
-        severity: Severity = suspicion.severity or check.severity
-        return Finding(
-            id=build_finding_id(check.name, suspicion.tool, suspicion.topic),
-            check=check.name,
-            severity=severity,
-            tool=suspicion.tool,
-            message=suspicion.message,
-            case=case,
-            seen=evidence.seen,
-            expected=evidence.expected,
-        )
-
-    async def judge(self, check: Check, case: CheckCase) -> CaseEvidence | None:
-        """Return a check's evidence for a case; None if the case cannot be run."""
-        try:
-            return await check.judge(self, case)
-        except EnvironmentFault:
-            return None
 
 
 def _make_reopenable(source: EnvironmentSource) -> ReopenableSource | None:
@@ -266,12 +192,9 @@ async def _state_after_start(session: Session, state: JsonObject) -> JsonObject:
 
 def _select_start_states(states: list[tuple[StartState, JsonObject]], count: int) -> list[StartState]:
     """Smaller states first, and a larger one."""
-    by_size = sorted(states, key=lambda found: len(str(found[1])))
+    by_size = sorted(states, key=lambda state: len(str(state[1])))
     usual = by_size[: max(1, (len(by_size) * 2) // 3)]
     step = max(1, len(usual) // max(count - 1, 1))
     chosen = [start for start, _ in usual[::step]][: max(count - 1, 1)]
     large = by_size[(len(by_size) * 5) // 6][0]
     return [*chosen, *([large] if large not in chosen and count > 1 else [])]
-
-
-__all__ = ["CheckPlan", "CheckSession", "InputError"]

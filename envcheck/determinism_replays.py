@@ -3,50 +3,19 @@
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from trajsmith.envcheck.case_runner import execute_step
+from trajsmith.envcheck.case_runner import Digests, ReplayedCase, execute_step
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.findings import CaseStep, CheckCase
-from trajsmith.envcheck.source_protocols import CloseableSource, ReopenableSource
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.records import EnvironmentFault, JsonObject, derive_seed
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 OK, REFUSED = 5, 2
 """Calls of each tool that are played again."""
 OTHERS = 2
 """Other initial states from which one call of each tool is made as well."""
 LONGEST = 6
-
-
-Digests = tuple[str, ...]
-"""Of each call: its answer and the state after it."""
-
-
-@dataclass
-class ReplayedCase:
-    """One case with the digests of its calls in each place where it was replayed."""
-
-    tool: str
-    case: CheckCase
-    seen: dict[str, Digests] = field(default_factory=dict)
-
-    @property
-    def same(self) -> bool:
-        return len(set(self.seen.values())) <= 1
-
-    def first_difference(self) -> CheckCase:
-        """The case up to the call that gave something else somewhere."""
-        length = 0
-        for digests in zip(*self.seen.values(), strict=False):
-            length += 1
-            if len(set(digests)) > 1:
-                break
-        return self.case.model_copy(update={"steps": self.case.steps[: max(length, 1)]})
 
 
 async def play_steps(session: Session, state: JsonObject, steps: Sequence[CaseStep]) -> Digests:
@@ -61,7 +30,7 @@ async def play_steps(session: Session, state: JsonObject, steps: Sequence[CaseSt
     return tuple(digests)
 
 
-def choose_cases(check_session: "CheckSession") -> list[ReplayedCase]:
+def choose_cases(check_session: CheckSession) -> list[ReplayedCase]:
     """A few calls of each tool, from different initial states, those with a short way to them first."""
     rng = random.Random(derive_seed(check_session.plan.seed, "replays"))
     plays: list[ReplayedCase] = []
@@ -74,7 +43,7 @@ def choose_cases(check_session: "CheckSession") -> list[ReplayedCase]:
     return plays
 
 
-def _same_call_elsewhere(check_session: "CheckSession", picked: list[Observation]) -> list[CheckCase]:
+def _same_call_elsewhere(check_session: CheckSession, picked: list[Observation]) -> list[CheckCase]:
     """One of these calls from other initial states: what is kept of one play shows best in the same call of another."""
     first = next((one for one in picked if not one.prefix and one.ok), None)
     others = [start for start in check_session.starts if first is not None and start != first.start]
@@ -94,7 +63,7 @@ def _spread(seen: list[Observation], count: int, rng: random.Random) -> list[Obs
 
 
 async def play_all(
-    check_session: "CheckSession", source: EnvironmentSource, plays: Sequence[ReplayedCase], where: str
+    check_session: CheckSession, source: EnvironmentSource, plays: Sequence[ReplayedCase], where: str
 ) -> None:
     """Play cases one after another, each in a session of its own."""
     for one in plays:
@@ -108,7 +77,7 @@ async def play_all(
         await session.close()
 
 
-async def play_interleaved(check_session: "CheckSession", plays: Sequence[ReplayedCase], where: str) -> None:
+async def play_interleaved(check_session: CheckSession, plays: Sequence[ReplayedCase], where: str) -> None:
     """Play two cases at a time, call by call in turn."""
     for first, second in zip(plays[::2], [*plays[1::2], plays[0]], strict=False):
         pair = (first, second)
@@ -128,30 +97,3 @@ async def play_interleaved(check_session: "CheckSession", plays: Sequence[Replay
                 (*seen, one.seen["here"][-1]) if broke and "fault" in one.seen["here"][-1] else tuple(seen)
             )
             await session.close()
-
-
-class ReopenedProcesses:
-    """Other processes with the same environment; started when they are needed, ended with the examination."""
-
-    def __init__(self, source: ReopenableSource | None) -> None:
-        self.source = source
-        self._open: dict[tuple[int, int], EnvironmentSource] = {}
-
-    def at(self, hash_seed: int, shift: int, fresh: bool = False) -> EnvironmentSource:
-        """The environment in a process with this hash seed and clock."""
-        assert self.source is not None
-        if fresh and (hash_seed, shift) in self._open:
-            _close(self._open.pop((hash_seed, shift)))
-        if (hash_seed, shift) not in self._open:
-            self._open[hash_seed, shift] = self.source.reopen(hash_seed, shift)
-        return self._open[hash_seed, shift]
-
-    def close(self) -> None:
-        for source in self._open.values():
-            _close(source)
-        self._open.clear()
-
-
-def _close(source: EnvironmentSource) -> None:
-    if isinstance(source, CloseableSource):
-        source.close()

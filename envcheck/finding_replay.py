@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from trajsmith.envcheck.case_runner import StepResult, execute_step
+from trajsmith.envcheck.check_run import judge_case
 from trajsmith.envcheck.check_session import CheckPlan, CheckSession
 from trajsmith.envcheck.checks import CHECKS, Check
 from trajsmith.envcheck.checks.call_contract import describe_changes
@@ -44,7 +45,7 @@ async def replay_finding(source: EnvironmentSource, finding: Finding, plan: Chec
                     f"finding {finding.id} calls {step.tool}, which {check_session.spec.name} does not have"
                 )
         lines = await _describe_steps(check_session, finding.case)
-        evidence = await check_session.judge(check, finding.case)
+        evidence = await judge_case(check_session, check, finding.case)
         return FindingReplay(finding, lines, evidence, type(check).judge is not Check.judge)
     finally:
         await check_session.close()

@@ -2,15 +2,19 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from trajsmith.envcheck.check_run import run_checks
 from trajsmith.envcheck.check_session import CheckPlan, CheckSession
 from trajsmith.envcheck.checks import CHECKS, Check
+from trajsmith.envcheck.finding_replay import format_arguments
 from trajsmith.envcheck.findings import SEVERITIES, Finding, Severity, build_finding_id
 from trajsmith.environments import EnvironmentSource
 from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec
+from trajsmith.records.template_sandbox import template_environment
 
 COST: dict[Severity, int] = {"error": 10, "warning": 4, "note": 0}
 """How much a failed check weighs against a passed one, which weighs 1."""
@@ -89,7 +93,7 @@ async def check_environment(
     except EnvironmentFault as fault:
         return await _does_not_start(source, plan, fault)
     try:
-        await check_session.run(checks)
+        await run_checks(check_session, checks)
     finally:
         await check_session.close()
     return summarize_session(check_session, checks, time.process_time() - started)
@@ -187,3 +191,25 @@ def _check(check_session: CheckSession, check: Check) -> CheckReport:
         findings=len(findings),
         reason=check_session.skipped.get(check.name, ""),
     )
+
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+def render_reports_html(reports: Sequence[EnvironmentReport]) -> str:
+    """One HTML file for all of these reports."""
+    from jinja2 import FileSystemLoader
+
+    environment = template_environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    environment.filters["score"] = lambda share: "none" if share is None else f"{share:.2f}"
+    environment.filters["call"] = lambda step: f"{step.tool}({format_arguments(step)})"
+    environment.filters["shade"] = lambda share: (
+        "good" if (share or 0) >= 0.9 else "fair" if (share or 0) >= 0.7 else "poor"
+    )
+    return environment.get_template("doctor.html.j2").render(reports=reports)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trajsmith.grounding.fields import unwrap
+from trajsmith.grounding.fields import list_choices, unwrap
 from trajsmith.grounding.names import is_identifier
 from trajsmith.records import JsonObject
 
@@ -185,3 +185,26 @@ def list_relations(node: ShapeNode, name: str = "") -> Iterator[tuple[str, Shape
             yield from list_relations(node.item, name)
         elif node.item is not None:
             yield from list_relations(node.item, f"{name}.entries")
+
+
+def read_choices(schema: JsonObject) -> frozenset[str]:
+    """Return the values that a schema lists, as text; empty if it lists none."""
+    return frozenset(map(str, list_choices(schema, frozenset())))
+
+
+def find_column_choices(schema: JsonObject, relation: str, column: str) -> frozenset[str]:
+    """Return the choices that the state schema gives a column; empty if it takes anything."""
+    node: JsonObject = schema
+    for part in [*relation.split("."), "*", *column.split(".")]:
+        node = unwrap(node, schema)
+        if part == "*":
+            inner = node.get("additionalProperties", node.get("items"))
+        else:
+            inner = (node.get("properties") or {}).get(part)
+            if inner is None and isinstance(node.get("items", node.get("additionalProperties")), dict):
+                node = unwrap(node.get("items", node.get("additionalProperties")), schema)
+                inner = (node.get("properties") or {}).get(part)
+        if not isinstance(inner, dict):
+            return frozenset()
+        node = inner
+    return read_choices(unwrap(node, schema))

@@ -1,9 +1,14 @@
-"""Native environments reopened in another process with another hash seed or clock."""
+"""Native environments reopened in another process with another hash seed or clock.
 
+The process runs `serve`: it reads requests as JSON lines and answers each on its standard output. It needs nothing of
+the sandbox, as bundled and installed code is trusted, and works on every system.
+"""
+
+import asyncio
+import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +16,22 @@ import orjson
 
 from trajsmith.environments import EnvironmentSource, Session, ToolResult
 from trajsmith.environments.native import Environment
+from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.native_source import NativeSource
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, InputError, JsonObject
 
 ROOT = Path(__file__).parents[2]
+YEARS = 10
+"""By which one shift moves the clock."""
 
 
 class ReopenableNativeSource(NativeSource):
     """A native environment that can be started again in another process."""
 
-    def __init__(
-        self, cls: type[Environment[Any]], sizes: dict[str, int], texts: Mapping[str, str] | None = None
-    ) -> None:
-        """`texts` are sources that stand in for those of some modules (see `trajsmith.envgen.mutate`)."""
-        super().__init__(cls, sizes)
-        self.texts = dict(texts or {})
+    def build_command(self) -> list[str]:
+        """Return the command of the other process."""
+        return [sys.executable, "-c", f"from {__name__} import serve; serve()"]
 
     def reopen(self, hash_seed: int, shift: int) -> EnvironmentSource:
         """The same environment in a fresh process."""
@@ -90,12 +95,10 @@ class SubprocessSource:
 
     def _start(self) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": str(self._hash_seed)}
-        command = [sys.executable, "-m", "trajsmith.envgen.subprocess_worker"]
-        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        command, pipe, null = self._origin.build_command(), subprocess.PIPE, subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=environment, cwd=ROOT)
         cls = self._origin.cls
-        named = {"module": cls.__module__, "name": cls.__qualname__}
-        self._exchange({**named, "shift": self._shift, "texts": self._origin.texts})
+        self._exchange({"module": cls.__module__, "name": cls.__qualname__, "shift": self._shift})
 
     def _exchange(self, request: JsonObject) -> Any:
         process = self._process
@@ -135,3 +138,52 @@ class _ProcessSession:
 
     async def close(self) -> None:
         self._source.ask({"do": "close", "session": self._number})
+
+
+def serve() -> None:
+    """Answer requests until the input ends; the first one names the environment and the shift of the clock."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr
+    worker: _Worker | None = None
+    for line in sys.stdin.buffer:
+        answer: JsonObject = {"value": None}
+        try:
+            if worker is None:
+                worker = _Worker(orjson.loads(line))
+            else:
+                answer["value"] = asyncio.run(worker.answer(orjson.loads(line)))
+        except EnvironmentFault as fault:
+            answer = {"fault": [fault.kind, fault.message, fault.tool]}
+        except InputError as error:
+            answer = {"fault": ["start", str(error), None]}
+        answers.write(orjson.dumps(answer) + b"\n")
+        answers.flush()
+
+
+class _Worker:
+    """Sessions of one environment by number, in the other process."""
+
+    def __init__(self, request: JsonObject) -> None:
+        if request["shift"]:
+            import time
+
+            import time_machine
+
+            time_machine.travel(time.time() + request["shift"] * YEARS * 365 * 86400, tick=True).start()
+        self._cls: type[Environment[Any]] = getattr(importlib.import_module(request["module"]), request["name"])
+        self._sessions: dict[int, NativeSession] = {}
+
+    async def answer(self, request: JsonObject) -> Any:
+        number = request["session"]
+        session = self._sessions.setdefault(number, NativeSession(self._cls, self._cls.describe()))
+        match request["do"]:
+            case "reset":
+                return await session.reset(request["state"])
+            case "call":
+                result = await session.call(request["tool"], request["arguments"], request["actor"])
+                return {"content": result.content, "error": result.error}
+            case "snapshot":
+                return await session.snapshot()
+            case "hash":
+                return await session.state_hash()
+        del self._sessions[number]
+        return None

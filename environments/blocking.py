@@ -2,13 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Self, TypeVar
 
 from trajsmith.environments.sandbox.batching import call_batch
+from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import EnvironmentSource, Session, ToolResult
-from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject
+from trajsmith.phrasing import Wording
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, InputError, JsonObject, ToolSpec
 
 Value = TypeVar("Value")
 
@@ -29,6 +32,11 @@ class BackgroundLoop:
         """Begin it there and go on; what comes of it is in the future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    @property
+    def closed(self) -> bool:
+        """Return True after `close`."""
+        return self._loop.is_closed()
+
     def close(self) -> None:
         """End the loop; what is under way is cancelled."""
         self.run(_cancelled())
@@ -43,6 +51,25 @@ async def _cancelled() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def run_blocking(work: Coroutine[Any, Any, Value]) -> Value:
+    """Run a coroutine to its end, from a script or inside a running event loop.
+
+    In a script the coroutine gets an event loop in this thread. In a notebook or an asynchronous program a loop runs in
+    this thread already: the coroutine then gets a loop in a thread of its own, and the caller's loop waits until this
+    call returns. `await asyncio.to_thread(...)` keeps the caller's loop responsive. An interrupt cancels the work in
+    both; inside `asyncio.run`, which keeps the first Ctrl-C for itself, the second one does.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    background = BackgroundLoop()
+    try:
+        return background.run(work)
+    finally:
+        background.close()
 
 
 class BlockingSession:
@@ -72,6 +99,111 @@ class BlockingSession:
 
     def close(self) -> None:
         self._background.run(self.session.close())
+
+
+class EnvironmentSession:
+    """Synchronous session of one environment at one of its initial states; `trajsmith.open_environment` opens it.
+
+    Use it as a context manager, or call `close`. It works from scripts and inside a running event loop, since the
+    environment runs in a thread of its own. Sessions share nothing.
+
+    Args:
+        source: The environment.
+        seed: Seed of the initial state.
+        state: Initial state in place of the environment's own first one.
+
+    Raises:
+        EnvironmentFault: The environment does not start.
+        InputError: The environment cannot be used as it is, or has no initial state.
+    """
+
+    def __init__(self, source: EnvironmentSource, seed: int = 0, state: JsonObject | None = None) -> None:
+        self._source = source
+        self._background = BackgroundLoop()
+        self._session: Session | None = None
+        self.initial_state: JsonObject = {}
+        """State of the last `reset`."""
+        try:
+            self._session = self._background.run(source.open())
+            self.spec: EnvironmentSpec = self._session.spec
+            self.reset(seed, state)
+        except BaseException:  # whatever happens, threads and processes end; it goes on up
+            self.close()
+            raise
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Tools of the agent and of the user, as MCP describes them."""
+        return self.spec.tools
+
+    @property
+    def state(self) -> JsonObject:
+        """State as JSON now: all of it, or what can be observed of a live server."""
+        return self.run(lambda session: session.snapshot())
+
+    @cached_property
+    def wording(self) -> Wording:
+        """Wording of the values of this environment."""
+        return Wording(self._source.phrasebook, self.spec.tools)
+
+    def reset(self, seed: int | None = None, state: JsonObject | None = None) -> JsonObject:
+        """Start from an initial state, whatever happened before, and return it.
+
+        Args:
+            seed: Seed of the environment's own initial state; without it and without `state`, the last one.
+            state: Initial state to start from.
+
+        Raises:
+            InputError: The environment has no initial state, or this is no state of it.
+        """
+        if state is None and seed is not None:
+            states = self._background.run(self._source.states(seed))
+            if not states:
+                raise InputError(f"environment {self.spec.name} has no initial state: pass one as state=")
+            state = states[0]
+        self.initial_state = self.initial_state if state is None else state
+        self.run(lambda session: session.reset(self.initial_state))
+        return self.initial_state
+
+    def call(self, name: str, /, **arguments: Any) -> ToolResult:
+        """Call a tool as the agent and return its result.
+
+        A refusal (`ToolError`, arguments that the schema refuses, an unknown tool) is a result too: `ok` is False,
+        `error` its kind, and the state is as it was.
+
+        Raises:
+            EnvironmentFault: The environment broke.
+        """
+        return self.run(lambda session: session.call(name, arguments))
+
+    def run(self, work: Callable[[Session], Coroutine[Any, Any, Value]]) -> Value:
+        """Run asynchronous work on the session and wait for its result.
+
+        Raises:
+            InputError: The session is closed.
+        """
+        if self._session is None:
+            raise InputError(f"the session of {self._source.name} is closed: open another one")
+        return self._background.run(work(self._session))
+
+    def close(self) -> None:
+        """End the session and the processes of the environment; safe to call twice."""
+        session, self._session = self._session, None
+        if self._background.closed:
+            return
+        try:
+            if session is not None:
+                self._background.run(session.close())
+        finally:
+            self._background.close()
+            if isinstance(self._source, SandboxSource):
+                self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def call_all(

@@ -5,10 +5,10 @@ call goes to the session of its environment; sessions do not know of each other.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.environments.session import Checkpointed, EnvironmentSource, Session, ToolResult
@@ -16,6 +16,7 @@ from trajsmith.phrasing import Phrasebook
 from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, ToolPhrases
 from trajsmith.records import Actor, EnvironmentSpec, InputError, JsonObject, content_hash
 
+T = TypeVar("T")
 NAME_SEPARATOR = "+"
 """Between the names of environments, in the name of all together."""
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
@@ -29,6 +30,26 @@ class CompositePart:
 
     source: EnvironmentSource
     spec: EnvironmentSpec
+
+
+class CompositeLookup(dict[str, T]):
+    """Environments, or what belongs to each, by name; a composite ("bank+travel") is built of its parts on demand.
+
+    Args:
+        single: The environments that are no composites.
+        compose: Builds the entry of a composite from those of its parts, in the order of its name.
+    """
+
+    def __init__(self, single: Mapping[str, T], compose: Callable[[list[T]], T]) -> None:
+        super().__init__(single)
+        self._compose = compose
+
+    def __missing__(self, name: str) -> T:
+        parts = name.split(NAME_SEPARATOR)
+        if len(parts) == 1:
+            raise KeyError(name)
+        self[name] = self._compose([self[part] for part in parts])
+        return self[name]
 
 
 def compose_tool_name(environment: str, tool: str) -> str:

@@ -41,6 +41,17 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path}:{number + error.lineno - 1}: no JSON: {error.msg}") from error
 
 
+def require_objects(value: Any, problem: str) -> list[JsonObject]:
+    """Return a value that is a list of objects.
+
+    Raises:
+        InputError: It is not; `problem` names the file and what it should have.
+    """
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise InputError(problem)
+    return value
+
+
 def read_tool_entries(listed: Any, where: str) -> list[JsonObject]:
     """Name, description, input and output schema of tools, from any of the usual lists of them.
 

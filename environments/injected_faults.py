@@ -12,11 +12,11 @@ class InjectedFaultSession:
     The refusal depends on nothing but the turn and how often the tool was called, so that a replay meets the same.
     """
 
-    def __init__(self, inner: Session, twist: Perturbation) -> None:
+    def __init__(self, inner: Session, perturbation: Perturbation) -> None:
         self.spec = inner.spec
-        self.twist = twist
+        self.twist = perturbation
         self._inner = inner
-        self._times = 1 if twist.refusal else NEVER
+        self._times = 1 if perturbation.refusal else NEVER
         self._left = self._times
         """Calls that are still refused."""
 
@@ -53,8 +53,12 @@ class InjectedFaultSession:
 
 def inject_faults(session: Session, task: Task) -> Session:
     """Wrap a session with the faults that a task injects; return it unchanged for tasks without any."""
-    twist = task.twist
-    return session if twist is None or not (twist.hidden or twist.refusal) else InjectedFaultSession(session, twist)
+    perturbation = task.twist
+    return (
+        session
+        if perturbation is None or not (perturbation.hidden or perturbation.refusal)
+        else InjectedFaultSession(session, perturbation)
+    )
 
 
 def open_turn(session: Session, turn: int) -> None:

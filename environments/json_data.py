@@ -15,6 +15,7 @@ import orjson
 from pydantic import BaseModel
 
 from trajsmith.records import JsonValue
+from trajsmith.records.text import to_one_line
 
 _LONG = re.compile(r"\d{19}")
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
@@ -47,7 +48,7 @@ def to_plain_json(value: object) -> JsonValue:
         orjson.dumps(converted)  # refuses what is nested too deeply
         return converted
     except (TypeError, ValueError, RecursionError, AttributeError) as error:
-        raise NotJsonError(_fault(value) or f"$: {' '.join(str(error).split())[:200]}") from error
+        raise NotJsonError(_fault(value) or f"$: {to_one_line(error, 200)}") from error
 
 
 def to_exact_json(value: object) -> JsonValue:

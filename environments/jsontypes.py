@@ -16,6 +16,7 @@ from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from trajsmith.records import canonical_json, format_first_error
+from trajsmith.records.text import to_one_line
 
 _SCALARS = (str, bytes, bool, int, float, type(None), datetime, date, time, timedelta, Decimal, UUID, enum.Enum)
 
@@ -52,7 +53,7 @@ class JsonType:
         except ValidationError as error:
             raise StateError(f"{'.'.join(where)}: {format_first_error(error)}") from error
         except (PydanticSerializationError, ValueError) as error:
-            raise StateError(f"{'.'.join(where)}: {' '.join(str(error).split())}") from error
+            raise StateError(f"{'.'.join(where)}: {to_one_line(error)}") from error
 
     def load(self, text: bytes, *where: str) -> tuple[bytes, Any]:
         """The value that JSON stands for, and its JSON in the form in which this type writes it.

@@ -8,7 +8,7 @@ in a mutable default of a helper function, a closure, a cache by decorator - is 
 import copy
 import dis
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from types import CodeType, MethodType, ModuleType
@@ -37,23 +37,30 @@ class ModuleState:
         notes: Places whose value cannot be copied, so that plays share it.
     """
 
-    def __init__(self, module: ModuleType, source: str, fixed: Sequence[type] = ()) -> None:
+    def __init__(
+        self,
+        module: ModuleType,
+        source: str,
+        can_change: Callable[[object], bool] | None = None,
+        with_classes: bool = True,
+    ) -> None:
         """Take the module as its import left it.
 
         Args:
             module: The module.
             source: Its source, to see what `global` statements rebind.
-            fixed: Types whose instances are left where they are.
+            can_change: Which values of variables are copied; all that `is_changeable`, if left out.
+            with_classes: Whether what the module's classes hold is copied too.
         """
         self.notes: list[str] = []
         self._globals: list[tuple[dict[str, Any], str]] = []
         self._attributes: list[tuple[type, str]] = []
         first: ModuleValues = []
-        for name in _changing_names(module, source, tuple(fixed)):
+        for name in _changing_names(module, source, can_change or is_changeable):
             if self._copies(vars(module).get(name, MissingValue), name):
                 self._globals.append((vars(module), name))
                 first.append(vars(module).get(name, MissingValue))
-        for owner in _classes(module):
+        for owner in _classes(module) if with_classes else []:
             for name, value in list(vars(owner).items()):
                 if _is_data(owner, name, value) and self._copies(value, f"{owner.__name__}.{name}"):
                     self._attributes.append((owner, name))
@@ -115,13 +122,14 @@ class ModuleState:
         return taken + [owner.__dict__.get(name, MissingValue) for owner, name in self._attributes]
 
 
-def _changing_names(module: ModuleType, source: str, fixed: tuple[type, ...]) -> list[str]:
+def is_changeable(value: object) -> bool:
+    """Return whether a value may change: it is no module, class, function, type hint or constant."""
+    return not isinstance(value, ModuleType | type) and not _is_constant(value)
+
+
+def _changing_names(module: ModuleType, source: str, can_change: Callable[[object], bool]) -> list[str]:
     """Global names with a value that can change, and those that some function rebinds."""
-    changing = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("__") and not isinstance(value, (ModuleType, type, *fixed)) and not _is_constant(value)
-    ]
+    changing = [name for name, value in vars(module).items() if not name.startswith("__") and can_change(value)]
     rebound = set(_rebound(compile(source, "module", "exec", dont_inherit=True)))
     return changing + sorted(rebound - set(changing))
 

@@ -27,6 +27,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError
 
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
@@ -153,8 +154,7 @@ class NativeTool:
         try:
             content = self._content(value)
         except (PydanticSerializationError, ValueError) as error:
-            message = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-            raise EnvironmentFault("output_schema", self.spec.server, message, self.spec.name) from error
+            raise EnvironmentFault("output_schema", self.spec.server, format_error(error), self.spec.name) from error
         return {"result": content} if self.wrapped else content
 
     def _content(self, value: Any) -> Any:
@@ -315,7 +315,7 @@ def build_class_spec(cls: type[Environment[Any]], source: str, code: str) -> Env
 def _source_hash(cls: type) -> str:
     """Hash of the source files of a class's module and, for a package, of all modules beside it."""
     module = sys.modules[cls.__module__]
-    path = Path(module.__file__ or "")
+    path = Path(getattr(module, "__file__", None) or "")  # a class of a notebook has no file
     package = path.parent if (path.parent / "__init__.py").exists() and "library" in path.parts else None
     files = sorted(package.glob("*.py")) if package else [path]
     return hash_bytes(b"\0".join(file.read_bytes() for file in files if file.is_file()))

@@ -153,14 +153,14 @@ def _annotation(field: FieldInfo) -> Any:
 
 
 def _find_normalized_parts(
-    given: JsonObject, tables: Mapping[str, Mapping[str, bytes]], parts: Mapping[str, bytes]
+    state: JsonObject, tables: Mapping[str, Mapping[str, bytes]], parts: Mapping[str, bytes]
 ) -> Iterator[StateChange]:
     """Yield parts whose normalized form differs from the JSON that the state was made of."""
     for name, part in parts.items():
-        if name not in given or not is_same_json(part, orjson.dumps(given[name])):
+        if name not in state or not is_same_json(part, orjson.dumps(state[name])):
             yield name, None, part
     for name, records in tables.items():
-        known = given.get(name)
+        known = state.get(name)
         if not isinstance(known, dict):
             yield name, None, join_parts(records)
         else:

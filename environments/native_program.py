@@ -111,17 +111,17 @@ class NativeProgram:
         cls: type[Environment[Any]],
         sizes: dict[str, int] | None = None,
         spec: EnvironmentSpec | None = None,
-        given: dict[str, JsonObject] | None = None,
+        file_states: dict[str, JsonObject] | None = None,
     ) -> None:
         """`sizes` says how many initial states of each size there are; the spec is the class's own if left out.
 
-        States that are `given`, by the file that they come from, stand in place of made ones.
+        States that are given as `file_states`, by the file that they come from, stand in place of made ones.
         """
         self.spec = spec or cls.describe()
         self.notes: list[str] = []
         self.cls = cast(Any, cls)  # mypy does not see that classes can be hashed
         self.sizes = sizes or {}
-        self.given = given or {}
+        self.file_states = file_states or {}
         self.shape: StateLayout = get_state_layout(self.cls.state_type())
         self._tools = native_tools(self.cls)
         self._initial: dict[bytes, InitialState] = {}
@@ -132,8 +132,8 @@ class NativeProgram:
         Raises:
             InputError: A given one is no state of the class.
         """
-        if self.given:
-            return [self._read(file, state) for file, state in self.given.items()]
+        if self.file_states:
+            return [self._read(file, state) for file, state in self.file_states.items()]
         name, states = self.cls.environment_name(), []
         if self.sizes and not self.cls.has_seeds():
             raise InputError(f"environment {name} has no seed_state(): give its states as files")

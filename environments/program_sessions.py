@@ -32,7 +32,7 @@ class EpisodeLink(Protocol):
 
     @property
     def wrote_state(self) -> bool:
-        """Whether the last call changed the state."""
+        """Return whether the last call changed the state."""
 
     async def start(self, state: bytes, changes: Sequence[StateChange]) -> None:
         """Begin anew at this state after these changes."""

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import SchemaError
 
 from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.foreign import format_error
 from trajsmith.records import InputError, JsonObject
 
 Function = Callable[..., Any]
@@ -114,14 +115,14 @@ def _model(fields: dict[str, Any], where: str) -> type[BaseModel]:
     try:
         return create_model("Arguments", __config__=ConfigDict(arbitrary_types_allowed=True), **fields)
     except _UNFIT as error:
-        raise InputError(f"{where}: no tool can have these parameters: {_format_error(error)}") from error
+        raise InputError(f"{where}: no tool can have these parameters: {format_error(error)}") from error
 
 
 def _schema(model: type[BaseModel], where: str) -> JsonObject:
     try:
         return model.model_json_schema(by_alias=True, schema_generator=_Quiet)
     except _UNFIT as error:
-        raise InputError(f"{where}: its parameters have no JSON Schema: {_format_error(error)}") from error
+        raise InputError(f"{where}: its parameters have no JSON Schema: {format_error(error)}") from error
 
 
 def _result(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonObject | None, bool]:
@@ -139,7 +140,3 @@ def _result(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonObject 
 def wrap_schema(schema: JsonObject) -> JsonObject:
     """Schema of {"result": ...}: what MCP makes of a result that is no object."""
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-
-
-def _format_error(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

@@ -6,15 +6,11 @@ from typing import Any
 import jsonschema_rs
 from jsonschema import ValidationError as ValidationFault
 from jsonschema.exceptions import best_match
-from pydantic import ValidationError
 
 from trajsmith.environments.json_data import NotJsonError, to_plain_json
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.session import ToolResult
-from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue, format_first_error
-
-_LONGEST = 500
-"""Characters of an exception that an agent sees."""
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue
 
 
 class _Check:
@@ -143,9 +139,3 @@ def is_refusal_content(content: object) -> bool:
         return False
     error = content.get("error")
     return content.get("success") is False or (isinstance(error, str) and bool(error))
-
-
-def format_error(error: BaseException) -> str:
-    """Return the message of an exception, on one line."""
-    text = format_first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-    return text[:_LONGEST] or type(error).__name__

@@ -1,15 +1,12 @@
 """Scores of episodes: pass@1, pass^k and shares, each with a 95 % interval."""
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import comb
 
 from trajsmith.evals.episodes import Episode
 
-Z = 1.959963984540054
-"""Quantile of the normal distribution for 95 %."""
 DRAWS = 2000
 """Bootstrap samples of the tasks."""
 
@@ -42,13 +39,13 @@ class Score:
 
 
 def compute_wilson_interval(passed: int, total: int) -> tuple[float, float]:
-    """95 % interval of a share (Wilson 1927); it stays inside 0 to 1 and is right for small numbers."""
+    """Return the 95 % interval of a share (Wilson 1927); it stays inside 0 to 1 and is right for small numbers."""
+    from scipy.stats import binomtest
+
     if not total:
         return 0.0, 1.0
-    share, extra = passed / total, Z * Z / total
-    middle = (share + extra / 2) / (1 + extra)
-    half = Z * sqrt(share * (1 - share) / total + extra / (4 * total)) / (1 + extra)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    interval = binomtest(passed, total).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def compute_pass_hat_k(passed: int, total: int, k: int) -> float:
@@ -57,12 +54,16 @@ def compute_pass_hat_k(passed: int, total: int, k: int) -> float:
 
 
 def bootstrap_interval(shares: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """95 % interval of a mean over tasks, by drawing tasks with replacement; all of 0 to 1 where there is no task."""
+    """Return the 95 % interval of a mean over tasks, by drawing tasks with replacement; 0 to 1 without a task."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
     if not shares:
         return 0.0, 1.0
-    rng = random.Random(seed)
-    means = sorted(sum(rng.choices(shares, k=len(shares))) / len(shares) for _ in range(DRAWS))
-    return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1]
+    if len(set(shares)) == 1:
+        return shares[0], shares[0]
+    interval = bootstrap((shares,), np.mean, n_resamples=DRAWS, method="percentile", rng=seed).confidence_interval
+    return float(interval.low), float(interval.high)
 
 
 def score_episodes(episodes: Iterable[Episode]) -> list[Score]:

@@ -52,7 +52,7 @@ class RowEncoder:
         """The row as it is stored.
 
         Raises:
-            Dropped: A value would not come back equal.
+            RecordDropped: A value would not come back equal.
             InputError: The row has other columns.
         """
         if row.keys() != self.columns.keys():

@@ -72,7 +72,7 @@ class DatasetWriter(AtomicFolder):
         """Add one row.
 
         Raises:
-            Dropped: A value of the row would not come back equal; nothing was written.
+            RecordDropped: A value of the row would not come back equal; nothing was written.
             InputError: The row has other columns.
         """
         files = self._splits.get(split)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from trajsmith.records import JsonObject, JsonValue, Message, Task, TaskHeader, Trajectory, Verdict, content_hash
+from trajsmith.records.text import truncate_text
 
 TEXT_LIMIT = 6_000
 """Characters of one message or value that the gallery shows; more would make the file too heavy to open."""
@@ -90,9 +91,9 @@ def build_gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) ->
 
 
 def _message(message: Message) -> JsonObject:
-    shown: JsonObject = {"role": message.role, "content": _truncate_text(message.content)}
+    shown: JsonObject = {"role": message.role, "content": truncate_text(message.content, TEXT_LIMIT)}
     if message.reasoning_content:
-        shown["reasoning"] = _truncate_text(message.reasoning_content)
+        shown["reasoning"] = truncate_text(message.reasoning_content, TEXT_LIMIT)
     if message.tool_calls:
         shown["calls"] = [
             {"id": call.id, "name": call.function.name, "arguments": _truncate_value(call.function.arguments)}
@@ -148,13 +149,7 @@ def _change(operation: JsonObject) -> JsonObject:
     return {**operation, "value": _truncate_value(operation["value"])} if "value" in operation else operation
 
 
-def _truncate_text(text: str) -> str:
-    if len(text) <= TEXT_LIMIT:
-        return text
-    return f"{text[:TEXT_LIMIT]}… ({len(text) - TEXT_LIMIT} more characters)"
-
-
 def _truncate_value(value: JsonValue) -> JsonValue:
     """The value, or the beginning of its JSON text if it is long."""
     text = orjson.dumps(value).decode()
-    return value if len(text) <= TEXT_LIMIT else _truncate_text(text)
+    return value if len(text) <= TEXT_LIMIT else truncate_text(text, TEXT_LIMIT)

@@ -186,9 +186,9 @@ def _refuse_secrets(path: Path, kind: Kind) -> None:
         return
     known = known_secrets()
     for number, text in enumerate(_texts(path), 1):
-        found = find_secret(text, known)
-        if found:
-            raise InputError(f"{path}:{number}: it holds {found}: nothing was pushed; take it out, then push again")
+        secret = find_secret(text, known)
+        if secret:
+            raise InputError(f"{path}:{number}: it holds {secret}: nothing was pushed; take it out, then push again")
 
 
 def _texts(path: Path) -> Iterator[str]:

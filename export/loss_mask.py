@@ -69,14 +69,14 @@ def training_template(tokenizer: Any) -> str:
         raise InputError(f"the mask preview needs transformers and trl: {install_command('train')}") from error
     template = tokenizer.chat_template
     try:
-        found = get_training_chat_template(tokenizer)
+        own_template = get_training_chat_template(tokenizer)
     except ValueError as error:
         raise InputError(
             "TRL has no training template for this chat template (it compares byte for byte): take the family's "
             "own template unchanged, or one with {% generation %} markers that renders earlier messages the same "
             "whatever follows"
         ) from error
-    return str(template) if found is None else str(found).replace(_ALWAYS, _WHERE_GIVEN)
+    return str(template) if own_template is None else str(own_template).replace(_ALWAYS, _WHERE_GIVEN)
 
 
 class MaskPreview:
@@ -99,7 +99,7 @@ class MaskPreview:
         """Return tokens and loss mask of one row.
 
         Raises:
-            Dropped: Training would damage the row; the reason says how.
+            RecordDropped: Training would damage the row; the reason says how.
             InputError: The row is no conversation.
         """
         messages, learnt_from = extract_conversation(row, id)

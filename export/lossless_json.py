@@ -46,7 +46,7 @@ class LosslessEncoder:
         """Each value as JSON text; all are checked by one decoding, which is most of the cost.
 
         Raises:
-            Dropped: As `encode`.
+            RecordDropped: As `encode`.
         """
         same = self._same.get(id(values))
         if same is not None and same[0] is values:
@@ -85,7 +85,7 @@ def encode_lossless(value: JsonValue, decode: Decode) -> str:
     """The value as JSON text that `decode` turns back into an equal value.
 
     Raises:
-        Dropped: No spelling does (infinite or very rare numbers), or the value is no JSON.
+        RecordDropped: No spelling does (infinite or very rare numbers), or the value is no JSON.
     """
     text = _dumps(value).decode()
     if decode(text) == value:

@@ -31,7 +31,7 @@ def build_row(
     Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
 
     Raises:
-        Dropped: A chat template or a trainer would damage the row without a word; the reason says how.
+        RecordDropped: A chat template or a trainer would damage the row without a word; the reason says how.
         InputError: The records do not belong together.
     """
     _check_parents(task, trajectory, verdict, spec)

@@ -5,7 +5,7 @@ from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.program_generation import ProgramSettings, make_programs
 from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
-from trajsmith.grounding.references import ReferenceNotResolved, resolve_reference
+from trajsmith.grounding.references import ReferenceNotResolved, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.search import is_empty
 from trajsmith.grounding.settings import GroundSettings
@@ -28,6 +28,7 @@ __all__ = [
     "generate_text",
     "is_empty",
     "iterate_leaves",
+    "leads_to",
     "list_needed_keys",
     "make_programs",
     "replace_value_at",

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding.names import get_tool_noun, singularize, split_name
+from trajsmith.grounding.names import get_tool_noun, split_name
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import JsonObject, ToolSpec
 
 MAX_DEPTH = 6

@@ -59,7 +59,7 @@ class Grounder:
                 grounded the same way whatever was grounded before.
 
         Raises:
-            Dropped: Too few steps of the chain could be called.
+            RecordDropped: Too few steps of the chain could be called.
             EnvironmentFault: The environment broke.
         """
         lessons = lessons if lessons is not None else Lessons()

@@ -1,10 +1,9 @@
 """What a name says: its words, the entity it belongs to, and whether it identifies something."""
 
 import functools
-import re
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SPLIT = re.compile(r"[^A-Za-z0-9]+")
+from trajsmith.phrasing.words import singularize, split_identifier
+
 ID_WORDS = frozenset(
     {"id", "ids", "uuid", "guid", "sku", "key", "identifier", "token", "slug", "hash", "sha", "serial"}
 )
@@ -29,21 +28,10 @@ _VERBS = frozenset({
 })  # fmt: skip
 
 
-def singularize(word: str) -> str:
-    """A simple singular: cities -> city, boxes -> box, orders -> order."""
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
-        return word[:-2]
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
 @functools.lru_cache(maxsize=200_000)
 def split_name(name: str) -> tuple[str, ...]:
     """Lower-case singular words of a snake_case, kebab-case or camelCase name."""
-    return tuple(singularize(part.lower()) for chunk in _SPLIT.split(name) for part in _CAMEL.split(chunk) if part)
+    return tuple(map(singularize, split_identifier(name)))
 
 
 @functools.lru_cache(maxsize=200_000)

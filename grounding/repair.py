@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trajsmith.grounding.names import get_tool_noun, split_name
 from trajsmith.grounding.search import ChainDraft, StepFailure
+from trajsmith.phrasing.words import stem
 from trajsmith.records import Chain, Dependency, ToolSpec
 
 Producers = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
@@ -118,7 +119,7 @@ def find_dependencies(tools: Sequence[str], givers: Producers) -> list[Dependenc
 def _score_mention(text: str, tool: str, description: str) -> float:
     """Share of a tool's name that a refusal speaks of, from 0 to 1."""
     stems = _stems(text)
-    name = {_stem(_SAME.get(word, word)) for word in split_name(tool)} - _LITTLE
+    name = {stem(_SAME.get(word, word)) for word in split_name(tool)} - _LITTLE
     if not name or not stems:
         return 0.0
     share = len(name & stems) / len(name)
@@ -128,14 +129,7 @@ def _score_mention(text: str, tool: str, description: str) -> float:
 
 def _stems(text: str) -> set[str]:
     tokens = {word for part in _WORD.findall(text) for word in split_name(part)}
-    return {_stem(_SAME.get(word, word)) for word in tokens} - _LITTLE
-
-
-def _stem(word: str) -> str:
-    for end in ("ing", "ed"):
-        if len(word) > len(end) + 3 and word.endswith(end):
-            return word.removesuffix(end)
-    return word
+    return {stem(_SAME.get(word, word)) for word in tokens} - _LITTLE
 
 
 def _score_producer(maker: str, reader: str) -> float:

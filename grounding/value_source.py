@@ -10,11 +10,12 @@ from typing import Any
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.guesses import SPAN_ENDS, guess_values
 from trajsmith.grounding.hints import Hints, list_quoted_examples
-from trajsmith.grounding.names import singularize, split_name
+from trajsmith.grounding.names import split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
 from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import JsonObject, canonical_json
 
 DEFAULT_CLOCK = datetime(2026, 3, 2, 9, 0)

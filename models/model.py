@@ -94,7 +94,7 @@ class ChatModel(Protocol):
         Raises:
             ModelFault: The model could not answer; the kind says which boundary broke.
             InputError: The settings are wrong (key, address, model name): nothing can be answered.
-            BudgetSpent: The run's budget is used up; what was written stays.
+            BudgetExceeded: The run's budget is used up; what was written stays.
         """
 
     async def close(self) -> None:

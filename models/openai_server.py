@@ -103,7 +103,7 @@ class OpenAIProvider:
         return parse_reply(self.hide_keys(await self._post(body, bool(request.tools), native)))
 
     def hide_keys(self, content: bytes) -> bytes:
-        """What a server answered, without keys that it repeats: answers are stored and published."""
+        """Return a server's response without keys that it repeats: responses are stored and published."""
         return redact_secrets(content.decode("utf-8", "surrogateescape"), self._secrets).encode(
             "utf-8", "surrogateescape"
         )

@@ -195,7 +195,7 @@ class ModelRegistry:
 
         Raises:
             InputError: The server takes no tools, or has no such model.
-            BudgetSpent: There is nothing to spend.
+            BudgetExceeded: There is nothing to spend.
         """
         played: dict[str, set[Role]] = {}
         for role in roles:

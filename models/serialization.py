@@ -41,9 +41,9 @@ def build_request_body(request: ChatRequest, settings: ModelSettings, native: bo
 
 def serialize_message(message: Message, reasoning_key: str | None = None) -> JsonObject:
     """Serialize one message; arguments become JSON text."""
-    wire: JsonObject = {"role": message.role, "content": message.content}
+    serialized: JsonObject = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        wire["tool_calls"] = [
+        serialized["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -55,10 +55,10 @@ def serialize_message(message: Message, reasoning_key: str | None = None) -> Jso
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        wire["tool_call_id"] = message.tool_call_id
+        serialized["tool_call_id"] = message.tool_call_id
     if reasoning_key and message.reasoning_content:
-        wire[reasoning_key] = message.reasoning_content
-    return wire
+        serialized[reasoning_key] = message.reasoning_content
+    return serialized
 
 
 def parse_reply(data: bytes) -> ChatReply:

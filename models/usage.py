@@ -92,7 +92,7 @@ class UsageLedger:
             most: Its `max_tokens`.
 
         Raises:
-            BudgetSpent: It could go beyond the budget.
+            BudgetExceeded: It could go beyond the budget.
         """
         guess = self.estimate_usage(size, most)
         cost = compute_cost(guess, price)

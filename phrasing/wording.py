@@ -15,10 +15,10 @@ from trajsmith.phrasing.plain_sentences import (
     render_superlative,
 )
 from trajsmith.phrasing.templates import list_slots, render_phrase
+from trajsmith.phrasing.words import pluralize, singularize
 from trajsmith.records import ToolSpec, UserFact
 
 _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.;:](?:\s|$)|\s[-–(]|,\s|\n")
-_THIRD_PERSON = re.compile(r"^(\w+?)(ches|shes|sses|xes|ies|s)$")
 _NOT_VERBS = frozenset({"access", "process", "focus", "bias", "address", "progress", "pass", "discuss"})
 _ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
 
@@ -51,7 +51,7 @@ class Wording:
         """Phrases of what a parameter identifies."""
         phrases = self.phrasebook.entities.get(parameter)
         noun = value_formatting.humanize(_ID_TAIL.sub("", parameter))
-        return phrases or EntityPhrases(noun=noun, plural=f"{noun}s", own=(f"my {noun}", f"the {noun}"))
+        return phrases or EntityPhrases(noun=noun, plural=pluralize(noun), own=(f"my {noun}", f"the {noun}"))
 
     def value(self, tool: str, parameter: str, value: Any, rng: random.Random) -> Any:
         """A value as it goes into a template: words for choices that have words, anything else as it is."""
@@ -121,8 +121,6 @@ def derive_request_phrase(tool: ToolSpec) -> str:
     text = " ".join(tool.description.split()) or value_formatting.humanize(tool.name)
     phrase = _SENTENCE_END.split(text, maxsplit=1)[0].strip().rstrip(".")
     first, _, rest = phrase.partition(" ")
-    match = _THIRD_PERSON.match(first.lower())
-    if match and first.lower() not in _NOT_VERBS:
-        stem, tail = match.groups()
-        first = stem + {"ches": "ch", "shes": "sh", "sses": "ss", "xes": "x", "ies": "y", "s": ""}[tail]
+    if first.isalnum() and first.lower() not in _NOT_VERBS:
+        first = singularize(first.lower())
     return f"{first[:1].lower()}{first[1:]} {rest}".strip().replace("{", "(").replace("}", ")")

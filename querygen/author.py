@@ -146,7 +146,7 @@ class ModelTaskAuthor:
             shown: Calls between whose results can be asked for as well.
 
         Raises:
-            Dropped: No draft passed the gates in the rounds that there are; the detail holds the last one.
+            RecordDropped: No draft passed the gates in the rounds that there are; the detail holds the last one.
             ModelFault: A model could not answer.
         """
         if self.settings.persona:

@@ -7,12 +7,8 @@ starts anything, in the order of the inputs, and compares only when all tickets 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
-from trajsmith.phrasing.near_duplicates import PERMUTATIONS, compute_minhash
-
-if TYPE_CHECKING:
-    from datasketch import MinHash
+from trajsmith.phrasing.near_duplicates import NearDuplicateIndex, hash_shingles
 
 
 class EarlierRequests:
@@ -24,11 +20,7 @@ class EarlierRequests:
     """
 
     def __init__(self, threshold: float, texts: Iterable[tuple[str, str]] = ()) -> None:
-        from datasketch import MinHashLSH
-
-        self.threshold = threshold
-        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
-        self._hashes: dict[str, MinHash] = {}
+        self._index = NearDuplicateIndex(threshold)
         self._tickets = 0
         self._open: set[int] = set()
         self._moved = asyncio.Condition()
@@ -54,13 +46,9 @@ class EarlierRequests:
             await self._moved.wait_for(lambda: not self._open or min(self._open) >= number)
 
     def find(self, text: str) -> str | None:
-        """The id of an earlier request that says the same, or None; ask only in `turn`."""
-        sketch = compute_minhash(text)
-        near = sorted(str(name) for name in self._index.query(sketch))
-        return next((name for name in near if sketch.jaccard(self._hashes[name]) >= self.threshold), None)
+        """Return the id of an earlier request that says the same, or None; ask only in `turn`."""
+        return self._index.find(hash_shingles(text))
 
     def add(self, name: str, text: str) -> None:
         """Remember a request."""
-        if name not in self._hashes:
-            self._hashes[name] = compute_minhash(text)
-            self._index.insert(name, self._hashes[name])
+        self._index.add(name, hash_shingles(text))

@@ -6,6 +6,7 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key
 from trajsmith.phrasing import EntityPhrases, Wording
+from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 
 
@@ -161,4 +162,4 @@ class ReferenceTracker:
 def render_indefinite_reference(entity: EntityPhrases) -> str:
     """Render an indefinite reference: "one of my orders", or "one of the rooms" if they are not the user's own."""
     own = any(phrase.startswith("my ") for phrase in entity.own)
-    return f"one of {'my' if own else 'the'} {entity.plural or entity.noun + 's'}"
+    return f"one of {'my' if own else 'the'} {entity.plural or pluralize(entity.noun)}"

@@ -24,12 +24,12 @@ async def run_gold(turns: Sequence[Sequence[GoldCall]], state: JsonObject, sessi
         turns: The gold calls of each turn.
 
     Raises:
-        Dropped: A gold call is refused.
+        RecordDropped: A gold call is refused.
     """
     gold = GoldRun(turns, session, live or not replays(session))
     await gold.play(state)
     if len(gold.ran.states) < len(turns):
-        tool = gold.ran.made[-1][0]
+        tool = gold.ran.calls[-1][0]
         raise RecordDropped("gold_not_repeatable", f"{tool} is refused when the gold calls are made again")
     return gold
 
@@ -63,7 +63,7 @@ class GoldProof:
         self, facts: AnswerFacts, spec: EnvironmentSpec, settings: AuditSettings, seed: int
     ) -> CheckTestResult:
         """The checks that follow from the gold run, tested against runs that are made for it."""
-        checks = build_checks(self.forms, facts, spec.rules, self.gold.ran.made)
+        checks = build_checks(self.forms, facts, spec.rules, self.gold.ran.calls)
         if not self.gold.keeps_points:
             settings = AuditSettings(mutants=0, equivalents=0, masking=0)
         return await audit_task(CheckPanel(self.gold, self.masks, checks, facts), spec, settings, seed, self.equal)

@@ -78,7 +78,7 @@ class TaskWriter:
             author: The models that find the words; None for the scripted language.
 
         Raises:
-            Dropped: The words give away what the user cannot know, the gold run fails now, or the checks are weak.
+            RecordDropped: The words give away what the user cannot know, the gold run fails, or the checks are weak.
             ModelFault: A model could not answer.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
@@ -166,7 +166,7 @@ class TaskWriter:
         """The plan's own words.
 
         Raises:
-            Dropped: They name a tool or a value that only a tool could have told.
+            RecordDropped: They name a tool or a value that only a tool could have told.
         """
         queries = []
         for turn in plan.turns:

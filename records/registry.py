@@ -35,7 +35,7 @@ def _scan_entry_points() -> Any:
 
 @dataclass(frozen=True)
 class PluginSource:
-    """Where a name of a registry comes from."""
+    """Origin of a name in a registry."""
 
     name: str
     module: str
@@ -87,12 +87,12 @@ class Registry(Generic[T]):
         """
         module: str = sys._getframe(1).f_globals["__name__"]  # a thing may be an instance, which knows no module
 
-        def decorate(thing: Registered) -> Registered:
+        def decorate(plugin: Registered) -> Registered:
             if self._modules.setdefault(name, module) != module:
                 raise InputError(f"two {self.kind} are named {name!r}: {self._modules[name]} and {module}")
-            self._things[name] = thing  # type: ignore[assignment]
+            self._things[name] = plugin  # type: ignore[assignment]
             self._loaded.pop(name, None)
-            return thing
+            return plugin
 
         return decorate
 
@@ -138,13 +138,13 @@ class Registry(Generic[T]):
         """Return everything that can be loaded, by name; of what cannot, one line is logged."""
         from logging import getLogger
 
-        things = {}
+        plugins = {}
         for name in self.names():
             try:
-                things[name] = self.get(name)
+                plugins[name] = self.get(name)
             except InputError as error:
                 getLogger(OWN).warning("%s", error)
-        return things
+        return plugins
 
     def _sources(self) -> dict[str, list[PluginSource]]:
         """Name to its sources; more than one is a clash."""

@@ -22,12 +22,12 @@ SHAPES = re.compile(
 
 def known_secrets() -> dict[str, str]:
     """Environment variables that bear a key by their name, by their value; the longest first."""
-    found = {
+    secrets = {
         value.strip(): name
         for name, value in os.environ.items()
         if SECRET_NAME.search(name) and len(value.strip()) >= SHORTEST and not os.path.exists(value)  # noqa: PTH110
     }
-    return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+    return dict(sorted(secrets.items(), key=lambda item: -len(item[0])))
 
 
 def find_secret(text: str, known: dict[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Texts for one-line messages: foreign errors on one line, and hints at misspelt names."""
+"""Texts for people: foreign errors on one line, long texts cut, and hints at misspelt names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,6 +8,11 @@ def to_one_line(text: object, limit: int | None = None) -> str:
     """Return a text, such as that of a foreign error, on one line; beyond `limit` characters it is cut off with "…"."""
     line = " ".join(str(text).split())
     return line if limit is None or len(line) <= limit else f"{line[:limit]}…"
+
+
+def truncate_text(text: str, limit: int) -> str:
+    """Return the first `limit` characters of a text, with the number of those that are left out."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 
 def suggest_names(

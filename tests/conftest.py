@@ -17,7 +17,8 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(items):
     """Put files with slow tests first, so that no worker is left with a long file when the others have ended."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    long = ("slow", "train", "servers")
+    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in long)}
     items.sort(key=lambda item: item.path not in slow)
 
 
@@ -34,3 +35,11 @@ def language_server():
 
     with RunningServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_package_is_imported_by_its_folder():
+    """Fail where code imports `export` in place of `trajsmith.export`: that works only in the root of a checkout."""
+    yield
+    folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/__init__.py")} - {"trajsmith"}
+    assert not folders & set(sys.modules)

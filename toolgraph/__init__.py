@@ -3,6 +3,7 @@
 from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
+from trajsmith.toolgraph.networkx_graph import to_networkx
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 
@@ -23,4 +24,5 @@ __all__ = [
     "compute_closure_depths",
     "sample_across",
     "sample_chains",
+    "to_networkx",
 ]

@@ -1,14 +1,50 @@
 """Explains in words why an edge exists or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.toolgraph.build import GraphSettings
-from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, ParameterNode, ToolGraph
-from trajsmith.toolgraph.link_evidence import LinkEvidence
-from trajsmith.toolgraph.match import REASONS
-from trajsmith.toolgraph.match_explanation import ExplainedPair, explain_match
+from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, LinkEvidence, ParameterNode, ToolGraph
+from trajsmith.toolgraph.match import REASONS, Similarity, score_pairs
 from trajsmith.toolgraph.text_view import suggest_tools
+
+
+@dataclass(frozen=True)
+class ExplainedPair:
+    """One output of a tool against one parameter of another."""
+
+    output: str
+    input: str
+    score: float
+    needed: float
+    """Score from which it makes an edge."""
+    reasons: tuple[str, ...]
+    """Plain words, half sentences."""
+
+
+def explain_match(
+    source: ToolSpec,
+    target: ToolSpec,
+    settings: GraphSettings,
+    similarity: Similarity | None = None,
+    tools: Iterable[ToolSpec] = (),
+) -> list[ExplainedPair]:
+    """All pairs that were looked at, best first.
+
+    Args:
+        source: The giving tool.
+        target: The taking tool.
+        settings: How the graph was built.
+        similarity: As in the build.
+        tools: All tools of the graph: a link is also judged by what else the two servers have.
+    """
+    servers = {source.server, target.server}
+    near = {tool.full_name: tool for tool in (*tools, source, target) if tool.server in servers}
+    model = settings.model
+    judged = score_pairs(list(near.values()), source.full_name, target.full_name, model, similarity)
+    return [ExplainedPair(pair.output, pair.input, pair.score, model.threshold, pair.reasons) for pair in judged]
+
 
 MEANS = {
     STRONG: "{target} relies on what {source} gives",

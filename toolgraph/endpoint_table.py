@@ -2,6 +2,8 @@
 
 import functools
 import hashlib
+import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trajsmith.grounding.names import CODE_WORDS, ID_WORDS
+from trajsmith.phrasing.words import stem
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.endpoints import (
     Endpoint,
@@ -21,8 +24,7 @@ from trajsmith.toolgraph.endpoints import (
     read_parameters,
     read_tool,
 )
-from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES, stem
-from trajsmith.toolgraph.tool_mentions import find_tool_mentions
+from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES
 from trajsmith.toolgraph.word_statistics import Vocabulary
 
 Encoder = Callable[[Sequence[str]], Any]
@@ -85,7 +87,7 @@ class EndpointTable:
     weights: Any
     """float32 [words]: inverse document frequencies."""
     mentioned: Any
-    """int64, sorted: parameters and the tools that their descriptions name, see `trajsmith.toolgraph.tool_mentions`."""
+    """int64, sorted: parameters and the tools that their descriptions name, see `find_tool_mentions`."""
     outputs: EndpointSide
     parameters: EndpointSide
 
@@ -236,3 +238,35 @@ def _bag(rows: list[list[int]], weights: Any, vectors: Any) -> Any:
         starts = np.concatenate(([0], np.cumsum(lengths[filled])[:-1]))
         summed[filled] = np.add.reduceat(vectors[flat] * weights[flat, None], starts, axis=0)
     return summed / np.maximum(np.linalg.norm(summed, axis=1, keepdims=True), 1e-6)
+
+
+_COMPOUND = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-.:/][A-Za-z0-9]+)+|[A-Za-z]?[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
+"""Names of several parts; a tool that is named by one plain word cannot be told from the word."""
+_EXAMPLE_OF = re.compile(r"(?:\be\.g\.?,?|\bexample:?|\bsuch as|\blike|\bsame as)\s*[\"'`(]*$", re.IGNORECASE)
+"""What stands before a name that is a value, or a comparison."""
+
+
+def find_tool_mentions(tools: Sequence[ToolSpec], parameters: Sequence[Endpoint]) -> Any:
+    """int64, sorted: row of a parameter times the number of tools, plus the row of a tool that its description names.
+
+    Only other tools of the same server count.
+    """
+    rows: dict[str, dict[str, int]] = defaultdict(dict)
+    for row, tool in enumerate(tools):
+        rows[tool.server][tool.name.lower()] = row
+    named_tools = {
+        place * len(tools) + named
+        for place, end in enumerate(parameters)
+        for name in _names(end.field.description)
+        if (named := rows[tools[end.tool].server].get(name)) is not None and named != end.tool
+    }
+    return np.array(sorted(named_tools), np.int64)
+
+
+def _names(description: str) -> list[str]:
+    """Compound names in a text, in lower case."""
+    return [
+        match.group().lower()
+        for match in _COMPOUND.finditer(description)
+        if not _EXAMPLE_OF.search(description[: match.start()])
+    ]

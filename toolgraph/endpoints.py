@@ -13,6 +13,7 @@ from typing import Any
 
 from trajsmith.grounding.fields import SchemaField, list_input_fields, list_output_fields
 from trajsmith.grounding.names import CODE_WORDS, GENERIC, ID_WORDS, get_tool_noun, is_identifier
+from trajsmith.phrasing.words import CAMEL_HUMP, stem, word_set
 from trajsmith.records import JsonObject, ToolSpec
 from trajsmith.toolgraph.lexicon import (
     FILLER,
@@ -25,9 +26,7 @@ from trajsmith.toolgraph.lexicon import (
     find_kinds,
     find_media,
     is_verb,
-    stem,
     tokenize,
-    word_set,
 )
 
 MAX_FIELDS = 600
@@ -53,7 +52,6 @@ _PERSON = find_kinds("person")
 _NEVER_NUMBERS = find_kinds("token") | find_kinds("password")
 """Kinds of value that are no numbers: `max_tokens` is a count."""
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PREPOSITION = re.compile(r"[^A-Za-z0-9](?:by|from|for|to|in|on|with|at|via|using)[^A-Za-z0-9]", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _EXAMPLE = re.compile(r"\b(such as|e\.?g\.?|for example|for instance|example|like)\b|例如", re.IGNORECASE)
@@ -141,7 +139,7 @@ def read_tool(tool: ToolSpec, begins: str = "") -> ToolText:
 
 def _named_entities(name: str, verb: str) -> tuple[str, ...]:
     """Stems of the things that a tool's name names: what it is about last, "add_tasks_to_request" is about tasks."""
-    about, *beside = _PREPOSITION.split(_CAMEL.sub("_", name)) if verb not in ("", "compute") else [name]
+    about, *beside = _PREPOSITION.split(CAMEL_HUMP.sub("_", name)) if verb not in ("", "compute") else [name]
     about_words = _named(about)
     if len(about_words) > 1 and is_verb(about_words[0]):
         about_words = about_words[1:]
@@ -195,7 +193,7 @@ def read_outputs(index: int, tool: ToolSpec, text: ToolText, asked: Sequence[End
 
 def infer_promised_output(name: str) -> str:
     """Return the output that a tool's name implies: get_user_id_by_email -> user_id."""
-    words = _SPLIT.split(_CAMEL.sub("_", _PLACEHOLDER.sub("", name)))
+    words = _SPLIT.split(CAMEL_HUMP.sub("_", _PLACEHOLDER.sub("", name)))
     words = [word for word in words if word]
     space = count_namespace_words([stem(word) for word in words])
     if space or (len(words) > 1 and is_verb(stem(words[0]))):

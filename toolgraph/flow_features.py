@@ -182,11 +182,11 @@ def _sharing(pairs: CandidatePairs) -> dict[str, Any]:
     users = _count(table, table.parameters)
     makers = _count(table, table.outputs)
     key = _pack(table.server[pairs.target].astype(np.int64), pairs.ins.name_key[pairs.p])
-    used, made = users(key), makers(key)
-    share = np.minimum(used, made) / size[table.server[pairs.target]]
+    used, made_by = users(key), makers(key)
+    share = np.minimum(used, made_by) / size[table.server[pairs.target]]
     resource = pairs.kind("in", "image", "audio", "video", "file", "data", "text")
     resource &= ~pairs.into("identifies")
-    shared = (used >= 3) & (made >= 3) & (pairs.outs.name_key[pairs.o] == pairs.ins.name_key[pairs.p]) & resource
+    shared = (used >= 3) & (made_by >= 3) & (pairs.outs.name_key[pairs.o] == pairs.ins.name_key[pairs.p]) & resource
     return {"pipe": np.where(shared, np.minimum(share, 0.5), 0.0)}
 
 

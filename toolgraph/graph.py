@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import orjson
@@ -13,7 +13,57 @@ from pydantic_core import CoreSchema, core_schema
 
 from trajsmith.records import FrozenModel, InputError, JsonObject, ToolSpec, format_first_error
 from trajsmith.toolgraph import storage
-from trajsmith.toolgraph.link_evidence import LinkEvidence
+
+LinkKey = tuple[str, str, str, str]
+"""Source, target (full names), output path, parameter path."""
+
+
+class LinkEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """Counts of one link, from one kind of evidence."""
+
+    source: str
+    target: str
+    output: str
+    input: str
+    by: Literal["execution", "recorded"]
+    worked: int = 0
+    """Execution: (state, value) pairs with which the target did something. Recorded: tasks that pass a value on."""
+    failed: int = 0
+    """Execution: pairs with which it did nothing, though the same call works with another value."""
+    elsewhere_worked: int = 0
+    """Execution: values of the same type from elsewhere with which the target did something all the same."""
+    elsewhere_failed: int = 0
+    """Execution: values of the same type from elsewhere with which it did nothing."""
+    chance: int = 0
+    """Execution: values that worked too, but are numbers that another thing may have by chance; they say nothing."""
+    states: int = 0
+    """Execution: initial states in which a value worked."""
+    known: int = 0
+    """Recorded: times that the user had said the value too."""
+    again: int = 0
+    """Recorded: times that an earlier result had shown the value already, or the call was asked with it."""
+
+    @property
+    def summary(self) -> str:
+        """Return the counts in words."""
+        if self.by == "recorded":
+            known = f"; {self.known} times the user had said it too" if self.known else ""
+            again = f"; {self.again} times its result showed what was known already" if self.again else ""
+            return f"recorded: {self.worked} tasks pass the value on{known}{again}"
+        elsewhere = self.elsewhere_worked + self.elsewhere_failed
+        chance = f"; {self.chance} numbers worked that fit by chance" if self.chance else ""
+        return (
+            f"execution: {self.worked} values worked and {self.failed} failed; "
+            f"of {elsewhere} from elsewhere {self.elsewhere_failed} failed{chance}"
+        )
+
+    @property
+    def key(self) -> LinkKey:
+        return self.source, self.target, self.output, self.input
+
+
+if TYPE_CHECKING:
+    import networkx
 
 ParameterKind = Literal["internal", "external", "other"]
 STRONG, WEAK, INDEPENDENT = 3, 2, 1
@@ -126,6 +176,56 @@ class ToolGraph(FrozenModel):
             if home[edge.source] == home[edge.target]:
                 by_server[home[edge.source]].edges.append(edge)
         return by_server
+
+    def to_networkx(self, parameters: bool = True) -> "networkx.DiGraph[str]":
+        """Return the graph as a `networkx.DiGraph`, to query it with NetworkX's own algorithms.
+
+        Nodes, told apart by their attribute `node_type`:
+
+        * `"tool"`, named `server.tool`: `server`, `name`, `description`, `writes` (True unless it declares that it only
+          reads), `actor` (who may call it).
+        * `"parameter"`, named `server.tool(path)`: `tool`, `path` (of the leaf, `items[*].sku`), `kind` (`internal`:
+          only tools give it, `external`: a person knows it, `other`), `required`, `evidence`.
+
+        Edges, told apart by `edge_type`:
+
+        * `"dependency"`, tool to tool: `weight` (3 needed, 2 possible, 1 weak), `score`, `links` (tuples of output
+          path, input path, score) and `evidence`.
+        * `"value"`, tool to parameter: the tool's `output` path with the best `score` for this parameter.
+        * `"input"`, parameter to its tool: `required`.
+
+        Args:
+            parameters: False leaves out the parameters, so that every path is a chain of tools.
+
+        Example:
+            >>> import networkx as nx
+            >>> tools = graph.to_networkx(parameters=False)
+            >>> nx.ancestors(tools, "retail.cancel_order")
+        """
+        import networkx
+
+        view: networkx.DiGraph[str] = networkx.DiGraph()
+        for tool in self.tools:
+            view.add_node(
+                tool.full_name, node_type="tool", server=tool.server, name=tool.name, description=tool.description,
+                writes=tool.declares_write, actor=tool.actor,
+            )  # fmt: skip
+        for node in self.parameters if parameters else ():
+            name = f"{node.tool}({node.parameter})"
+            view.add_node(
+                name, node_type="parameter", tool=node.tool, path=node.parameter, kind=node.kind,
+                required=node.required, evidence=node.evidence,
+            )  # fmt: skip
+            view.add_edge(name, node.tool, edge_type="input", required=node.required)
+        for edge in self.edges:
+            links = tuple((link.output, link.input, link.score) for link in edge.links)
+            view.add_edge(
+                edge.source, edge.target, edge_type="dependency", weight=edge.weight, score=edge.score, links=links,
+                evidence=edge.evidence,
+            )  # fmt: skip
+            for output, path, score in sorted(links, key=lambda link: link[2]) if parameters else ():
+                view.add_edge(edge.source, f"{edge.target}({path})", edge_type="value", output=output, score=score)
+        return view
 
     def _checked(self) -> "ToolGraph":
         """Itself, if it names only tools that it has.

@@ -8,13 +8,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from trajsmith.grounding.names import singularize
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
-
+from trajsmith.phrasing.words import CAMEL_HUMP, stem, word_set
 
 VERBS: dict[str, str] = {
     "read": "get list find search query show read fetch lookup look view retrieve check describe browse "
@@ -150,23 +144,7 @@ _NOUN_ENDINGS = (
 )  # fmt: skip
 FILLER = word_set("a an the of to in on for with and or by from at as is are be this that these those")
 """Words of names that carry nothing."""
-_IE = frozenset({"movie", "cookie", "calorie", "selfie", "zombie", "pie", "tie", "lie", "genie", "rookie"})
 _WORD = re.compile(r"[^\W\d_]+|\d+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-@functools.lru_cache(maxsize=400_000)
-def stem(word: str) -> str:
-    """Lower-case singular without the commonest endings: "Searches" -> search, "cancelled" -> cancel."""
-    word = word.lower()
-    word = word[:-1] if word.endswith("ies") and word[:-1] in _IE else singularize(word)
-    for ending in ("ing", "ed"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            root = word[: -len(ending)]
-            if len(root) > 4 and root[-1] == root[-2] and root[-1] not in "sl":
-                return root[:-1]
-            return root + "e" if root[-1] in "vz" or root.endswith(("at", "ut", "ac", "reas", "rang", "ang")) else root
-    return word
 
 
 STOP_WORDS = (
@@ -186,7 +164,7 @@ def tokenize(text: str) -> tuple[str, ...]:
         if chunk.islower() and chunk.isascii():
             stems.append(stem(chunk))
         elif chunk.isascii():
-            stems += [stem(part) for part in _CAMEL.split(chunk) if part.isalpha()]
+            stems += [stem(part) for part in CAMEL_HUMP.split(chunk) if part.isalpha()]
         elif ord(chunk[0]) >= 0x2E80:
             stems += [chunk[i : i + 2] for i in range(max(1, len(chunk) - 1))]
         else:

@@ -57,7 +57,7 @@ PRIOR: dict[str, float] = {
 
 
 def compute_link_terms(features: dict[str, Any]) -> Any:
-    """float64 [n, terms] in the order of `PRIOR`, from `toolgraph.features.link_features`."""
+    """float64 [n, terms] in the order of `PRIOR`, from `toolgraph.link_scoring.compute_link_features`."""
     x = features
     piped = x["pipe"] > 0
     anything = np.clip(x["carried"] + x["resource"] + x["told"] + piped, 0, 1)

@@ -17,8 +17,8 @@ from trajsmith.toolgraph.candidate_pairs import CandidatePairs
 from trajsmith.toolgraph.candidates import find_home_pairs
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
 from trajsmith.toolgraph.fit_features import compute_fit_features
-from trajsmith.toolgraph.link_features import CHUNK, compute_link_features
 from trajsmith.toolgraph.link_model import PRIOR, LinkModel, compute_link_terms
+from trajsmith.toolgraph.link_scoring import CHUNK, compute_link_features
 
 Similarity = Callable[[Sequence[str]], Any]
 """Encoder of texts: n texts to float32 [n, dimensions], of length one, so that a product is the likeness of meaning."""

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from trajsmith.grounding.argument_paths import get_argument_name
+from trajsmith.phrasing.words import stem
 from trajsmith.records import JsonObject
 from trajsmith.toolgraph.candidate_pairs import KIND
 from trajsmith.toolgraph.endpoints import Endpoint
 from trajsmith.toolgraph.flow_features import AUTH_WORDS, CREATE, READ, contains_any_word
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode
-from trajsmith.toolgraph.lexicon import MANNER, TRUTHS, WRITTEN, YES_AND_NO, stem
+from trajsmith.toolgraph.lexicon import MANNER, TRUTHS, WRITTEN, YES_AND_NO
 from trajsmith.toolgraph.link_model import load_shipped_model, logistic
 from trajsmith.toolgraph.link_scoring import ScoredLinks
 

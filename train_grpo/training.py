@@ -1,7 +1,7 @@
 """`trajsmith grpo`: tasks become prompts, episodes are played and judged, and their rewards train the model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.blocking import BackgroundLoop
@@ -23,6 +23,9 @@ from trajsmith.train_sft.libraries import build_trainer_arguments, require_train
 from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 
 def build_prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> list[JsonObject]:
     """Build one row per task: the prompt of its dialogue, and its environment class."""
@@ -39,6 +42,50 @@ def build_prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, EvalContext])
             }
         )
     return rows
+
+
+def build_prompt_dataset(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> "Dataset":
+    """Build the training dataset of these tasks: columns `prompt`, `task_id`, `environment`."""
+    from datasets import Dataset, Features, Json, List, Value
+
+    features = Features({"prompt": List(Json()), "task_id": Value("string"), "environment": Value("string")})
+    return Dataset.from_list(build_prompt_rows(tasks, grounds), features=features)
+
+
+def build_episode_classes(
+    tasks: Sequence[Task],
+    grounds: Mapping[str, EvalContext],
+    background: BackgroundLoop,
+    play: PlaySettings,
+    strict_format: bool = False,
+    users: UserFactory = build_scripted_user,
+) -> tuple[dict[str, type], dict[str, list[JsonObject]]]:
+    """Build the classes for TRL's `environment_factory` and the OpenAI functions of their tools, by class name.
+
+    Args:
+        tasks: Tasks that are played.
+        grounds: Environments of the tasks.
+        background: Where episodes run.
+        play: Limits of an episode.
+        strict_format: End an episode also at a call that the schema refuses.
+        users: Who plays the user.
+    """
+    by_id = {task.id: task for task in tasks}
+    used = {task.environments[0] for task in tasks} if strict_format else set()
+    strict = {name: ArgumentValidator(grounds[name].spec) for name in used}
+
+    def make(task: Task) -> Rollout:
+        name = task.environments[0]
+        return Rollout(task, grounds[name], play, strict.get(name), users)
+
+    classes: dict[str, type] = {}
+    schemas: dict[str, list[JsonObject]] = {}
+    for task in tasks:
+        name = build_class_name(task)
+        known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
+        classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
+        schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
+    return classes, schemas
 
 
 def check_settings(config: GrpoConfig) -> Any:
@@ -104,27 +151,12 @@ def build_trainer(
     users: UserFactory = build_scripted_user,
 ) -> Any:
     """The trainer with its data, environments and reward."""
-    from datasets import Dataset, Features, Json, List, Value
-
-    by_id, play = {task.id: task for task in tasks}, PlaySettings(max_steps=config.max_steps)
-    used = {task.environments[0] for task in tasks} if config.strict_format else set()
-    strict = {name: ArgumentValidator(grounds[name].spec) for name in used}
-
-    def make(task: Task) -> Rollout:
-        name = task.environments[0]
-        return Rollout(task, grounds[name], play, strict.get(name), users)
-
-    classes, schemas = {}, {}
-    for task in tasks:
-        name = build_class_name(task)
-        known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
-        classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
-        schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
-    features = Features({"prompt": List(Json()), "task_id": Value("string"), "environment": Value("string")})
+    play = PlaySettings(max_steps=config.max_steps)
+    classes, schemas = build_episode_classes(tasks, grounds, background, play, config.strict_format, users)
     return build_trainer_class()(
         model=open_model(config.model),
         args=arguments,
-        train_dataset=Dataset.from_list(build_prompt_rows(tasks, grounds), features=features),
+        train_dataset=build_prompt_dataset(tasks, grounds),
         processing_class=tokenizer,
         environment_factory=classes,
         reward_funcs=[build_reward_function(config.reward)],

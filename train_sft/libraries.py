@@ -46,7 +46,7 @@ def build_trainer_arguments(kind: type, values: dict[str, Any], section: str = "
         raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
 
 
-def check_types(kind: type, given: dict[str, Any], section: str) -> None:
+def check_types(kind: type, values: dict[str, Any], section: str) -> None:
     """Check values against the annotations of a dataclass, which checks nothing itself.
 
     Texts are not read as numbers: `"1e-4"` would reach the optimizer as a text.
@@ -55,12 +55,12 @@ def check_types(kind: type, given: dict[str, Any], section: str) -> None:
         InputError: A value has another type.
     """
     hints = get_type_hints(kind)
-    for key, value in given.items():
+    for key, value in values.items():
         try:
             TypeAdapter(hints[key]).validate_python(value, strict=isinstance(value, str | bool))
         except ValidationError as error:
-            what = error.errors(include_url=False)[0]["msg"].lower()
-            raise InputError(f"{section}.{key}: {what} (got {str(value)[:60]!r})") from error
+            message = error.errors(include_url=False)[0]["msg"].lower()
+            raise InputError(f"{section}.{key}: {message} (got {str(value)[:60]!r})") from error
 
 
 def build_cpu_defaults() -> dict[str, Any]:

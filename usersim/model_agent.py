@@ -28,11 +28,11 @@ class ExposedTools:
 
     def __init__(self, task: Task, spec: EnvironmentSpec) -> None:
         self.first = tuple(spec.tool(name).as_function() for name in task.exposed_tools)
-        twist = task.twist
-        self.late = twist is not None and twist.arrives is not None
-        if twist is not None and twist.arrives is not None:
-            self.bringing = task.turns[twist.arrives].query
-            self.all = (*self.first, spec.tool(twist.tool).as_function())
+        perturbation = task.twist
+        self.late = perturbation is not None and perturbation.arrives is not None
+        if perturbation is not None and perturbation.arrives is not None:
+            self.bringing = task.turns[perturbation.arrives].query
+            self.all = (*self.first, spec.tool(perturbation.tool).as_function())
 
     def now(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
         """Those that can be called now: one that a message of the user brought is there from then on."""

@@ -16,7 +16,7 @@ from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted
 
 @dataclass(frozen=True)
 class RoleContext:
-    """What a role of one dialogue is built from."""
+    """Ingredients of a role in one dialogue."""
 
     task: Task
     spec: EnvironmentSpec
@@ -45,7 +45,7 @@ class RoleContext:
 
 @dataclass(frozen=True)
 class DialogueRole:
-    """How an agent, a user, or both are built."""
+    """Builders of an agent, a user, or both."""
 
     agent: Callable[[RoleContext], AgentRole] | None = None
     user: Callable[[RoleContext], UserRole] | None = None

@@ -21,6 +21,7 @@ from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
     Composite,
     FromOutput,
@@ -325,7 +326,7 @@ class ScriptedAgent:
             if row
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
-        plural = entity.plural or f"{entity.noun}s"
+        plural = entity.plural or pluralize(entity.noun)
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:

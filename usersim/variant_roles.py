@@ -116,13 +116,13 @@ class VariantAgent(ScriptedAgent):
 
     def _asks_first(self, index: int) -> bool:
         """A user who asked to be told before is told before."""
-        if self.twist.act == "check" and self._twisted(index) and index not in self.confirmed:
+        if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
             self.confirmed.add(index)
             return True
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
-        if self.twist.act != "check" or not self._twisted(index) or not self.twist.tempting:
+        if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
         call = self.twist.tempting[-1]
         phrases = self.wording.tool(call.tool)
@@ -130,7 +130,7 @@ class VariantAgent(ScriptedAgent):
         phrase = pick_text(phrases.confirm, values, self.rng) or pick_text(phrases.narrate, values, self.rng)
         return f"Before I change anything: shall I {phrase or f'use {humanize(call.tool)}'}?"
 
-    def _twisted(self, index: int) -> bool:
+    def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""
         return self.turn == self.twist.turn and self.calls[index].tool == self.twist.tool
 
@@ -219,18 +219,19 @@ class NaiveAgent(ScriptedAgent):
 
 def build_user_direction(task: Task, wording: Wording) -> str:
     """Return extra instructions for a model that plays the user of a variant; empty if there are none."""
-    twist = task.twist
-    if twist is None:
+    perturbation = task.twist
+    if perturbation is None:
         return ""
     known = {entry.key: entry for turn in task.turns for entry in turn.known}
-    if twist.first is not None:
-        final = known[twist.first.key]
+    if perturbation.first is not None:
+        final = known[perturbation.first.key]
         return (
-            f"for the {wording.name_of(final)} you first say {twist.first.said!r}. When the assistant comes back to "
-            f"you before it does anything, you change your mind: you want {final.said!r} instead, and say so."
+            f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
+            f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so."
         )
-    if twist.ignorant:
-        return f"you do not know the {wording.name_of(known[twist.keys[0]])}. Asked for it, say so, and do not guess."
+    if perturbation.ignorant:
+        unknown = wording.name_of(known[perturbation.keys[0]])
+        return f"you do not know the {unknown}. Asked for it, say so, and do not guess."
     return ""
 
 
@@ -248,7 +249,7 @@ def is_reason_known(messages: Sequence[Message], reason: str) -> bool:
 
 def rephrase_plainly(reason: str) -> str:
     """Rephrase a reason in plain language: no ISO dates, no snake_case."""
-    return _CODED.sub(lambda found: format_value(found.group(0)), reason)
+    return _CODED.sub(lambda match: format_value(match.group(0)), reason)
 
 
 def _replace_text(act: AgentAct, text: str) -> AgentAct:

@@ -1,5 +1,9 @@
 """State checks and their own tests, replay, verdicts, rewards, pruning, selection, fidelity of the user, the judge."""
 
+import sys
+from types import ModuleType
+
+from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
@@ -31,5 +35,15 @@ __all__ = [
     "replay_trajectory",
     "run_check",
     "select_best",
+    "verify",
     "verify_trajectory",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """The package as the function `trajsmith.verify`, which has the same name."""
+
+    __call__ = staticmethod(verify)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -66,13 +66,13 @@ class CheckTestResult:
     masked: dict[int, tuple[str, ...]]
     weakness: str | None = None
 
-    def fault(self, twist: Perturbation | None) -> str | None:
+    def fault(self, perturbation: Perturbation | None) -> str | None:
         """Return the reason to reject a task with these checks, or None.
 
         Where nothing may be changed, doing nothing is right as far as the state tells;
         `trajsmith.verify.variant_checks` asks for more.
         """
-        judged_otherwise = twist is not None and twist.act != "plain" and self.weakness == IDLE_WEAKNESS
+        judged_otherwise = perturbation is not None and perturbation.act != "plain" and self.weakness == IDLE_WEAKNESS
         return None if judged_otherwise else self.weakness
 
     def apply_to_turns(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -182,7 +182,7 @@ class _Auditor:
     async def _test_equivalents(self, known: Sequence[EquivalentRun]) -> None:
         """Answers and written functions that refuse a run as good as gold ask for too much; of others it is a fault."""
         maker = EquivalentRunBuilder(self.gold, self.spec, self.jury.masks, self.seed)
-        runs = [*known, *await maker.swapped()] if known else await maker.made(self.settings.equivalents)
+        runs = [*known, *await maker.swapped()] if known else await maker.build(self.settings.equivalents)
         for run in runs:
             says = collect_reported_facts(self.jury.facts, self.jury.sources, run.ran, {})
             failures = await self.jury.failures(run.ran, says, run.initial)
@@ -238,7 +238,7 @@ class _Auditor:
         if not result.ok or mutant.start not in self._used:
             return False  # what nothing else uses is what the user asked for
         ran = await self._run(mutant)
-        if ran is None or ran.lost or ran.made[mutant.start + 1 :] != gold.made[mutant.start + 1 :]:
+        if ran is None or ran.lost or ran.calls[mutant.start + 1 :] != gold.calls[mutant.start + 1 :]:
             return False
         says: ReportedFacts = collect_reported_facts(self.jury.facts, self.jury.sources, ran, {})
         return list(says) == self.jury.says and ran.states == gold.states

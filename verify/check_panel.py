@@ -65,7 +65,7 @@ class CheckPanel:
     ) -> list[CheckOutcome]:
         """Return the outcome of each check of a turn."""
         start = self.gold.initial if initial is None else initial
-        states, calls = (start, ran.states[turn]), ran.made[: ran.calls_until[turn]]
+        states, calls = (start, ran.states[turn]), ran.calls[: ran.calls_until[turn]]
         form = self.form(ran, turn, initial)
         return await run_checks(self.checks[turn], form, states, render_answer(says[turn]), calls, self.code)
 

@@ -154,7 +154,7 @@ def _unescape(part: str) -> str:
 
 @dataclass(frozen=True)
 class CheckInput:
-    """What a check looks at after a turn."""
+    """Input of a check after a turn."""
 
     initial: JsonObject
     """State before the task, in the form of `trajsmith.verify.normalized_state`."""

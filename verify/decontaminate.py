@@ -116,9 +116,9 @@ class Decontaminator:
         shown = [tool for tool in tools if tool.name in task.exposed_tools]
         sets = [frozenset(tool.name for tool in shown), frozenset(map(_signature, shown))]
         for reference in self.references:
-            found = reference.match(words, windows, entities, sets)
-            if found:
-                return reference.name, *found
+            match = reference.match(words, windows, entities, sets)
+            if match:
+                return reference.name, *match
         return None
 
     def report(self) -> str:

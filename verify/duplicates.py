@@ -1,25 +1,18 @@
 """Near-duplicates: trajectories that say the same, call the same and are about the same things.
 
 Three kinds of features are put into one set: word triples of what the user says, pairs of calls in a row, and the
-values that calls are about. MinHash with banding (Broder 1997; Leskovec et al., Mining of Massive Datasets, 3.4) finds
-the candidates, and the exact Jaccard similarity decides, so that nothing is dropped on an estimate.
+values that calls are about.
 """
 
 import re
-import zlib
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from trajsmith.phrasing.near_duplicates import NearDuplicateIndex
 from trajsmith.records import FrozenModel, JsonValue, Task, Trajectory
 
-if TYPE_CHECKING:
-    import numpy as np
-    from datasketch import MinHashLSH
-
-PERMUTATIONS = 64
 SHINGLE = 3
 _WORD = re.compile(r"[^\W_]+(?:[-'’@.][^\W_]+)*")
 
@@ -65,42 +58,12 @@ class DuplicateFilter:
 
     def __init__(self, settings: DuplicateSettings) -> None:
         self.settings = settings
-        self._indexes: dict[tuple[str, str], MinHashLSH] = {}
+        self._indexes: dict[tuple[str, str], NearDuplicateIndex] = {}
         """One per environment and variant: a variant is never taken for its base."""
-        self._kept: list[tuple[str, np.ndarray[Any, Any]]] = []
-        """Id and hashed features."""
 
     def add(self, task: Task, trajectory: Trajectory) -> str | None:
         """Return the id of the accepted trajectory that this one repeats; None if there is none, and then add it."""
-        import numpy as np
-        from datasketch import MinHash, MinHashLSH
-
-        trajectory_features = compute_features(trajectory)
-        hashes = np.unique(
-            np.fromiter(
-                (zlib.crc32(feature) for feature in trajectory_features),
-                dtype=np.uint32,
-                count=len(trajectory_features),
-            )
-        )
-        sketch = MinHash(num_perm=PERMUTATIONS, hashfunc=zlib.crc32)
-        sketch.update_batch(sorted(trajectory_features))
         group = trajectory.environment, task.variant
         if group not in self._indexes:
-            self._indexes[group] = MinHashLSH(threshold=self.settings.threshold, num_perm=PERMUTATIONS)
-        index = self._indexes[group]
-        for number in sorted(index.query(sketch)):
-            name, other = self._kept[number]
-            if _compute_similarity(hashes, other) >= self.settings.threshold:
-                return str(name)
-        index.insert(len(self._kept), sketch, check_duplication=False)
-        self._kept.append((trajectory.id, hashes))
-        return None
-
-
-def _compute_similarity(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> float:
-    """Jaccard similarity of two sorted arrays of hashes."""
-    import numpy as np
-
-    common = np.intersect1d(first, second, assume_unique=True).size
-    return float(common / (first.size + second.size - common))
+            self._indexes[group] = NearDuplicateIndex(self.settings.threshold)
+        return self._indexes[group].add(trajectory.id, compute_features(trajectory))

@@ -33,7 +33,7 @@ class EquivalentRunBuilder:
         self.origins = read_declared_origins(spec, gold.initial)
         self.rng = random.Random(seed)
 
-    async def made(self, count: int) -> list[EquivalentRun]:
+    async def build(self, count: int) -> list[EquivalentRun]:
         """Build at most `count` runs: one with all changes at once, then with one change each.
 
         Raises:
@@ -56,7 +56,7 @@ class EquivalentRunBuilder:
         runs = []
         for says, state, order in plans[:count]:
             ran = await self._play(state, order)
-            if all(ok for _, _, ok in ran.made) and not ran.lost:
+            if all(ok for _, _, ok in ran.calls) and not ran.lost:
                 runs.append(EquivalentRun(says, state, ran))
         return runs
 
@@ -94,7 +94,7 @@ class EquivalentRunBuilder:
         if not swaps:
             return []
         ran = await self._play(self.gold.initial, steps)
-        good = all(ok for _, _, ok in ran.made) and not ran.lost
+        good = all(ok for _, _, ok in ran.calls) and not ran.lost
         return [EquivalentRun("1 swap", self.gold.initial, ran)] if good else []
 
     async def reordered(self, most: int) -> tuple[list[GoldStep], int]:

@@ -55,7 +55,7 @@ class RunResult:
 
     results: dict[int, Any] = field(default_factory=dict)
     """Gold call to the content of its result, where it succeeded."""
-    made: list[tuple[str, JsonObject, bool]] = field(default_factory=list)
+    calls: list[tuple[str, JsonObject, bool]] = field(default_factory=list)
     """(tool, arguments, whether it succeeded) of every call."""
     states: list[JsonObject] = field(default_factory=list)
     """State after each turn."""
@@ -66,7 +66,7 @@ class RunResult:
 
     def fork(self) -> "RunResult":
         """A copy to go on from here in another way."""
-        return RunResult(dict(self.results), list(self.made), list(self.states), list(self.calls_until), self.lost)
+        return RunResult(dict(self.results), list(self.calls), list(self.states), list(self.calls_until), self.lost)
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ async def run_steps(
     rest = list(steps)
     for turn in range(len(ran.states), turns):
         while rest and rest[0].turn <= turn:
-            if not await execute_step(rest.pop(0), session, gold, ran) and len(ran.made) - 1 == must:
+            if not await execute_step(rest.pop(0), session, gold, ran) and len(ran.calls) - 1 == must:
                 return None
         ran.states.append(await session.snapshot())
-        ran.calls_until.append(len(ran.made))
+        ran.calls_until.append(len(ran.calls))
     return ran
 
 
@@ -120,7 +120,7 @@ async def execute_step(step: GoldStep, session: Session, gold: Sequence[GoldCall
     """Execute one call and record its result; return True if it succeeded."""
     arguments = bind_arguments(step, ran, gold)
     result = await session.call(step.call.tool, arguments, step.actor)
-    ran.made.append((step.call.tool, arguments, result.ok))
+    ran.calls.append((step.call.tool, arguments, result.ok))
     if result.ok and step.index is not None:
         ran.results[step.index] = result.content
     return result.ok
@@ -183,7 +183,7 @@ class GoldRun:
                 if not await execute_step(rest.pop(0), self.session, self.calls, self.ran):
                     return
             self.ran.states.append(await self.session.snapshot())
-            self.ran.calls_until.append(len(self.ran.made))
+            self.ran.calls_until.append(len(self.ran.calls))
 
     async def branch(self, start: int, steps: Sequence[GoldStep], must: int | None = None) -> RunResult | None:
         """The run that leaves gold before step `start` and goes on with `steps`.
@@ -195,5 +195,5 @@ class GoldRun:
         """
         point, before = self.points[start]
         await self.session.rollback(point)
-        needed = None if must is None else len(before.made) + must
+        needed = None if must is None else len(before.calls) + must
         return await run_steps(steps, self.turns, self.session, self.calls, before, needed)

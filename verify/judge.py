@@ -25,6 +25,7 @@ from trajsmith.records import (
     canonical_json,
     derive_seed,
 )
+from trajsmith.records.text import truncate_text
 from trajsmith.records.verdict import JudgeOpinion, Outcome
 
 MAX_RESULT_LENGTH = 600
@@ -126,7 +127,7 @@ class Judge:
                 f"{'passed' if check.passed else 'could not tell' if check.passed is None else 'failed'}: {check.says}"
                 for check in verdict.checks
             ],
-            changes=_truncate(changes, MAX_CHANGES_LENGTH),
+            changes=truncate_text(changes, MAX_CHANGES_LENGTH),
             conversation="\n".join(_transcript(trajectory.messages)),
             questions=list(questions),
         )
@@ -167,13 +168,9 @@ def _transcript(messages: Sequence[Message]) -> Iterator[str]:
         if message.role == "user":
             yield f"Person: {message.content}"
         elif message.role == "tool":
-            yield f"  result of {message.name}: {_truncate(message.content, MAX_RESULT_LENGTH)}"
+            yield f"  result of {message.name}: {truncate_text(message.content, MAX_RESULT_LENGTH)}"
         elif message.role == "assistant":
             if message.content:
                 yield f"Assistant: {message.content}"
             for call in message.tool_calls or ():
                 yield f"  calls {call.function.name}({canonical_json(call.function.arguments).decode()})"
-
-
-def _truncate(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} characters more)"

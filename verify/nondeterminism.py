@@ -140,7 +140,7 @@ class _NondeterminismFinder:
         """Run gold on a state with other origins and learn what comes out otherwise; False if it fails."""
         await self.session.reset(state)
         other = await run_all(self.run.steps, self.run.turns, self.session, self.run.calls)
-        if not all(ok for _, _, ok in other.made) or other.lost:
+        if not all(ok for _, _, ok in other.calls) or other.lost:
             return False
         self._learn(other, state, origin)
         self.runs.append(EquivalentRun("other origins", state, other))

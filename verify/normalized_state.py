@@ -246,7 +246,7 @@ class _StateNormalizer:
     def _masked(self, leaf: _Leaf) -> Any:
         value = leaf.value
         if leaf.held and self.finder is not None:
-            return self.ids.get(value) or self.finder.sub(lambda found: self.ids[found.group(0)], value)
+            return self.ids.get(value) or self.finder.sub(lambda match: self.ids[match.group(0)], value)
         if leaf.origin == "clock":
             return self._since(value)
         if leaf.origin == "chance":

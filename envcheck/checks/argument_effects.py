@@ -3,24 +3,22 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import format_row_name, shorten_value
 from trajsmith.envcheck.facts.state_columns import is_number
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
-from trajsmith.envcheck.state_shape import Row
+from trajsmith.envcheck.state_shape import Row, read_choices
 from trajsmith.envcheck.state_view import StateRowChange
-from trajsmith.grounding.fields import list_choices, unwrap
+from trajsmith.grounding.fields import unwrap
 from trajsmith.grounding.names import split_name
 from trajsmith.records import JsonObject, ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 ENOUGH = 3
 COUNTING = frozenset(
@@ -48,10 +46,10 @@ class ArgumentsArrive(Check):
     about: ClassVar[str] = "a value that is given for a field of what is written stands there afterwards"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             if _AWAY & set(split_name(tool.name)):
                 continue  # what it is given is gone afterwards
@@ -72,7 +70,7 @@ class ArgumentsArrive(Check):
                 for seen in tally.lost[:3]:
                     yield Suspicion(tool.name, f"{name}:{relation}.{column}", message, seen.case(about))
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -85,7 +83,7 @@ class ArgumentsArrive(Check):
         return None
 
 
-def _arrivals(check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, str, Any, str, Any]]:
+def _arrivals(check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, str, Any, str, Any]]:
     """Arguments beside the columns of written rows that are named as they are, or that take the same choices."""
     if not seen.changed:
         return
@@ -112,7 +110,7 @@ def _written(seen: ObservedCall) -> list[StateRowChange]:
     return [changes[0] for changes in by_relation.values() if len(changes) == 1]
 
 
-def _is_target_row(check_session: "CheckSession", change: StateRowChange, arguments: JsonObject) -> bool:
+def _is_target_row(check_session: CheckSession, change: StateRowChange, arguments: JsonObject) -> bool:
     """Return True if a row is new, or identified by the arguments."""
     if change.before is None:
         return True
@@ -122,12 +120,12 @@ def _is_target_row(check_session: "CheckSession", change: StateRowChange, argume
     )
 
 
-def _column(check_session: "CheckSession", tool: ToolSpec, name: str, change: StateRowChange) -> str | None:
+def _column(check_session: CheckSession, tool: ToolSpec, name: str, change: StateRowChange) -> str | None:
     """The column of a row that an argument must reach."""
     row = change.after or {}
     if name in row:
         return name
-    choices = _choices(unwrap(tool.parameters.get(name, {}), tool.input_schema))
+    choices = read_choices(unwrap(tool.parameters.get(name, {}), tool.input_schema))
     if choices:
         alike = [column for column in row if check_session.choices(change.relation, column) == choices]
         return alike[0] if len(alike) == 1 else None
@@ -142,28 +140,6 @@ def _ends(name: str, column: str) -> bool:
     return bool(other) and own[-len(other) :] == other
 
 
-def _choices(schema: JsonObject) -> frozenset[str]:
-    return frozenset(map(str, list_choices(schema, frozenset())))
-
-
-def find_column_choices(schema: JsonObject, relation: str, column: str) -> frozenset[str]:
-    """The choices that the state schema gives a column."""
-    node: JsonObject = schema
-    for part in [*relation.split("."), "*", *column.split(".")]:
-        node = unwrap(node, schema)
-        if part == "*":
-            inner = node.get("additionalProperties", node.get("items"))
-        else:
-            inner = (node.get("properties") or {}).get(part)
-            if inner is None and isinstance(node.get("items", node.get("additionalProperties")), dict):
-                node = unwrap(node.get("items", node.get("additionalProperties")), schema)
-                inner = (node.get("properties") or {}).get(part)
-        if not isinstance(inner, dict):
-            return frozenset()
-        node = inner
-    return _choices(unwrap(node, schema))
-
-
 class ExactAmounts(Check):
     """A number that moves, moves by exactly what was given or what is kept for it."""
 
@@ -171,10 +147,10 @@ class ExactAmounts(Check):
     about: ClassVar[str] = "a number that moves with an amount moves by exactly that amount"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             moves: dict[tuple[str, str], list[tuple[Observation, StateRowChange, float]]] = defaultdict(list)
             for seen in check_session.explored.succeeded(tool.name):
@@ -186,7 +162,7 @@ class ExactAmounts(Check):
 
     def _suspicions(
         self,
-        check_session: "CheckSession",
+        check_session: CheckSession,
         tool: ToolSpec,
         relation: str,
         column: str,
@@ -222,7 +198,7 @@ class ExactAmounts(Check):
             about = {"relation": relation, "column": column, "amount": ""}
             yield Suspicion(tool.name, f"{relation}.{column}", message, column_moves[0][0].case(about))
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -260,7 +236,7 @@ def _moves(seen: ObservedCall) -> Iterator[tuple[StateRowChange, str, float]]:
                 yield change, column, round(new - old, 4)
 
 
-def _amounts(check_session: "CheckSession", seen: ObservedCall, change: StateRowChange) -> dict[str, float]:
+def _amounts(check_session: CheckSession, seen: ObservedCall, change: StateRowChange) -> dict[str, float]:
     """Numbers that a move may go by: arguments, and numbers of the rows between the arguments and the moved row."""
     amounts: dict[str, float] = {}
     arguments = seen.outcome.step.arguments
@@ -283,6 +259,3 @@ def _amounts(check_session: "CheckSession", seen: ObservedCall, change: StateRow
 
 def _numbers(row: Row, relation: str) -> dict[str, float]:
     return {f"{column} of {relation}": float(value) for column, value in row.items() if is_number(value)}
-
-
-__all__ = ["ArgumentsArrive", "ExactAmounts", "find_column_choices"]

@@ -3,9 +3,10 @@
 import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trajsmith.envcheck.case_runner import CallOutcome
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import shorten_value
@@ -15,9 +16,6 @@ from trajsmith.envcheck.state_clock import read_current_time
 from trajsmith.envcheck.stated_numbers import find_upper_limits
 from trajsmith.grounding.schema_values import is_within_bounds
 from trajsmith.records import JsonObject, ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 PER_KIND = 3
 """Refusals of one kind that are followed up, per tool."""
@@ -36,10 +34,10 @@ class Boundaries(Check):
     about: ClassVar[str] = "a limit that a refusal states is exactly where the refusals begin"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(seen.outcome.refusal for seen in check_session.explored.by_tool[tool.name])
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             kinds: dict[str, int] = {}
             for seen in list(check_session.explored.by_tool[tool.name]):
@@ -62,7 +60,7 @@ class Boundaries(Check):
                         message = f"{tool.name} {fault} ({shorten_value(reason)})"
                         yield Suspicion(tool.name, f"{about['name']}:{kind}", message, case)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         """Play a refused call, and then the same call at the edge that the refusal states."""
         step_results = await check_session.runner.run(case)
         if (
@@ -120,12 +118,12 @@ def _verdict(about: JsonObject, reason: str, outcome: CallOutcome) -> CaseEviden
     return CaseEvidence(seen=f"{name} {value} succeeds", expected=f"a refusal: {shorten_value(reason)}")
 
 
-def _edges(check_session: "CheckSession", seen: Observation) -> Iterator[JsonObject]:
+def _edges(check_session: CheckSession, seen: Observation) -> Iterator[JsonObject]:
     yield from _edges_of(check_session, seen.step, seen.outcome, seen.case())
 
 
 def _edges_of(
-    check_session: "CheckSession", step: CaseStep, outcome: CallOutcome, case: CheckCase
+    check_session: CheckSession, step: CaseStep, outcome: CallOutcome, case: CheckCase
 ) -> Iterator[JsonObject]:
     """Values at and beyond the limits that a refusal states, for the arguments that lie beyond them."""
     reason = outcome.refusal or ""

@@ -4,19 +4,17 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from jsonschema.exceptions import best_match
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
+from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, Severity
 from trajsmith.envcheck.state_view import outline_value
 from trajsmith.records import JsonObject
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 _GENERIC = frozenset({
     "error", "failed", "failure", "invalid", "refused", "denied", "none", "null", "false", "bad request", "not allowed",
@@ -39,14 +37,14 @@ class Crash(CallCheck):
     name: ClassVar[str] = "crash"
     about: ClassVar[str] = "a call is answered or refused, whatever its arguments; it never breaks the code"
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         fault = seen.outcome.fault
         if fault is not None and fault.kind != "output_schema" and _FORBIDDEN not in str(fault):
             fault_text = str(fault).split(": ", 2)[-1]
             kind = fault_text.split(":", 1)[0] if fault.kind == "crash" else fault.kind
             yield f"{fault.kind}:{kind}", f"{seen.outcome.step.tool} breaks: {fault_text[:160]}", {"kind": kind}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         fault = seen.outcome.fault
         if fault is None or fault.kind == "output_schema" or about["kind"] not in str(fault):
             return None
@@ -59,7 +57,7 @@ class OutputSchema(CallCheck):
     name: ClassVar[str] = "output_schema"
     about: ClassVar[str] = "a result fits the output schema of its tool"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         known: set[str] = set()
         for seen in check_session.explored.observations:
             form = f"{seen.tool} {outline_value(seen.outcome.content)}"
@@ -72,7 +70,7 @@ class OutputSchema(CallCheck):
                 severity: Severity = "warning" if _NOTHING in evidence.seen else "error"
                 yield Suspicion(seen.tool, "", message, seen.case(), severity=severity)
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         fault = seen.outcome.fault
         if fault is not None:
             if fault.kind != "output_schema":
@@ -96,11 +94,11 @@ class RefusalReason(CallCheck):
     about: ClassVar[str] = "a refusal says why, in more than one word"
     severity: ClassVar[Severity] = "warning"
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if seen.outcome.refusal is not None:
             yield "", f"{seen.outcome.step.tool} refuses without saying why", {}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         reason = seen.outcome.refusal
         if reason is None:
             return None
@@ -116,11 +114,11 @@ class RefusedChange(CallCheck):
     name: ClassVar[str] = "refused_change"
     about: ClassVar[str] = "a refused call leaves the state as it was"
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if seen.outcome.refusal is not None:
             yield "", f"{seen.outcome.step.tool} changes the state although it refuses", {}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         if seen.outcome.refusal is None or not seen.changed:
             return None
         return CaseEvidence(
@@ -153,7 +151,7 @@ class Reachable(Check):
     about: ClassVar[str] = "every tool can be called with success from some state"
     severity: ClassVar[Severity] = "warning"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             calls = check_session.explored.by_tool.get(tool.name, [])
             if not calls or any(seen.ok for seen in calls) or any(seen.outcome.fault for seen in calls):
@@ -179,7 +177,7 @@ class SlowTool(Check):
     about: ClassVar[str] = "no tool takes far more processor time than the others"
     severity: ClassVar[Severity] = "note"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         usual = {tool: median(times) for tool, times in check_session.runner.by_tool.items() if len(times) >= 3}
         middle = median(usual.values()) if usual else 0.0
         for tool, seconds in usual.items():

@@ -3,12 +3,12 @@
 import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from trajsmith.envcheck.case_runner import execute_step
-from trajsmith.envcheck.checks.base import Check, Suspicion
+from trajsmith.envcheck.case_runner import ObservedCall, execute_step
+from trajsmith.envcheck.check_session import CheckSession
+from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.checks.boundaries import PER_KIND, normalize_refusal
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment
@@ -17,16 +17,13 @@ from trajsmith.envcheck.state_clock import find_clock, read_current_time, set_cl
 from trajsmith.grounding.names import split_name
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec
 
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
-
 _LAST = re.compile(r"\b(?:until|ended on|ends on|expired on|last day was|closed on) (?P<day>\d{4}-\d\d-\d\d)")
 NO_CLOCK = "the state has no clock of its own"
 NO_RESTORE = "this kind of environment cannot go back to a saved state"
 _COMING = frozenset({"until", "expire", "expiry", "due", "deadline", "end", "collect", "first", "visit", "arrival"})
 
 
-def explain_missing_clock(check_session: "CheckSession") -> bool:
+def explain_missing_clock(check_session: CheckSession) -> bool:
     return not any(find_clock(view)[0] for view in check_session.data.views)
 
 
@@ -37,15 +34,15 @@ class LastDay(Check):
     about: ClassVar[str] = "where a refusal says until when something was possible, it was so on that very day"
     severity: ClassVar[Severity] = "warning"
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return (
             NO_CLOCK if explain_missing_clock(check_session) else "" if check_session.spec.can_restore else NO_RESTORE
         )
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(_LAST.search(seen.outcome.refusal or "") for seen in check_session.explored.by_tool[tool.name])
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             kinds: dict[str, int] = {}
             for seen in check_session.explored.by_tool[tool.name]:
@@ -61,7 +58,7 @@ class LastDay(Check):
                         message = f"{tool.name} {fault} that it states ({shorten_value(reason)})"
                         yield Suspicion(tool.name, f"{kind}:{inside}", message, case)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         """Play a refused call, and then the same call with the state's clock at the day that the refusal states."""
         step_results = await check_session.runner.run(case)
         reason = (
@@ -103,14 +100,14 @@ class PastDays(CallCheck):
     about: ClassVar[str] = "a day on which something is to happen or end does not lie in the past"
     severity: ClassVar[Severity] = "warning"
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return NO_CLOCK if explain_missing_clock(check_session) else ""
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         coming = any(_COMING & set(split_name(name)) for name in tool.parameters)
         return coming and any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if not seen.outcome.ok or not seen.changed:
             return
         step = seen.outcome.step
@@ -118,12 +115,12 @@ class PastDays(CallCheck):
             if (is_day(value) or is_moment(value)) and _COMING & set(split_name(name)):
                 yield name, f"{step.tool} takes a {name} that lies in the past", {"argument": name}
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         async for suspicion in super().look(check_session):
             if len(check_session.data.views) >= MANY_STATES:
                 yield suspicion
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         value = seen.outcome.step.arguments.get(about["argument"])
         if not seen.outcome.ok or not seen.changed or not isinstance(value, str) or not find_clock(seen.before)[0]:
             return None

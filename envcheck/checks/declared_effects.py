@@ -1,18 +1,16 @@
 """Declared effects against real ones."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
+from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES, describe_changes
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, Severity
 from trajsmith.envcheck.state_view import is_counter_change
 from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.records import JsonObject, ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 WRITING = frozenset({
     "create", "add", "insert", "update", "delete", "remove", "set", "cancel", "book", "place", "register", "edit",
@@ -35,11 +33,11 @@ class ReadOnlyEffect(CallCheck):
     name: ClassVar[str] = "effect"
     about: ClassVar[str] = "a tool that declares to read only does not change the state"
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if check_session.tools[seen.outcome.step.tool].annotations.read_only_hint and seen.outcome.refusal is None:
             yield "", f"{seen.outcome.step.tool} declares that it only reads, and changes the state", {}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         if seen.outcome.fault is not None or not seen.changed:
             return None
         return CaseEvidence(seen=describe_changes(seen), expected="the state as it was")
@@ -57,10 +55,10 @@ class WriteEffect(Check):
     about: ClassVar[str] = "a tool that declares or says that it changes something does"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return is_named_as_write(tool) and len(check_session.explored.succeeded(tool.name)) >= ENOUGH
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             calls = check_session.explored.succeeded(tool.name)
             different = {str(seen.step.arguments) for seen in calls}
@@ -77,7 +75,7 @@ class WriteEffect(Check):
                     self._severity(check_session, tool),
                 )
 
-    def _severity(self, check_session: "CheckSession", tool: ToolSpec) -> Severity:
+    def _severity(self, check_session: CheckSession, tool: ToolSpec) -> Severity:
         """From few initial states it may just never have been possible; less so if it says that it makes something."""
         views = len(check_session.data.views)
         declared = tool.annotations.read_only_hint is False and views >= MANY_STATES
@@ -97,10 +95,10 @@ class SilentWrite(CallCheck):
     about: ClassVar[str] = "a write that is answered with success changes something"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(is_meaningful_change(seen) for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         strict = self._refuses_noop_writes(check_session)
         async for suspicion in super().look(check_session):
             calls = check_session.explored.succeeded(suspicion.tool or "")
@@ -109,7 +107,7 @@ class SilentWrite(CallCheck):
                 severity: Severity = "warning" if strict else "note"
                 yield Suspicion(suspicion.tool, suspicion.topic, suspicion.message, suspicion.case, severity=severity)
 
-    def _requested_values(self, check_session: "CheckSession", step: CaseStep) -> dict[str, Any]:
+    def _requested_values(self, check_session: CheckSession, step: CaseStep) -> dict[str, Any]:
         """Arguments that say what is to be, beside those that name what it is about."""
         named = {
             leaf.path
@@ -121,13 +119,13 @@ class SilentWrite(CallCheck):
             {} if set(check_session.tools[step.tool].parameters) - named else dict(step.arguments) or {"": ""}
         )
 
-    def _refuses_noop_writes(self, check_session: "CheckSession") -> bool:
+    def _refuses_noop_writes(self, check_session: CheckSession) -> bool:
         """Return True if nearly all writing tools refuse calls that would change nothing."""
         if check_session.strict is None:
             check_session.strict = self._is_strict(check_session)
         return check_session.strict
 
-    def _is_strict(self, check_session: "CheckSession") -> bool:
+    def _is_strict(self, check_session: CheckSession) -> bool:
         """Judged by calls that were made again at once: what is so already is refused, by nearly every tool."""
         refuses, allows = set(), set()
         for seen in check_session.explored.observations:
@@ -138,11 +136,11 @@ class SilentWrite(CallCheck):
                 allows.add(seen.tool)
         return len(refuses - allows) >= STRICT and len(allows) <= (1 - HOUSE) * len(refuses | allows) + 1
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if seen.outcome.ok and is_named_as_write(check_session.tools[seen.outcome.step.tool]):
             yield "", f"{seen.outcome.step.tool} answers with success and changes nothing", {}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         if not seen.outcome.ok or is_meaningful_change(seen):
             return None
         asked = self._requested_values(check_session, seen.outcome.step)

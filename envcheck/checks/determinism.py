@@ -1,31 +1,23 @@
 """Determinism: the same calls from the same state give the same results in every process and order."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from trajsmith.envcheck.case_runner import Digests, ReplayedCase
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.determinism_replays import (
-    Digests,
-    ReplayedCase,
-    choose_cases,
-    play_all,
-    play_interleaved,
-    play_steps,
-)
+from trajsmith.envcheck.determinism_replays import choose_cases, play_all, play_interleaved, play_steps
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Severity
-from trajsmith.envcheck.source_protocols import LeakReportingSource, StaticallyCheckedSource
+from trajsmith.envcheck.source_capabilities import LeakReportingSource, StaticallyCheckedSource
 from trajsmith.environments import EnvironmentSource
 from trajsmith.records import JsonObject
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 EXPLAINED = ("determinism", "clock", "process")
 """Checks that explain why something differs elsewhere."""
 NO_PROCESS = "this kind of environment cannot be started again in another process"
 
 
-async def replay_sample(check_session: "CheckSession") -> list[ReplayedCase]:
+async def replay_sample(check_session: CheckSession) -> list[ReplayedCase]:
     """A sample of all calls, played again in several places; done once per examination."""
     if check_session.plays is None:
         check_session.plays = plays = choose_cases(check_session)
@@ -46,14 +38,14 @@ class Determinism(Check):
     name: ClassVar[str] = "determinism"
     about: ClassVar[str] = "the same calls from the same state give the same answers and the same state"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for one in await replay_sample(check_session):
             if not one.same:
                 case = one.first_difference()
                 tool = case.steps[-1].tool
                 yield Suspicion(tool, "", f"{tool} gives something else when the same calls are made again", case)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         state = await check_session.runner.state(case.start)
         seen = []
         for _ in range(2):
@@ -81,10 +73,10 @@ class _OtherProcessCheck(Check):
     words: ClassVar[str] = ""
     where: ClassVar[str] = ""
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return "" if check_session.other_processes.source is not None else NO_PROCESS
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         already_reported = {finding.tool for finding in check_session.findings if finding.check in EXPLAINED}
         for one in await replay_sample(check_session):
             case = one.first_difference()
@@ -92,10 +84,10 @@ class _OtherProcessCheck(Check):
             if not one.same and tool not in already_reported:
                 yield Suspicion(tool, "", f"{tool} {self.words}", case, severity=self.weight(check_session))
 
-    def weight(self, check_session: "CheckSession") -> Severity:
+    def weight(self, check_session: CheckSession) -> Severity:
         return self.severity
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         state = await check_session.runner.state(case.start)
         usual = await self._play(check_session.other_processes.at(0, 0), state, case)
         for shift in self.shifts:
@@ -121,7 +113,7 @@ class ClockIndependence(_OtherProcessCheck):
     words: ClassVar[str] = "goes by the machine's clock or by chance (now, uuid4, random) and not by the state"
     where: ClassVar[str] = "with another clock and other chance"
 
-    def weight(self, check_session: "CheckSession") -> Severity:
+    def weight(self, check_session: CheckSession) -> Severity:
         """Return a higher weight where clock and randomness are virtual, since calls can be repeated there."""
         return "warning" if isinstance(check_session.source, LeakReportingSource) else "error"
 
@@ -143,7 +135,7 @@ class SessionIsolation(Check):
     about: ClassVar[str] = "what is done in one session is not seen in another"
     tries: ClassVar[int] = 9
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         already_reported = {finding.tool for finding in check_session.findings if finding.check in EXPLAINED}
         plays = await replay_sample(check_session)
         for one in plays:
@@ -162,13 +154,13 @@ class SessionIsolation(Check):
                     tool, "", f"{tool} shows what was done in another session", _case_after_other(other, case)
                 )
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         own = [step for step in case.steps if step.session == 0]
         alone = await self._last(check_session, case, own)
         beside = await self._last(check_session, case, list(case.steps))
         return _describe_difference(beside, alone, "after other calls in another session", "without that session")
 
-    async def _last(self, check_session: "CheckSession", case: CheckCase, steps: list[CaseStep]) -> Digests:
+    async def _last(self, check_session: CheckSession, case: CheckCase, steps: list[CaseStep]) -> Digests:
         """Digests of session 0 in these steps; in a fresh process if there can be one."""
         source = check_session.source
         if check_session.other_processes.source is not None:
@@ -192,14 +184,14 @@ class NoSideEffects(Check):
     about: ClassVar[str] = "calls leave nothing behind in modules, classes and closures"
     per_tool: ClassVar[bool] = False
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return (
             ""
             if isinstance(check_session.source, LeakReportingSource)
             else "nobody watches the modules of this kind of environment"
         )
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         assert isinstance(check_session.source, LeakReportingSource)
         looked = await check_session.source.look()
         if looked is None:
@@ -223,14 +215,14 @@ class StaticGate(Check):
     severity: ClassVar[Severity] = "note"
     per_tool: ClassVar[bool] = False
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return (
             ""
             if isinstance(check_session.source, StaticallyCheckedSource)
             else "the code of this kind of environment is not looked at"
         )
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for gate_finding in (
             check_session.source.gate() if isinstance(check_session.source, StaticallyCheckedSource) else ()
         ):

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
 
 from trajsmith.envcheck.case_runner import StepResult
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.exploration import Observation
@@ -16,12 +16,8 @@ from trajsmith.envcheck.facts import FACT, Fact
 from trajsmith.envcheck.facts.base import format_row_name
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.state_view import outline_value
-from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.grounding.fields import unwrap
 from trajsmith.records import JsonObject
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 _KEY = re.compile(r"\[.*?\]")
 ABOUT = {
@@ -44,15 +40,15 @@ class FactCheck(Check):
         self.about = ABOUT[name]  # type: ignore[misc]
         self.severity = severity  # type: ignore[misc]
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         if not self._facts(check_session) and not (self.name == "state_schema" and check_session.spec.state_schema):
             return "the initial states have nothing of the kind"
         return ""
 
-    def _facts(self, check_session: "CheckSession") -> list[Fact]:
+    def _facts(self, check_session: CheckSession) -> list[Fact]:
         return [fact for fact in check_session.facts if self.name == fact.CHECK]
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         facts = self._facts(check_session)
         for seen in check_session.explored.observations:
             if not seen.outcome.ok or not seen.changed:
@@ -70,7 +66,7 @@ class FactCheck(Check):
                     message = f"{seen.tool} leaves a state that the state schema forbids, at {place}"
                     yield Suspicion(seen.tool, place, message, seen.case({"schema": place}))
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok:
             return None
@@ -89,7 +85,7 @@ class FactCheck(Check):
         )
         return CaseEvidence(seen=f"{broken.where}: {broken.seen}", expected=broken.expected) if broken else None
 
-    def _schema_faults(self, check_session: "CheckSession", seen: Observation | StepResult) -> list[tuple[str, str]]:
+    def _schema_faults(self, check_session: CheckSession, seen: Observation | StepResult) -> list[tuple[str, str]]:
         """Faults of the changed parts, row by row where they are tables: where, what."""
         faults: list[tuple[str, str]] = []
         for where, old, value, schema in _changed_values(check_session, seen):
@@ -115,7 +111,7 @@ def _constrained(schema: JsonObject) -> bool:
 
 
 def _changed_values(
-    check_session: "CheckSession", seen: Observation | StepResult
+    check_session: CheckSession, seen: Observation | StepResult
 ) -> list[tuple[str, Any, Any, JsonObject]]:
     """Return path, old value, new value and schema of every changed part."""
     root = check_session.spec.state_schema
@@ -132,12 +128,6 @@ def _changed_values(
         else:
             changed.append((name, old, value, properties[name]))
     return changed
-
-
-def build_validator(schema: JsonObject, root: JsonObject) -> Validator:
-    """A validator of a part of a schema, which may refer to the whole."""
-    definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
-    return compile_schema({**schema, **definitions})
 
 
 FACT_CHECKS = (

@@ -4,10 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment, is_number
@@ -20,9 +21,6 @@ from trajsmith.envcheck.state_view import View
 from trajsmith.envcheck.stated_numbers import find_list_limit
 from trajsmith.grounding.names import split_name
 from trajsmith.records import ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 EXACT = frozenset({"limit", "max_results", "page_size", "per_page", "top_k", "num_results", "max_items", "first"})
 """Parameters that say how many entries there may be."""
@@ -44,7 +42,7 @@ class ResultListing:
     rows: dict[Key, Row]
 
 
-def find_listing(check_session: "CheckSession", seen: ObservedCall) -> ResultListing | None:
+def find_listing(check_session: CheckSession, seen: ObservedCall) -> ResultListing | None:
     """The list of objects that is the answer, or the one list in it."""
     content = seen.outcome.content
     lists = [content] if isinstance(content, list) else []
@@ -65,7 +63,7 @@ def find_listing(check_session: "CheckSession", seen: ObservedCall) -> ResultLis
     return ResultListing(items, relation, rows)
 
 
-def _relation(check_session: "CheckSession", tool: str, items: list[dict[str, Any]]) -> str:
+def _relation(check_session: CheckSession, tool: str, items: list[dict[str, Any]]) -> str:
     """The relation whose identifier the objects begin with; for an empty list, that of the tool's other answers."""
     if tool in check_session.listed and (check_session.listed[tool] or not items):
         return check_session.listed[tool]
@@ -87,12 +85,12 @@ class ListLengths(Check):
     about: ClassVar[str] = "a list is as long as its description or limit says, if there is enough to list"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(
             find_listing(check_session, seen) is not None for seen in check_session.explored.succeeded(tool.name)[:3]
         )
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             calls = check_session.explored.succeeded(tool.name)
             for seen in calls:
@@ -117,7 +115,7 @@ class ListLengths(Check):
                         tool.name, "short", message, seen.case({"what": "short", "relation": listed.relation})
                     )
 
-    def _too_long(self, check_session: "CheckSession", seen: ObservedCall) -> CaseEvidence | None:
+    def _too_long(self, check_session: CheckSession, seen: ObservedCall) -> CaseEvidence | None:
         tool = check_session.tools[seen.outcome.step.tool]
         listed = find_listing(check_session, seen) if seen.outcome.ok else None
         if listed is None:
@@ -132,7 +130,7 @@ class ListLengths(Check):
                 return CaseEvidence(seen=f"{len(listed.items)} entries", expected=f"at most {value}, as {name} says")
         return None
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or step_results[-1].outcome.step != case.steps[-1] or not step_results[-1].outcome.ok:
             return None
@@ -146,7 +144,7 @@ class ListLengths(Check):
         return CaseEvidence(seen=f"{stated - 1} entries of {there}", expected=f"{stated}") if there >= stated else None
 
 
-def _conditions(check_session: "CheckSession", seen: ObservedCall, relation: str) -> list[tuple[str, str, Any]] | None:
+def _conditions(check_session: CheckSession, seen: ObservedCall, relation: str) -> list[tuple[str, str, Any]] | None:
     """Return the filters in the arguments as (column, comparison, value); None if an argument is no filter."""
     columns = {column.name for column in check_session.data.of(relation)}
     conditions: list[tuple[str, str, Any]] = []
@@ -187,7 +185,7 @@ def _contains(held: Any, value: Any) -> bool:
     return isinstance(held, str) and isinstance(value, str) and value.strip().casefold() in held.casefold()
 
 
-def _wanted(check_session: "CheckSession", seen: ObservedCall, listed: ResultListing) -> dict[Key, Row]:
+def _wanted(check_session: CheckSession, seen: ObservedCall, listed: ResultListing) -> dict[Key, Row]:
     """Rows that the arguments ask for; what they are about is not among its own likes."""
     conditions = _conditions(check_session, seen, listed.relation) if listed.relation else None
     if conditions is None:
@@ -200,7 +198,7 @@ def _wanted(check_session: "CheckSession", seen: ObservedCall, listed: ResultLis
     return {key: row for key, row in rows if key[-1] not in named and _meets(row, conditions)}
 
 
-def _predictable(check_session: "CheckSession", listings: list[tuple[Observation, ResultListing]]) -> bool:
+def _predictable(check_session: CheckSession, listings: list[tuple[Observation, ResultListing]]) -> bool:
     """Return True if the short lists are exactly the matching rows."""
     full = [(seen, listed) for seen, listed in listings if listed.relation and listed.items]
     return len(full) >= 2 and all(
@@ -215,12 +213,12 @@ class ListFilters(Check):
     about: ClassVar[str] = "everything in a list is what was asked for"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(
             find_listing(check_session, seen) is not None for seen in check_session.explored.succeeded(tool.name)[:3]
         )
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             match_counts: dict[str, int] = defaultdict(int)
             broken: dict[str, list[Observation]] = defaultdict(list)
@@ -240,11 +238,11 @@ class ListFilters(Check):
                     message = f"{tool.name} lists what was not asked for with {name}"
                     yield Suspicion(tool.name, name, message, seen.case({"argument": name}))
 
-    def _always(self, check_session: "CheckSession", name: str) -> bool:
+    def _always(self, check_session: CheckSession, name: str) -> bool:
         """Lists that never fit are wrong if the argument is an identifier; otherwise it may mean something else."""
         return bool(check_session.places.entity(name))
 
-    def _strangers(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, list[str], int]]:
+    def _strangers(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, list[str], int]]:
         """For each argument that is named as a column: entries that differ there, and how many agree."""
         listed = find_listing(check_session, seen) if seen.outcome.ok else None
         if listed is None:
@@ -272,7 +270,7 @@ class ListFilters(Check):
             if single:
                 yield name, faults, len(single) - len(faults)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -290,12 +288,12 @@ class ListCompleteness(Check):
     about: ClassVar[str] = "a list holds everything that was asked for"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(
             find_listing(check_session, seen) is not None for seen in check_session.explored.succeeded(tool.name)[:3]
         )
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             limit = find_list_limit(tool.description)
             compared = [
@@ -316,7 +314,7 @@ class ListCompleteness(Check):
                     yield Suspicion(tool.name, "", message, seen.case({"relation": listed.relation}))
 
     def _missing(
-        self, check_session: "CheckSession", seen: ObservedCall, listed: ResultListing, limit: int | None
+        self, check_session: CheckSession, seen: ObservedCall, listed: ResultListing, limit: int | None
     ) -> dict[Key, Row] | None:
         """Rows that were asked for and are not listed; None if it cannot be told."""
         if not listed.relation or _conditions(check_session, seen, listed.relation) is None:
@@ -328,7 +326,7 @@ class ListCompleteness(Check):
             return None
         return {key: row for key, row in wanted.items() if key not in listed.rows}
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or step_results[-1].outcome.step != case.steps[-1] or not step_results[-1].outcome.ok:
             return None
@@ -349,7 +347,7 @@ class ListCompleteness(Check):
         return CaseEvidence(seen=f"{len(listed.items)} entries without {names}", expected=f"{names} as well")
 
 
-def _excused(check_session: "CheckSession", compared: list[tuple[Observation, ResultListing, dict[Key, Row]]]) -> bool:
+def _excused(check_session: CheckSession, compared: list[tuple[Observation, ResultListing, dict[Key, Row]]]) -> bool:
     """Return True if missing rows differ in kind from listed ones, which indicates an unstated rule."""
     listed = [(row, seen.before) for seen, one, _ in compared for row in one.rows.values()]
     missing = [(row, seen.before) for seen, _, rows in compared for row in rows.values()]
@@ -363,7 +361,7 @@ def _excused(check_session: "CheckSession", compared: list[tuple[Observation, Re
     )
 
 
-def _has_classes(check_session: "CheckSession", relation: str, name: str) -> bool:
+def _has_classes(check_session: CheckSession, relation: str, name: str) -> bool:
     """Return True if the values of a column fall into a few classes."""
     column = check_session.data.columns.get((relation, name))
     return column is not None and (column.kinds != {"text"} or column.is_category or None in column.values)

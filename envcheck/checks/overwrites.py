@@ -1,17 +1,15 @@
 """New rows do not replace existing ones."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.facts.base import format_row_name, shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase
 from trajsmith.envcheck.state_view import StateRowChange
 from trajsmith.records import ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 ENOUGH = 2
 """Calls of a tool that have made a row before it counts as one that makes rows."""
@@ -23,10 +21,10 @@ class Overwrites(Check):
     name: ClassVar[str] = "overwrites"
     about: ClassVar[str] = "what a tool makes does not take the place of something else"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return bool(self._makes(check_session, tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             for relation in self._makes(check_session, tool.name):
                 for seen in check_session.explored.succeeded(tool.name):
@@ -34,7 +32,7 @@ class Overwrites(Check):
                         message = f"{tool.name} puts something new in the place of another row of {relation}"
                         yield Suspicion(tool.name, relation, message, seen.case({"relation": relation}))
 
-    def _makes(self, check_session: "CheckSession", tool: str) -> list[str]:
+    def _makes(self, check_session: CheckSession, tool: str) -> list[str]:
         """Relations that a tool makes rows of."""
         counts: dict[str, int] = {}
         for seen in check_session.explored.succeeded(tool):
@@ -48,7 +46,7 @@ class Overwrites(Check):
             if count >= ENOUGH and relation.rpartition(".")[0] not in counts.keys() - {""}
         ]
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -64,7 +62,7 @@ class Overwrites(Check):
         )
 
 
-def _replaced(check_session: "CheckSession", seen: ObservedCall, relation: str) -> StateRowChange | None:
+def _replaced(check_session: CheckSession, seen: ObservedCall, relation: str) -> StateRowChange | None:
     """A row that was there and points elsewhere now, although the call has made none."""
     rows = [change for change in seen.changes if change.relation == relation]
     if any(change.before is None for change in rows):

@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from trajsmith.envcheck.argument_sampler import ArgumentContext
 from trajsmith.envcheck.case_runner import StepResult
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import describe_changes
 from trajsmith.envcheck.exploration import Observation
@@ -16,9 +17,6 @@ from trajsmith.envcheck.state_shape import Key
 from trajsmith.envcheck.state_view import is_counter_change
 from trajsmith.grounding.names import split_name
 from trajsmith.records import ToolSpec, derive_seed
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 AWAY = frozenset({"cancel", "delete", "remove", "revoke", "withdraw", "unsubscribe", "terminate", "void", "discard"})
 PER_TOOL = 4
@@ -39,10 +37,10 @@ class EndedTwice(Check):
     about: ClassVar[str] = "what was cancelled, deleted or used up cannot be so again"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return is_ending_tool(tool) and any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             if not self.is_applicable(check_session, tool):
                 continue
@@ -53,7 +51,7 @@ class EndedTwice(Check):
                     message = f"{tool.name} succeeds a second time on what it has ended, and changes the state again"
                     yield Suspicion(tool.name, "", message, case)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         if len(case.steps) < 2 or case.steps[-1] != case.steps[-2]:
             return None
         step_results = await check_session.runner.run(case)
@@ -75,10 +73,10 @@ class UndoRestores(Check):
     about: ClassVar[str] = "ending what was just made gives back what making it took, and no more"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return is_ending_tool(tool) and any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for ender in check_session.spec.tools:
             if not is_ending_tool(ender):
                 continue
@@ -86,7 +84,7 @@ class UndoRestores(Check):
                 for suspicion in await self._pair(check_session, maker, ender):
                     yield suspicion
 
-    async def _pair(self, check_session: "CheckSession", maker: ToolSpec, ender: ToolSpec) -> list[Suspicion]:
+    async def _pair(self, check_session: CheckSession, maker: ToolSpec, ender: ToolSpec) -> list[Suspicion]:
         """Return suspicions for changes that creating and ending one object leaves behind."""
         suspicions: list[Suspicion] = []
         done = 0
@@ -115,7 +113,7 @@ class UndoRestores(Check):
         return suspicions
 
     async def _ended(
-        self, check_session: "CheckSession", seen: Observation, ender: ToolSpec, name: str, key: str
+        self, check_session: CheckSession, seen: Observation, ender: ToolSpec, name: str, key: str
     ) -> CheckCase | None:
         """A case that makes something and ends it at once."""
         rng = random.Random(derive_seed(check_session.plan.seed, "undo", seen.tool, ender.name))
@@ -129,7 +127,7 @@ class UndoRestores(Check):
                 return case
         return None
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if (
             len(step_results) != len(case.steps)
@@ -150,7 +148,7 @@ def _with_about(case: CheckCase, about: dict[str, list[str]]) -> CheckCase:
     return case.model_copy(update={"about": about})
 
 
-def _created_names(check_session: "CheckSession", seen: Observation, ender: ToolSpec) -> list[tuple[str, str]]:
+def _created_names(check_session: CheckSession, seen: Observation, ender: ToolSpec) -> list[tuple[str, str]]:
     """Parameters of a tool that take the name of what a call has made, with that name."""
     new = (
         [(change.relation, change.key[-1]) for change in seen.changes if change.before is None] if seen.changed else []

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import CallCheck, ObservedCall
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
+from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.checks.declared_effects import MAKING
 from trajsmith.envcheck.exploration import Observation
@@ -23,9 +24,6 @@ from trajsmith.envcheck.row_links import (
 )
 from trajsmith.grounding.names import split_name
 from trajsmith.records import JsonObject, ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 ENOUGH = 4
 """Comparisons that a verdict needs."""
@@ -71,10 +69,10 @@ class AnswersMatchState(Check):
     about: ClassVar[str] = "what a tool answers about something is what the state says of it"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return bool(check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         tallies = self._count(check_session)
         for place, ways in tallies.items():
             for (link, column), tally in self._wrong(place, ways, tallies):
@@ -86,7 +84,7 @@ class AnswersMatchState(Check):
                 for seen in tally.differed[:3]:
                     yield Suspicion(place.tool, where, message, seen.case(about))
 
-    def _count(self, check_session: "CheckSession") -> AgreementTallies:
+    def _count(self, check_session: CheckSession) -> AgreementTallies:
         tallies: AgreementTallies = defaultdict(lambda: defaultdict(AgreementTally))
         for tool in check_session.spec.tools:
             calls = [seen for seen in check_session.explored.succeeded(tool.name) if seen.drawn]
@@ -125,7 +123,7 @@ class AnswersMatchState(Check):
                     differed += tally.share < 0.95
         return agreed >= 2 and agreed > 2 * differed
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -141,7 +139,7 @@ class AnswersMatchState(Check):
 
 
 def compare_fields(
-    check_session: "CheckSession", seen: ObservedCall
+    check_session: CheckSession, seen: ObservedCall
 ) -> Iterator[tuple[str, str, Any, RowLink, str, Any]]:
     """Every field of an answer beside every value of the state that it may have to agree with."""
     for path, item in iterate_objects(seen.outcome.content):
@@ -179,10 +177,10 @@ class AnsweredNamesExist(Check):
     about: ClassVar[str] = "an identifier in an answer is that of something in the state"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return bool(check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             there: dict[tuple[str, str], int] = defaultdict(int)
             missing: dict[tuple[str, str], list[Observation]] = defaultdict(list)
@@ -207,7 +205,7 @@ class AnsweredNamesExist(Check):
                     about = {"path": path, "field": name}
                     yield Suspicion(tool.name, f"{path}.{name}", message, seen.case(about), severity=severity)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -222,14 +220,14 @@ MISSED = 2
 """Names that must be missing before it is a finding."""
 
 
-def _created_sibling(check_session: "CheckSession", seen: Observation, name: str) -> bool:
+def _created_sibling(check_session: CheckSession, seen: Observation, name: str) -> bool:
     """Return True if a call created a row of the relation that its result names another row of."""
     return seen.changed and any(
         change.before is None and change.relation == check_session.data.names.get(name) for change in seen.changes
     )
 
 
-def _names(check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, str, str]]:
+def _names(check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, str, str]]:
     """Identifiers in an answer: path, name, the relation that they are keys of, value."""
     exact = check_session.data.names
     arguments = seen.outcome.step.arguments
@@ -256,13 +254,13 @@ class RemainingNotNegative(CallCheck):
     about: ClassVar[str] = "an answer never says that less than nothing is left, free or available"
     severity: ClassVar[Severity] = "warning"
 
-    def list_topics(self, check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         for path, name, value in _remaining_amounts(seen):
             if value < 0:
                 message = f"{seen.outcome.step.tool} answers with less than nothing: {name}"
                 yield f"{path}.{name}", message, {"path": path, "field": name}
 
-    def inspect_call(self, check_session: "CheckSession", seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
         for path, name, value in _remaining_amounts(seen):
             if (path, name) == (about["path"], about["field"]) and value < 0:
                 return CaseEvidence(seen=f"{name} is {shorten_value(value)}", expected="zero or more")

@@ -1,9 +1,10 @@
 """Save and restore: the saved state is complete."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trajsmith.envcheck.case_runner import StepResult
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.determinism import EXPLAINED
 from trajsmith.envcheck.exploration import Observation
@@ -11,9 +12,6 @@ from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase
 from trajsmith.envcheck.schema_probes import is_list_size
 from trajsmith.records import EnvironmentFault, compute_state_digest
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 PER_TOOL = 3
 """Writes of each tool after which it is saved and loaded."""
@@ -29,10 +27,10 @@ class RestoredState(Check):
     name: ClassVar[str] = "save_load"
     about: ClassVar[str] = "after the state was saved and loaded, calls give what they give without that"
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return "" if check_session.spec.can_restore else NO_RESTORE
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             changing = [seen for seen in check_session.explored.succeeded(tool.name) if seen.changed]
             changing.sort(key=lambda seen: len(seen.prefix))
@@ -41,7 +39,7 @@ class RestoredState(Check):
                 if suspect is not None:
                     yield suspect
 
-    async def _difference(self, check_session: "CheckSession", seen: Observation) -> Suspicion | None:
+    async def _difference(self, check_session: CheckSession, seen: Observation) -> Suspicion | None:
         """The first call after a write that gives something else if the state was saved and loaded before it."""
         reads = _reads(check_session, seen)
         first = (*seen.prefix, *reads, seen.step)
@@ -62,7 +60,7 @@ class RestoredState(Check):
                 return Suspicion(tool, "", message, CheckCase(start=seen.start, steps=steps))
         return None
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         if RELOAD not in case.steps or case.steps[-1] == RELOAD:
             return None
         calls = tuple(step for step in case.steps if step != RELOAD)
@@ -78,7 +76,7 @@ class RestoredState(Check):
             return None  # no call left it behind: a stored state has lost the order of its objects, as JSON has none
         return CaseEvidence(seen=_describe_result(loaded[-1]), expected=_describe_result(plain[-1]))
 
-    async def _fresh(self, check_session: "CheckSession", case: CheckCase) -> list[StepResult]:
+    async def _fresh(self, check_session: CheckSession, case: CheckCase) -> list[StepResult]:
         """Play a case in a new session, which nothing was done in before."""
         await check_session.runner.open_new_session()
         return await check_session.runner.run(case)
@@ -92,7 +90,7 @@ def _various(seen: list[Observation], count: int) -> list[Observation]:
     return [*picked.values(), *(one for one in seen if one not in picked.values())][:count]
 
 
-def _reads(check_session: "CheckSession", seen: Observation) -> tuple[CaseStep, ...]:
+def _reads(check_session: CheckSession, seen: Observation) -> tuple[CaseStep, ...]:
     """Calls that succeed and change nothing, at the same initial state: of each tool a few, about the same first."""
     about = _about(check_session, seen)
     reads: list[CaseStep] = []
@@ -105,7 +103,7 @@ def _reads(check_session: "CheckSession", seen: Observation) -> tuple[CaseStep, 
     return tuple(reads)
 
 
-def _about(check_session: "CheckSession", seen: Observation) -> set[str]:
+def _about(check_session: CheckSession, seen: Observation) -> set[str]:
     """Names of what a write is about: its arguments, the rows that it changed, and what these point to."""
     names = {str(value) for value in seen.step.arguments.values()}
     for change in seen.changes:
@@ -122,7 +120,7 @@ def _mentions(one: Observation, names: set[str]) -> int:
     return 3 * len(arguments & names) + sum(name in answer for name in names)
 
 
-def _about_new(check_session: "CheckSession", seen: Observation) -> tuple[CaseStep, ...]:
+def _about_new(check_session: CheckSession, seen: Observation) -> tuple[CaseStep, ...]:
     """Calls that name what this call has made, taken from later in the same play."""
     new = {change.key[-1] for change in seen.changes if change.before is None}
     later_calls: dict[str, CaseStep] = {}
@@ -170,10 +168,10 @@ class StateRoundTrip(Check):
     name: ClassVar[str] = "round_trip"
     about: ClassVar[str] = "a saved state can be loaded, and saved again it is the same"
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return "" if check_session.spec.can_restore else NO_RESTORE
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         already_reported = {finding.tool for finding in check_session.findings if finding.check == "state_schema"}
         for tool in check_session.spec.tools:
             changing = [seen for seen in check_session.explored.succeeded(tool.name) if seen.changed]
@@ -186,7 +184,7 @@ class StateRoundTrip(Check):
                         tool.name, "", f"the state that {tool.name} leaves is not the same after loading", case
                     )
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if (
             not step_results
@@ -196,7 +194,7 @@ class StateRoundTrip(Check):
             return None
         return await self._fault(check_session, step_results[-1].after.state)
 
-    async def _fault(self, check_session: "CheckSession", state: dict[str, object]) -> CaseEvidence | None:
+    async def _fault(self, check_session: CheckSession, state: dict[str, object]) -> CaseEvidence | None:
         session = await check_session.source.open()
         try:
             await session.reset(state)

@@ -1,12 +1,13 @@
 """Declarations of an environment: it starts, its schemas are valid, and its code follows them."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from jsonschema.exceptions import best_match
 
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
@@ -16,9 +17,6 @@ from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.grounding.schema_values import has_format, lacks_utc_offset
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, ToolSpec
 
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
-
 
 class ValidStarts(Check):
     """Every initial state can be started from, is what was asked for, and fits the state schema."""
@@ -27,14 +25,14 @@ class ValidStarts(Check):
     about: ClassVar[str] = "every initial state can be started from, and fits the state schema"
     per_tool: ClassVar[bool] = False
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for start in check_session.starts:
             case = CheckCase(start=start)
             evidence = await self.judge(check_session, case)
             if evidence is not None:
                 yield Suspicion(None, "", f"initial state {start.index} of seed {start.seed} is faulty", case)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         state = await check_session.runner.state(case.start)
         session = await check_session.source.open()
         try:
@@ -83,10 +81,10 @@ class ValidSchemas(Check):
     name: ClassVar[str] = "schema"
     about: ClassVar[str] = "input and output schemas are valid, describe objects, and everything has a description"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return True
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         names = [tool.name for tool in check_session.spec.tools]
         for name in sorted({name for name in names if names.count(name) > 1}):
             evidence = CaseEvidence(seen=f"{names.count(name)} tools named {name}", expected="one")
@@ -127,7 +125,7 @@ class SignatureMatchesSchema(Check):
     about: ClassVar[str] = "the code takes what the schema allows, and refuses what it forbids"
     severity: ClassVar[Severity] = "warning"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for probe in check_session.probes:
             acceptance = _describe_acceptance(check_session, probe)
             if acceptance is not None:
@@ -143,7 +141,7 @@ class SignatureMatchesSchema(Check):
                 message = f"{seen.tool} refuses arguments that its schema allows"
                 yield Suspicion(seen.tool, "refused", message, seen.case({"forbidden": False}))
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -164,7 +162,7 @@ class SignatureMatchesSchema(Check):
         return None
 
 
-def _valid(check_session: "CheckSession", seen: ObservedCall) -> bool:
+def _valid(check_session: CheckSession, seen: ObservedCall) -> bool:
     step = seen.outcome.step
     if check_session.argument_fault(step) is not None:
         return False
@@ -176,7 +174,7 @@ def _valid(check_session: "CheckSession", seen: ObservedCall) -> bool:
     )
 
 
-def _is_ambiguous_time(check_session: "CheckSession", seen: ObservedCall) -> bool:
+def _is_ambiguous_time(check_session: CheckSession, seen: ObservedCall) -> bool:
     """Return True if an argument is a time in a format that tools treat differently."""
     step = seen.outcome.step
     return any(
@@ -185,7 +183,7 @@ def _is_ambiguous_time(check_session: "CheckSession", seen: ObservedCall) -> boo
     )
 
 
-def _describe_acceptance(check_session: "CheckSession", probe: SchemaProbe) -> tuple[Severity, str] | None:
+def _describe_acceptance(check_session: CheckSession, probe: SchemaProbe) -> tuple[Severity, str] | None:
     """Return the message for a call that its schema forbids and that succeeded."""
     if not probe.seen.ok or probe.aim not in ("wrong", "missing", "extra") or _valid(check_session, probe.seen):
         return None

@@ -5,10 +5,11 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from trajsmith.envcheck.argument_sampler import ArgumentContext
 from trajsmith.envcheck.case_runner import StepResult
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.boundaries import normalize_refusal
 from trajsmith.envcheck.exploration import Observation
@@ -17,11 +18,9 @@ from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Sever
 from trajsmith.envcheck.schema_probes import is_list_size, values_beyond_limits
 from trajsmith.envcheck.state_view import View
 from trajsmith.envcheck.stated_numbers import find_counted_numbers, find_upper_limits
-from trajsmith.grounding.names import singularize, split_name
+from trajsmith.grounding.names import split_name
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import JsonObject, ToolSpec, derive_seed
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 MOST = 16
 """Largest number of things that is tried out."""
@@ -52,10 +51,10 @@ class StatedLimits(Check):
     about: ClassVar[str] = "where policy or refusals say how many there can be, there are so many and no more"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(_created_relation(seen) for seen in check_session.explored.succeeded(tool.name)[:5])
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             relations = {_created_relation(seen) for seen in check_session.explored.succeeded(tool.name)} - {""}
             for relation in relations:
@@ -64,7 +63,7 @@ class StatedLimits(Check):
                     if suspicion is not None:
                         yield suspicion
 
-    async def _push(self, check_session: "CheckSession", tool: ToolSpec, rule: StatedRule) -> Suspicion | None:
+    async def _push(self, check_session: CheckSession, tool: ToolSpec, rule: StatedRule) -> Suspicion | None:
         """Make as many as possible for one owner, and look at when the refusals begin."""
         parameter = _parameter(check_session, tool, rule)
         if rule.owner and not parameter:
@@ -92,7 +91,7 @@ class StatedLimits(Check):
         return None
 
     async def _fill(
-        self, check_session: "CheckSession", tool: ToolSpec, rule: StatedRule, fixed: JsonObject, seen: Observation
+        self, check_session: CheckSession, tool: ToolSpec, rule: StatedRule, fixed: JsonObject, seen: Observation
     ) -> tuple[list[CaseStep], CaseStep | None]:
         """Calls that made something for one owner, and a refusal that states the limit although it is not reached."""
         rng = random.Random(derive_seed(check_session.plan.seed, "fill", tool.name, rule.relation))
@@ -112,7 +111,7 @@ class StatedLimits(Check):
             arguments = check_session.sampler.draw(tool.name, scene, rng)
         return accepted_steps, None
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         about = case.about
         rule = StatedRule(about["number"], about["relation"], about["owner"], "")
@@ -146,7 +145,7 @@ def _created_relation(seen: Observation | StepResult) -> str:
     return new[0] if len(new) == 1 else ""
 
 
-def _rules(check_session: "CheckSession", tool: ToolSpec, relation: str) -> Iterator[StatedRule]:
+def _rules(check_session: CheckSession, tool: ToolSpec, relation: str) -> Iterator[StatedRule]:
     """Limits on the number of rows of a relation, in all texts that speak of it."""
     noun = singularize(split_name(relation.rsplit(".", 1)[-1])[-1]) if split_name(relation) else ""
     reasons = [seen.outcome.refusal or "" for seen in check_session.explored.by_tool[tool.name]]
@@ -161,7 +160,7 @@ def _rules(check_session: "CheckSession", tool: ToolSpec, relation: str) -> Iter
                     yield StatedRule(int(limit.number), relation, owner, " ".join(text.split())[:120])
 
 
-def _owner(check_session: "CheckSession", tool: ToolSpec, relation: str, text: str) -> str | None:
+def _owner(check_session: CheckSession, tool: ToolSpec, relation: str, text: str) -> str | None:
     """The column of the rows that a limit is for; None if it could be several."""
     columns = [
         reference
@@ -179,12 +178,12 @@ def _owner(check_session: "CheckSession", tool: ToolSpec, relation: str, text: s
     return "" if not columns else None
 
 
-def _parameter(check_session: "CheckSession", tool: ToolSpec, rule: StatedRule) -> str:
+def _parameter(check_session: CheckSession, tool: ToolSpec, rule: StatedRule) -> str:
     target = check_session.data.reference(rule.relation, rule.owner)
     return next((name for name in tool.parameters if target and check_session.places.entity(name) == target.target), "")
 
 
-def _owners(check_session: "CheckSession", seen: Observation, rule: StatedRule) -> list[str]:
+def _owners(check_session: CheckSession, seen: Observation, rule: StatedRule) -> list[str]:
     """Those who own fewest to begin with."""
     if not rule.owner:
         return [""]
@@ -215,10 +214,10 @@ class ParameterLimits(Check):
     about: ClassVar[str] = "a limit that the description of a parameter states holds"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(probe.aim == "beyond" and probe.seen.tool == tool.name for probe in check_session.probes)
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for probe in check_session.probes:
             if probe.aim == "beyond" and probe.seen.ok and not _asks_how_many(probe.parameter):
                 message = f"{probe.seen.tool} takes a {probe.parameter} beyond the limit that its description states"
@@ -229,7 +228,7 @@ class ParameterLimits(Check):
                 severity: Severity = "note" if leaf and _CONDITION.search(leaf.description) else "warning"
                 yield Suspicion(probe.seen.tool, probe.parameter, message, probe.seen.case(about), severity=severity)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -255,13 +254,13 @@ class SameNumbers(Check):
     about: ClassVar[str] = "refusals state the same numbers as the policy and the descriptions"
     severity: ClassVar[Severity] = "warning"
 
-    def skip_reason(self, check_session: "CheckSession") -> str:
+    def skip_reason(self, check_session: CheckSession) -> str:
         return "" if check_session.spec.policy.strip() else "there is no policy"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(seen.outcome.refusal for seen in check_session.explored.by_tool[tool.name])
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         stated_numbers: dict[str, set[float]] = defaultdict(set)
         bare = {float(text) for text in _BARE.findall(check_session.spec.policy)}
         for text in (check_session.spec.policy, *(tool.description for tool in check_session.spec.tools)):
@@ -277,7 +276,7 @@ class SameNumbers(Check):
                     about = {"number": number, "noun": noun, "said": sorted(known)}
                     yield Suspicion(tool.name, f"{number:g} {noun}", message, seen.case(about))
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         refusal = (
             step_results[-1].outcome.refusal

@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES, describe_changes
 from trajsmith.envcheck.checks.declared_effects import is_meaningful_change
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.schema_probes import SchemaProbe
-from trajsmith.grounding.names import is_identifier, singularize, split_name
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
+from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.phrasing.words import singularize
 
 _SAYS_NO = re.compile(r"unknown|not found|no such|not exist|invalid|unavailable|not available|n/a", re.IGNORECASE)
 _FREE = frozenset({
@@ -33,7 +32,7 @@ class UnknownIdentifier(Check):
     about: ClassVar[str] = "a call about something that does not exist is refused"
     severity: ClassVar[Severity] = "warning"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         probes = [probe for probe in check_session.probes if probe.aim == "unknown"]
         keyed = [probe for probe in probes if not self._searches(check_session, probe)]
         refused = sum(probe.seen.outcome.refusal is not None for probe in keyed)
@@ -54,12 +53,12 @@ class UnknownIdentifier(Check):
             about = {"parameter": probe.parameter, "value": value}
             yield Suspicion(probe.seen.tool, probe.parameter, message, probe.seen.case(about), severity=severity)
 
-    def _filters(self, check_session: "CheckSession", probe: SchemaProbe) -> bool:
+    def _filters(self, check_session: CheckSession, probe: SchemaProbe) -> bool:
         """True for a search by something that may be left out: nothing found is a right answer."""
         tool = check_session.spec.tool(probe.seen.tool)
         return not probe.seen.changed and probe.parameter not in tool.required
 
-    def _searches(self, check_session: "CheckSession", probe: SchemaProbe) -> bool:
+    def _searches(self, check_session: CheckSession, probe: SchemaProbe) -> bool:
         """Return True if the parameter does not identify a row by its key."""
         leaves = check_session.sampler.leaves[probe.seen.tool]
         leaf = next(leaf for leaf in leaves if leaf.path == probe.parameter)
@@ -77,7 +76,7 @@ class UnknownIdentifier(Check):
         """Return True if the name made no difference although the result is not empty."""
         return bool(probe.seen.outcome.content == probe.base.outcome.content)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None

@@ -4,10 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from trajsmith.envcheck.case_runner import ObservedCall
+from trajsmith.envcheck.check_session import CheckSession
 from trajsmith.envcheck.checks.base import Check, Suspicion
-from trajsmith.envcheck.checks.call_check import ObservedCall
 from trajsmith.envcheck.checks.call_contract import MANY_STATES
 from trajsmith.envcheck.checks.unknown_identifiers import is_bare_result
 from trajsmith.envcheck.exploration import Observation
@@ -15,9 +16,6 @@ from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.records import ToolSpec
-
-if TYPE_CHECKING:
-    from trajsmith.envcheck.check_session import CheckSession
 
 ENOUGH = 3
 """Texts that must be lost, and half the pairs of calls that must be alike."""
@@ -33,10 +31,10 @@ class LostText(Check):
     about: ClassVar[str] = "a text that is new to the state is kept or answered by the tool that takes it"
     severity: ClassVar[Severity] = "warning"
 
-    def is_applicable(self, check_session: "CheckSession", tool: ToolSpec) -> bool:
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
         return any(seen.changed for seen in check_session.explored.succeeded(tool.name))
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             kept_names: set[str] = set()
             lost: dict[str, dict[str, Observation]] = defaultdict(dict)
@@ -54,7 +52,7 @@ class LostText(Check):
                     for seen in list(losses.values())[:3]:
                         yield Suspicion(tool.name, name, message, seen.case({"argument": name}), severity=severity)
 
-    async def judge(self, check_session: "CheckSession", case: CheckCase) -> CaseEvidence | None:
+    async def judge(self, check_session: CheckSession, case: CheckCase) -> CaseEvidence | None:
         step_results = await check_session.runner.run(case)
         if not step_results or not step_results[-1].outcome.ok or step_results[-1].outcome.step != case.steps[-1]:
             return None
@@ -65,7 +63,7 @@ class LostText(Check):
         return None
 
 
-def _texts(check_session: "CheckSession", seen: ObservedCall) -> Iterator[tuple[str, str, bool]]:
+def _texts(check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, bool]]:
     """Free texts among the arguments of a write that the state did not have, and whether they are there afterwards."""
     if not seen.changed:
         return
@@ -96,7 +94,7 @@ class InertParameter(Check):
     about: ClassVar[str] = "every parameter makes a difference for some call"
     severity: ClassVar[Severity] = "note"
 
-    async def look(self, check_session: "CheckSession") -> AsyncIterator[Suspicion]:
+    async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             for name in tool.parameters:
                 pairs = _pairs(check_session.explored.succeeded(tool.name), name)

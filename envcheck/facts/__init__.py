@@ -13,8 +13,14 @@ from trajsmith.envcheck.facts.amounts import (
     SumOfRows,
 )
 from trajsmith.envcheck.facts.base import BrokenFact, Fact
-from trajsmith.envcheck.facts.exclusive_membership import ExclusiveMembership
-from trajsmith.envcheck.facts.identifiers import ColumnType, ForeignKeyFact, IdentifierFormat, KeyColumn, UniquePair
+from trajsmith.envcheck.facts.identifiers import (
+    ColumnType,
+    ExclusiveMembership,
+    ForeignKeyFact,
+    IdentifierFormat,
+    KeyColumn,
+    UniquePair,
+)
 from trajsmith.envcheck.facts.related_rows import (
     AgreeingPaths,
     ConditionalPresence,

@@ -95,10 +95,12 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
     if column.columns:
         part = entity.part(column)
         values = ", ".join(f"{one.name}={_render_value(blueprint, part, one, False)}" for one in part.columns)
-        made = f"{part.cls}({values})"
+        construction = f"{part.cls}({values})"
         low = max(1, column.shortest or 1)
         high = min(low + 2, column.longest or low + 2)
-        return f"[{made} for _ in range(rng.randint({low}, {high}))]" if column.kind == "records" else made
+        return (
+            f"[{construction} for _ in range(rng.randint({low}, {high}))]" if column.kind == "records" else construction
+        )
     if column.automatic or column.kind == "moment":
         ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
         return ago if column.kind == "moment" else f"({ago}).date()"

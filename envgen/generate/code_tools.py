@@ -8,7 +8,7 @@ from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, 
 from trajsmith.envgen.generate.code_checks import has_checks
 from trajsmith.envgen.generate.identifiers import quote_text, to_identifier, to_plain_words, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
-from trajsmith.environments.adapters.openapi.naming import with_article
+from trajsmith.phrasing.words import with_article
 
 TypeName = Callable[[Entity, TableColumn], str]
 _PLAIN_TYPES = {"whole": "int", "number": "float", "date": "date", "moment": "datetime"}
@@ -351,7 +351,7 @@ def name_linked_key(blueprint: Blueprint, operation: ToolBlueprint) -> str:
 
 
 def _describe_value(operation: ToolBlueprint) -> str:
-    """What a move makes of a record, in words: "closed", "locked", "not locked"."""
+    """Describe the effect of a move on a record: "closed", "locked", "not locked"."""
     if isinstance(operation.sets, bool):
         flag = to_words(operation.column.removeprefix("is_"))
         return flag if operation.sets else f"not {flag}"

@@ -8,10 +8,10 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
 from trajsmith.envgen.generate.identifiers import to_identifier, to_words
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
-from trajsmith.environments.adapters.openapi.naming import to_singular, with_article
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
+from trajsmith.phrasing.words import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)
@@ -75,7 +75,7 @@ class ColumnBuilder:
         needed, inner = self._dialect.required(one), dict[str, TableColumn]()
         flat = ColumnBuilder(self._dialect)
         for key, child in properties.items():
-            column = flat.column(key, child, to_singular(name), key in needed, to_identifier(key, taken=inner))
+            column = flat.column(key, child, singularize(name), key in needed, to_identifier(key, taken=inner))
             if isinstance(column, TableColumn):
                 inner[column.name] = column.model_copy(update={"automatic": False})
         kind: ColumnKind = "records" if many else "record"

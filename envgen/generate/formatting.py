@@ -25,7 +25,7 @@ def fix_and_format_code(code: str) -> str:
 
     Raises:
         InputError: Ruff is not installed.
-        Untidy: It cannot read the code.
+        FormattingError: It cannot read the code.
     """
     rules = ("--select", RUFF_RULES, "--target-version", "py311", "--config", FIRST_PARTY)
     fixed = _run_ruff(code, "check", *rules, "--fix", "--exit-zero", "--quiet")
@@ -37,7 +37,7 @@ def format_code(code: str) -> str:
 
     Raises:
         InputError: Ruff is not installed.
-        Untidy: It cannot read the code.
+        FormattingError: It cannot read the code.
     """
     return _run_ruff(code, "format", "--quiet", "--line-length", str(LINE_LENGTH))
 

@@ -15,11 +15,11 @@ from trajsmith.envgen.generate.columns import build_open_columns
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_tool_name
-from trajsmith.environments.adapters.openapi.naming import normalize_name, normalize_words
+from trajsmith.phrasing.words import normalize_name, pluralize, word_set
 from trajsmith.records import InputError, JsonObject
 
-_SEARCH = normalize_words("q query search keyword keywords term text searchterm searchquery filter")
-_PAGING = normalize_words(
+_SEARCH = word_set("q query search keyword keywords term text searchterm searchquery filter")
+_PAGING = word_set(
     "limit offset page perpage pagesize cursor pagetoken maxresults count size sort sortby order orderby fields format "
     "verbose dryrun force confirm timeout apikey token accesstoken userid workspace"
 )
@@ -111,7 +111,7 @@ class _EntityReader:
             return f"nothing says what a {to_words(self._noun)} holds"
         whole = not key_is_given and self._is_whole(key_label)
         columns = (TableColumn(name=key, kind="whole" if whole else "text", label=key_label), *data)
-        table = to_identifier(f"{self._noun}s" if not self._noun.endswith("s") else self._noun, "items")
+        table = to_identifier(self._noun if self._noun.endswith("s") else pluralize(self._noun), "items")
         entity = Entity(
             table=table,
             noun=self._noun,

@@ -19,7 +19,6 @@ from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, 
 from trajsmith.environments.adapters.openapi.document_reading import read_document
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
-from trajsmith.environments.adapters.openapi.naming import normalize_name
 from trajsmith.environments.adapters.openapi.operation_derivation import DerivedOperation
 from trajsmith.environments.adapters.openapi.read_actions import (
     GetAction,
@@ -37,6 +36,7 @@ from trajsmith.environments.adapters.openapi.write_actions import (
     UpdateAction,
     UpdatePropertyAction,
 )
+from trajsmith.phrasing.words import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
 _SIGNS: dict[str, Literal[">=", ">", "<=", "<"]] = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}

@@ -14,7 +14,7 @@ from trajsmith.envgen.generate.blueprint import (
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_noun, to_words
 from trajsmith.envgen.generate.table_files import RawTable, read_files
 from trajsmith.envgen.generate.value_types import TypedValues, infer_values
-from trajsmith.environments.adapters.openapi.naming import normalize_name, with_article
+from trajsmith.phrasing.words import normalize_name, with_article
 from trajsmith.records import InputError
 
 MAX_ROWS = 150
@@ -214,7 +214,7 @@ def _cut_rows(tables: list[_Table], left_out: list[SkippedItem]) -> None:
 def _build_operations(table: _Table) -> list[ToolBlueprint]:
     """The tools of a table: look, search, add, change, delete, and one per status that ends something."""
     entity = table.entity()
-    noun, many, name = entity.noun, entity.table, to_words(entity.noun)
+    noun, many = entity.noun, entity.table
     filters = tuple(c.name for c in entity.columns if c.references or c.kind in ("choice", "flag"))[:5]
     values = tuple(column.name for column in entity.columns[1:])
     needed = tuple(column.name for column in entity.columns[1:] if column.required)
@@ -249,6 +249,6 @@ def _build_operations(table: _Table) -> list[ToolBlueprint]:
             name=f"delete_{noun}",
             action="delete",
             table=many,
-            description=f"Delete a {name}.".replace("a " + name, with_article(noun)),
+            description=f"Delete {with_article(noun)}.",
         ),
     ]

@@ -5,7 +5,7 @@ import keyword
 import re
 from collections.abc import Container
 
-from trajsmith.environments.adapters.openapi.naming import to_singular, to_snake_case
+from trajsmith.phrasing.words import singularize, to_snake_case
 from trajsmith.records import content_hash
 
 _LENGTH = 60
@@ -61,7 +61,7 @@ def quote_text(text: str) -> str:
 
 def to_noun(text: str) -> str:
     """Return the singular of a table's name, as an identifier."""
-    return to_identifier(to_singular(to_snake_case(text)), "item")
+    return to_identifier(singularize(to_snake_case(text)), "item")
 
 
 _MODULE_NAMES = frozenset(

@@ -5,6 +5,7 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.phrasing.plain_sentences import is_noun
+from trajsmith.phrasing.words import with_article
 
 
 def render_phrasebook(blueprint: Blueprint) -> str:
@@ -26,9 +27,7 @@ def _build_request(operation: ToolBlueprint, entity: Entity) -> list[str]:
     """
     owners = [f"{{{name}}}" for name in operation.needed if entity.column(name).references]
     if operation.action == "create" and owners:
-        noun = to_words(entity.noun)
-        article = "an" if noun[:1] in tuple("aeiou") else "a"
-        return [f"{verb} {article} {noun} for {' and '.join(owners)}" for verb in ("add", "create")]
+        return [f"{verb} {with_article(entity.noun)} for {' and '.join(owners)}" for verb in ("add", "create")]
     verbs = {"get": ("look at", "check the details of"), "update": ("update", "change"), "delete": ("delete", "remove")}
     return [f"{verb} {{{entity.key}}}" for verb in verbs.get(operation.action, ())]
 

@@ -3,30 +3,22 @@
 from dataclasses import dataclass
 
 from trajsmith.envgen.generate.blueprint import ToolAction
-from trajsmith.environments.adapters.openapi.naming import (
-    find_outcomes,
-    is_verb,
-    leaves_unchanged,
-    normalize_words,
-    to_singular,
-    to_snake_case,
-)
+from trajsmith.environments.adapters.openapi.naming import find_outcomes, is_verb, leaves_unchanged
+from trajsmith.phrasing.words import singularize, to_snake_case, word_set
 
 _VERBS: dict[ToolAction, frozenset[str]] = {
-    "create": normalize_words(
+    "create": word_set(
         "create add new insert make register post book "
         "schedule open start draft submit place write save log record store"
     ),
-    "get": normalize_words("get read show fetch describe view retrieve load inspect lookup"),
-    "list": normalize_words("list search find query browse all filter"),
-    "update": normalize_words("update edit modify patch change rename set adjust"),
-    "delete": normalize_words("delete remove destroy drop erase forget"),
+    "get": word_set("get read show fetch describe view retrieve load inspect lookup"),
+    "list": word_set("list search find query browse all filter"),
+    "update": word_set("update edit modify patch change rename set adjust"),
+    "delete": word_set("delete remove destroy drop erase forget"),
 }
-_CUTS = normalize_words("by for in to from with of on at as using via and or")
-_EMPTY = normalize_words(
-    "all my the a an details detail info information data by list available existing recent single one"
-)
-_MANY = normalize_words("batch bulk multiple many")
+_CUTS = word_set("by for in to from with of on at as using via and or")
+_EMPTY = word_set("all my the a an details detail info information data by list available existing recent single one")
+_MANY = word_set("batch bulk multiple many")
 
 
 @dataclass(frozen=True)
@@ -92,9 +84,9 @@ def _strip_modifiers(rest: list[str]) -> list[str]:
 
 
 def _find_noun(rest: list[str]) -> str:
-    return to_singular("_".join(_strip_modifiers(rest)))
+    return singularize("_".join(_strip_modifiers(rest)))
 
 
 def _is_plural(rest: list[str]) -> bool:
     core = "_".join(_strip_modifiers(rest))
-    return "all" in rest or "list" in rest or to_singular(core) != core
+    return "all" in rest or "list" in rest or singularize(core) != core

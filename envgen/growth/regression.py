@@ -108,19 +108,21 @@ class GrowthDraftRunner(DraftRunner):
 
     async def examine(self, design: Design, draft: EnvironmentDraft) -> Examination:
         """Examine a draft; failures of earlier tests come first and cost score."""
-        exam = await super().examine(design, draft)
-        if not exam.loads or exam.hostile or any(one.kind == "seeds" for one in exam.complaints):
-            return exam
-        regressions = await self._find_regressions(design, draft, exam)
+        examination = await super().examine(design, draft)
+        if not examination.loads or examination.hostile or any(one.kind == "seeds" for one in examination.complaints):
+            return examination
+        regressions = await self._find_regressions(design, draft, examination)
         if not regressions:
-            return exam
+            return examination
         names = {test.name for test in design.earlier}
-        rest = [one for one in exam.complaints if not (one.kind == "test" and one.test in names)]
+        rest = [one for one in examination.complaints if not (one.kind == "test" and one.test in names)]
         lost = len({one.test or one.what for one in regressions})
-        score = round(exam.score * max(0.0, 1 - lost / (len(names) + 1)), 4)
-        return Examination(**{**dict(exam), "id": "", "score": score, "complaints": (*regressions, *rest)})
+        score = round(examination.score * max(0.0, 1 - lost / (len(names) + 1)), 4)
+        return Examination(**{**dict(examination), "id": "", "score": score, "complaints": (*regressions, *rest)})
 
-    async def _find_regressions(self, design: Design, draft: EnvironmentDraft, exam: Examination) -> list[Complaint]:
+    async def _find_regressions(
+        self, design: Design, draft: EnvironmentDraft, examination: Examination
+    ) -> list[Complaint]:
         parent, child = self.open_parent(), self.open(design, draft)
         try:
             before, after = await take_snapshot(parent), await take_snapshot(child)
@@ -139,7 +141,7 @@ class GrowthDraftRunner(DraftRunner):
             problem = f"a state of {self.parent.name} is none of this any more: {strange}; give what is new a default"
             complaints.insert(0, Complaint(id="", kind="earlier", what=problem))
         incompatible = find_incompatible_tools(before.spec, after.spec) + self._find_missing_growth(
-            before, after, design, exam.rules_bound
+            before, after, design, examination.rules_bound
         )
         complaints += [Complaint(id="", kind="task", tool=tool, what=problem) for tool, problem in incompatible]
         return [_number_complaint(one, number) for number, one in enumerate(complaints, 1)]

@@ -14,8 +14,8 @@ from trajsmith.envgen.growth.duplicates import rename_repeated
 from trajsmith.envgen.growth.environment_shape import Encoder, EnvironmentShape
 from trajsmith.envgen.sources.clustering import require_sklearn
 from trajsmith.envgen.sources.statefulness import COMMAND_VERBS, FILLER_WORDS
-from trajsmith.environments.adapters.openapi.naming import normalize_words
 from trajsmith.grounding.names import split_name
+from trajsmith.phrasing.words import word_set
 from trajsmith.records import EnvironmentSpec, FrozenModel, InputError, derive_seed
 
 FIRST, SECOND = 20, 50
@@ -25,7 +25,7 @@ PER_FIRST, PER_SECOND = 8, 3
 MIN_GROUP_SIZE = 3
 """Groups of the first tier at least, where there are as many environments."""
 NAMING_WORDS = 6
-_STOP_WORDS = normalize_words(
+_STOP_WORDS = word_set(
     "mcp server service services api platform tool environment provide providing including include access management "
     "manage comprehensive various support supports enabling allow allows data information system integration "
     "interface back office retrieve retrieving based specific fetch detail list perform within through across "

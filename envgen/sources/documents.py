@@ -13,8 +13,8 @@ from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.contradictions import find_contradictions
 from trajsmith.envgen.sources.licences import LICENCE_FILES, find_licence, identify_licence
 from trajsmith.envgen.sources.read_result import SourceReadResult
-from trajsmith.environments.adapters.openapi.naming import normalize_words
 from trajsmith.environments.file_reading import read_json
+from trajsmith.phrasing.words import word_set
 from trajsmith.records import InputError, JsonObject
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".html", ".htm", ".json")
@@ -119,8 +119,8 @@ def _split_front_matter(text: str) -> tuple[str, JsonObject]:
 class _Html(HTMLParser):
     """Parser that extracts the paragraphs of a page, without scripts."""
 
-    BLOCKS = normalize_words("p div li tr h1 h2 h3 h4 h5 h6 section article table ul ol dl dt dd br blockquote pre")
-    SILENT = normalize_words("script style head nav noscript svg template")
+    BLOCKS = word_set("p div li tr h1 h2 h3 h4 h5 h6 section article table ul ol dl dt dd br blockquote pre")
+    SILENT = word_set("script style head nav noscript svg template")
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,17 +11,16 @@ let a model decide: `trajsmith.envgen.sources.model_classification`.
 import re
 from dataclasses import dataclass
 
-from trajsmith.environments.adapters.openapi.naming import normalize_words
-from trajsmith.grounding.names import singularize
+from trajsmith.phrasing.words import singularize, word_set
 
-STATEFUL_VERBS = normalize_words(
+STATEFUL_VERBS = word_set(
     "book reserve cancel reschedule schedule rebook order buy purchase refund exchange return withdraw deposit "
     "transfer pay enroll enrol unenroll register unregister subscribe unsubscribe renew checkin checkout rent borrow "
     "assign unassign approve reject reopen archive unarchive restore activate deactivate enable disable lock unlock "
     "invite follow unfollow downgrade upgrade redeem rsvp repost retweet tweet bookmark revoke"
 )
 """Commands that change a record, whatever stands behind them."""
-WEAK_STATEFUL_VERBS = normalize_words(
+WEAK_STATEFUL_VERBS = word_set(
     "add create make change set save send open move edit modify remove delete update rename record log submit post "
     "upload store mark put place start stop turn close issue file track share reply forward apply release claim "
     "link unlink connect cut reset arrange hold play pause resume dim adjust sign write draft insert copy empty "
@@ -29,19 +28,19 @@ WEAK_STATEFUL_VERBS = normalize_words(
     "join leave swap generate"
 )
 """Commands that change a record if one stands behind them."""
-LOOKUP_VERBS = normalize_words(
+LOOKUP_VERBS = word_set(
     "show list find search check look view retrieve get see tell give read display review query pull fetch confirm "
     "verify track know provide access locate request remember recall display furnish inform"
 )
-QUESTION_WORDS = normalize_words("what which when where who is are do does did has have how can could will any")
-GENERATIVE_VERBS = normalize_words(
+QUESTION_WORDS = word_set("what which when where who is are do does did has have how can could will any")
+GENERATIVE_VERBS = word_set(
     "write generate compose draw paint summarize summarise translate paraphrase rewrite explain describe calculate "
     "compute convert solve define extract transcribe colorize stylize classify analyze analyse simplify expand "
     "recommend suggest brainstorm imagine proofread spin combine stitch synthesize caption segment denoise recite "
     "estimate compare encrypt decrypt discuss answer teach"
 )
 """Commands whose result comes from the request itself, or from what everybody can know."""
-STORED_NOUNS = normalize_words(
+STORED_NOUNS = word_set(
     "account agenda alarm alert appliance application appointment asset assignment attendance availability balance "
     "basket beneficiary bill booking branch bug calendar campaign card cart case channel claim comment contact "
     "contract course coupon credit customer dashboard database delivery deposit device directory dish document email "
@@ -57,11 +56,11 @@ STORED_NOUNS = normalize_words(
     "class exam library loan copy branch pull commit server deployment instance snapshot backup domain"
 )
 """Things of which records are kept."""
-STATELESS_NOUNS = normalize_words(
+STATELESS_NOUNS = word_set(
     "image picture photo video audio text poem story article essay sentence paragraph effect waveform"
 )
 """Things that a request brings along, or wants to have made."""
-STATE_WORDS = normalize_words(
+STATE_WORDS = word_set(
     "status balance availability available upcoming due overdue pending remaining scheduled booked open recent "
     "previous earlier"
 )
@@ -74,14 +73,14 @@ _QUOTED = re.compile(r"(?<!\w)(['\"“‘])(?:\S+\s+){3,}?\S+['\"”’](?!\w)")
 _OWN = ("my", "our", "your")
 _MINE = ("my", "our")
 _SELF = (*_OWN, "i", "i've", "we", "we've")
-_LEAD = normalize_words(
+_LEAD = word_set(
     "please can could would you to i i'd i'll we want wish like need help me and then also kindly let's let now "
     "hi hello hey just us also plan planning trying try going gonna have intend finally next first or need want be "
     "able assist in by of with for"
 )
 COMMAND_VERBS = STATEFUL_VERBS | WEAK_STATEFUL_VERBS | LOOKUP_VERBS | GENERATIVE_VERBS
 """Words that say what is to be done."""
-_EMPTY = normalize_words(
+_EMPTY = word_set(
     "a an the my our your me it its this that these those there here he she they them his her their i'm i've i'd we "
     "us on at from as not no yes if so but than then because while about into out up down over under off been being "
     "has had may might must should would could am was were all some any more most one two three four five each "

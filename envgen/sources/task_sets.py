@@ -7,10 +7,10 @@ from trajsmith.envgen.generate.blueprint import SkippedItem
 from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.clustering import MAX_THEMES, RequestCluster, cluster_requests
 from trajsmith.envgen.sources.licences import find_licence
-from trajsmith.envgen.sources.near_duplicates import find_repeats
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.envgen.sources.requests import read_requests
 from trajsmith.envgen.sources.statefulness import estimate_statefulness
+from trajsmith.phrasing.near_duplicates import find_repeats
 from trajsmith.records import InputError
 
 MIN_REQUESTS = 3

@@ -13,13 +13,13 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES, ThemeSource
-from trajsmith.envgen.sources.near_duplicates import find_repeats
 from trajsmith.envgen.sources.search_hits import SearchHit, find_server_message, parse_hits
 from trajsmith.environments.adapters.mcp import McpSettings
 from trajsmith.environments.adapters.mcp.server import LiveServer
 from trajsmith.environments.adapters.mcp.settings import ToolFilter
 from trajsmith.environments.adapters.mcp.tools import describe
 from trajsmith.environments.arguments import ArgumentValidator
+from trajsmith.phrasing.near_duplicates import find_repeats
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, FrozenModel, InputError, JsonObject, Record
 
 DEFAULT_QUERIES = ["{domain} data model", "{domain} how it works rules"]

@@ -36,7 +36,7 @@ async def write_accepted(
     store: StepJournal,
     design: Design,
     draft: EnvironmentDraft,
-    exam: Examination,
+    examination: Examination,
     semantic: SemanticAssessment | None,
 ) -> None:
     """Write the environment's folder. A killed run writes it again, the same."""
@@ -47,10 +47,13 @@ async def write_accepted(
     finally:
         close_source(source)
     book, note = await _write_phrases(generator, design, spec)
-    provenance = _build_provenance(store, design, draft, exam, semantic, spec, {"phrases": note, "runs in": plays})
+    provenance = _build_provenance(
+        store, design, draft, examination, semantic, spec, {"phrases": note, "runs in": plays}
+    )
     folder = store.folder / ENVIRONMENTS_FOLDER / name
     result = GenerationResult(
-        name=name, accepted=True, directory=folder, score=exam.doctor, tests=f"{exam.tests_passed} passed",
+        name=name, accepted=True, directory=folder, score=examination.doctor,
+        tests=f"{examination.tests_passed} passed",
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
     retract_accepted(store, design.theme)
@@ -116,7 +119,7 @@ def _build_provenance(
     store: StepJournal,
     design: Design,
     draft: EnvironmentDraft,
-    exam: Examination,
+    examination: Examination,
     semantic: SemanticAssessment | None,
     spec: EnvironmentSpec,
     notes: dict[str, str],
@@ -135,9 +138,9 @@ def _build_provenance(
         "draft": draft.id,
         "repairs": draft.number,
         "dropped": list(draft.dropped),
-        "doctor": exam.doctor,
-        "tests": exam.tests_passed,
-        "rules_bound": exam.rules_bound,
+        "doctor": examination.doctor,
+        "tests": examination.tests_passed,
+        "rules_bound": examination.rules_bound,
         "semantic": None if semantic is None else semantic.score,
         "tasks": [task.model_dump(mode="json") for task in design.requirements.tasks],
         "rules": [rule.model_dump(mode="json") for rule in design.requirements.rules],

@@ -124,13 +124,13 @@ async def _build_score_complaints(
 
 def _build_examination(
     design: Design, draft: EnvironmentDraft, loads: bool, complaints: list[Complaint], passed: int = 0, bound: int = 0,
-    doctor: float | None = None,
+    checker_score: float | None = None,
 ) -> Examination:  # fmt: skip
     tests, rules = len(draft.tests), len(design.requirements.rules)
-    parts = [float(loads), passed / tests if tests else 0.0, bound / rules, doctor or 0.0]
+    parts = [float(loads), passed / tests if tests else 0.0, bound / rules, checker_score or 0.0]
     return Examination(
         theme=draft.theme, draft=draft.id, loads=loads, tests_passed=passed, tests=tests, rules_bound=bound,
-        rules=rules, doctor=doctor, score=round(sum(parts) / len(parts), 4), complaints=tuple(complaints),
+        rules=rules, doctor=checker_score, score=round(sum(parts) / len(parts), 4), complaints=tuple(complaints),
     )  # fmt: skip
 
 

@@ -65,15 +65,15 @@ class ThemeProgress:
     stage: str = "propose"
     rounds: int = 0
     best: EnvironmentDraft | None = None
-    exam: Examination | None = None
+    examination: Examination | None = None
     complaints: Sequence[Complaint] = ()
     """What is wrong with the best draft."""
     semantic: SemanticAssessment | None = None
     dropped: tuple[str, ...] = ()
 
-    def note(self, draft: EnvironmentDraft, exam: Examination) -> None:
-        if self.exam is None or exam.score >= self.exam.score:
-            self.best, self.exam, self.complaints = draft, exam, exam.complaints
+    def note(self, draft: EnvironmentDraft, examination: Examination) -> None:
+        if self.examination is None or examination.score >= self.examination.score:
+            self.best, self.examination, self.complaints = draft, examination, examination.complaints
 
 
 @dataclass
@@ -156,7 +156,7 @@ class SynthesisLoop:
         """Draft, examine, mend, until it is accepted.
 
         Raises:
-            Rejected: It is not, in the rounds that there are.
+            ThemeRejected: It is not, in the rounds that there are.
         """
         progress.stage = "draft"
         draft = await self.store.step(
@@ -166,22 +166,32 @@ class SynthesisLoop:
         while True:
             progress.stage = "examine"
             draft = await self._add_tests(design, draft)
-            exam = await self._examine_draft(design, draft)
-            progress.note(draft, exam)
-            self.tell(f"{design.proposal.name}: version {progress.rounds}: {_summarize_examination(exam)}")
-            if exam.hostile:
-                raise ThemeRejected("examine", *[complaint.what for complaint in exam.complaints])
-            complaints: Sequence[Complaint] = exam.complaints
+            examination = await self._examine_draft(design, draft)
+            progress.note(draft, examination)
+            self.tell(f"{design.proposal.name}: version {progress.rounds}: {_summarize_examination(examination)}")
+            if examination.hostile:
+                raise ThemeRejected("examine", *[complaint.what for complaint in examination.complaints])
+            complaints: Sequence[Complaint] = examination.complaints
             if not complaints:
                 draft, complaints = await self._assess_draft(design, draft, progress)
                 progress.complaints = complaints
                 if not complaints:
                     progress.stage = "accept"
                     await acceptance.write_accepted(
-                        self.generator, self.bench, self.store, design, draft, progress.exam or exam, progress.semantic
+                        self.generator,
+                        self.bench,
+                        self.store,
+                        design,
+                        draft,
+                        progress.examination or examination,
+                        progress.semantic,
                     )
                     return
-            elif progress.exam is not None and progress.best is not None and progress.exam.score > exam.score:
+            elif (
+                progress.examination is not None
+                and progress.best is not None
+                and progress.examination.score > examination.score
+            ):
                 worse = "; ".join(format_complaint(one) for one in find_gravest(complaints, 3))
                 draft, complaints = progress.best, progress.complaints
             draft = await self._repair_draft(design, draft, complaints, progress, worse)
@@ -255,12 +265,12 @@ class SynthesisLoop:
         weak = sorted(tool for tool, share in semantic.by_tool.items() if share < settings.drop_tool_below)
         if weak:
             less = await self._remove_tools(design, draft, weak, semantic)
-            exam = await self._examine_draft(design, less)
+            examination = await self._examine_draft(design, less)
             left = _drop_tool_trials(semantic, weak)
-            if exam.complaints or left is None:  # they are needed, or all that was tried: they must be mended
+            if examination.complaints or left is None:  # they are needed, or all that was tried: they must be mended
                 return draft, build_semantic_complaints(semantic)
             progress.dropped = less.dropped
-            progress.note(less, exam)
+            progress.note(less, examination)
             progress.semantic = semantic = left
             draft = less
         return draft, [] if semantic.score >= settings.semantic else build_semantic_complaints(semantic)
@@ -281,13 +291,13 @@ class SynthesisLoop:
         return await self.store.step("drafts", EnvironmentDraft, [draft.id, "without", tools], work)
 
     def _outcome(self, theme: Theme, progress: ThemeProgress, stage: str, reasons: Sequence[str]) -> SynthesisOutcome:
-        exam, semantic = progress.exam, progress.semantic
+        examination, semantic = progress.examination, progress.semantic
         if reasons:
             acceptance.retract_accepted(self.store, theme.id)
         return SynthesisOutcome(
             theme=theme.id, source=theme.source.name, name=progress.name, accepted=not reasons, stage=stage,
-            reasons=tuple(reasons), rounds=progress.rounds, score=exam.score if exam else 0.0,
-            doctor=exam.doctor if exam else None, semantic=semantic.score if semantic else None,
+            reasons=tuple(reasons), rounds=progress.rounds, score=examination.score if examination else 0.0,
+            doctor=examination.doctor if examination else None, semantic=semantic.score if semantic else None,
             tools=acceptance.count_tools(progress.best), dropped=progress.dropped,
             best=progress.best.id if progress.best else "", notes=collect_notes(self.store, theme),
         )  # fmt: skip
@@ -299,12 +309,13 @@ def _explain_fault(stage: str, fault: ModelFault) -> tuple[str, ...]:
     return (f"{stage}: {fault.kind}: {fault.message}", *reply)
 
 
-def _summarize_examination(exam: Examination) -> str:
+def _summarize_examination(examination: Examination) -> str:
     """An examination in a few words."""
-    kinds = Counter(complaint.kind for complaint in exam.complaints)
-    doctor = "" if exam.doctor is None else f", doctor {exam.doctor:.2f}"
+    kinds = Counter(complaint.kind for complaint in examination.complaints)
+    score = "" if examination.doctor is None else f", doctor {examination.doctor:.2f}"
     wrong = ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "nothing"
-    return f"tests {exam.tests_passed}/{exam.tests}, rules {exam.rules_bound}/{exam.rules}{doctor}; complaints: {wrong}"
+    tests = f"tests {examination.tests_passed}/{examination.tests}"
+    return f"{tests}, rules {examination.rules_bound}/{examination.rules}{score}; complaints: {wrong}"
 
 
 def _drop_tool_trials(semantic: SemanticAssessment, gone: Sequence[str]) -> SemanticAssessment | None:

@@ -18,7 +18,7 @@ from trajsmith.records import JsonObject, Registry
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What the configuration says of an environment whatever its form."""
+    """Settings of an environment that do not depend on its form."""
 
     sandbox: SandboxSettings
     sizes: dict[str, int]
@@ -33,7 +33,7 @@ def _expand_to_itself(settings: Any) -> Sequence[Any]:
 
 @dataclass(frozen=True)
 class Adapter:
-    """How environments of one form are read."""
+    """Reader of environments of one form."""
 
     settings: type[BaseModel]
     """What stands under the adapter's name in the configuration."""

@@ -1,6 +1,7 @@
 """The bundled environments: each package here exports one `Environment` class and has a `phrases.yaml`."""
 
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,5 +32,6 @@ ENVIRONMENTS: Registry[type[Environment[Any]]] = Registry("environments", __name
 
 
 def get_phrases_path(cls: type[Environment[Any]]) -> Path:
-    """Return the path of an environment's phrasebook: `phrases.yaml` beside its code."""
-    return Path(inspect.getfile(cls)).parent / "phrases.yaml"
+    """Return the path of the phrasebook: `phrases.yaml` beside the code of the class; none for a notebook class."""
+    file = getattr(sys.modules[cls.__module__], "__file__", None)
+    return Path(file).parent / "phrases.yaml" if file else Path()

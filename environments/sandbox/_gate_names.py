@@ -97,8 +97,8 @@ PRIVATE = frozenset(split_words("_asdict _fields _make _missing_ _name_ _replace
 
 VALUE_MODULES = frozenset(
     split_words("""
-        __future__ datetime decimal fractions logging pathlib pydantic re typing typing_extensions uuid zoneinfo
-        mcp.server.fastmcp
+        __future__ dataclasses datetime decimal fractions logging mcp.server.fastmcp pathlib pydantic re typing
+        typing_extensions uuid zoneinfo
     """)
 )
 """Modules whose classes and functions give objects that cannot be changed, or that each session sets up alike."""

@@ -78,7 +78,7 @@ class NameScope:
 
     @property
     def runs_at_load(self) -> bool:
-        """Whether this is the module or a class in it, and no function."""
+        """Return whether this is the module or a class in it, and no function."""
         return not isinstance(self.node, FUNCTIONS) and (self.parent is None or self.parent.runs_at_load)
 
 

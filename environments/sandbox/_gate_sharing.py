@@ -21,16 +21,22 @@ _LOOKS = frozenset(
 """Methods that only look at a container."""
 _CALLS = frozenset(
     split_words("""
-    .choice .choices .difference .extend .fromkeys .intersection .issubset .issuperset .join .sample .union .update abs
-    all any bool bytes chr complex copy.copy copy.deepcopy dict enumerate filter float frozenset hash int isinstance
-    issubclass iter json.dumps len list map max min next object ord property random.choice random.choices range repr
-    reversed round set sorted str sum super tuple type zip
+    .choice .choices .difference .extend .intersection .issubset .issuperset .join .sample .union .update abs all any
+    bool bytes chr complex copy.copy copy.deepcopy dict dict.fromkeys enumerate filter float frozenset hash int
+    isinstance issubclass json.dumps len list map max min object ord property random.choice random.choices
+    random.sample range repr reversed round set sorted str sum super tuple type zip
 """)
 )
 """Builtins, functions and (with a dot) methods that only look at their arguments."""
 _CHANGES = frozenset(
     split_words("add append clear discard extend insert pop popitem remove reverse setdefault sort update")
 )
+_ITERATORS = frozenset(split_words("enumerate filter iter map next reversed zip"))
+_CONTAINERS = frozenset(
+    split_words("copy.copy copy.deepcopy dict dict.fromkeys list random.choices random.sample set sorted")
+)
+_SETTINGS = frozenset(split_words("addFilter addHandler register removeFilter removeHandler setLevel"))
+"""Methods of loggers, and of functions and classes, that change them for all."""
 _MODELS = frozenset({"BaseModel", "EnvironmentState", "RootModel", "StateModel", "TypedDict"})
 _ENUMERATIONS = frozenset({"Enum", "Flag", "IntEnum", "IntFlag", "NamedTuple", "StrEnum"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -39,7 +45,11 @@ _LOOKING = (
     ast.UnaryOp, ast.While, ast.comprehension,
 )  # fmt: skip
 """Nodes that only look at the values below them."""
-_HOLDERS = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Return, ast.List, ast.Dict, ast.Set)
+_HOLDERS = (
+    ast.Assign, ast.AnnAssign, ast.BoolOp, ast.Dict, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.Lambda, ast.List,
+    ast.ListComp, ast.NamedExpr, ast.Return, ast.Set, ast.SetComp, ast.Yield,
+)  # fmt: skip
+"""Nodes that move the values below them on."""
 
 
 class SharedStateChecker(ScopedVisitor):
@@ -69,8 +79,8 @@ class SharedStateChecker(ScopedVisitor):
         for line, message in self._reported:
             self._send(line, "shared", message)
 
-    def _report(self, node: ast.AST, what: str) -> None:
-        message = f"does more than look at {what}, of which there is one for all sessions"
+    def _report(self, node: ast.AST, subject: str) -> None:
+        message = f"does more than look at {subject}, of which there is one for all sessions"
         self._reported.add((getattr(node, "lineno", 1), message))
 
     # what is made when the file is loaded
@@ -84,13 +94,18 @@ class SharedStateChecker(ScopedVisitor):
     visit_AnnAssign = visit_Assign
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self._bind(node.target, OPAQUE if self._level(node.iter) == OPAQUE else CONSTANT)
+        self._bind(node.target, OPAQUE if self._level_of_items(node.iter) == OPAQUE else CONSTANT)
         self.generic_visit(node)
 
     visit_AsyncFor = visit_For
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self._bind(node.optional_vars, OPAQUE)
+        self.generic_visit(node)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        if self.scope.runs_at_load:
+            self._report(node, "what a pattern takes apart")
         self.generic_visit(node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
@@ -122,17 +137,26 @@ class SharedStateChecker(ScopedVisitor):
         if bases & _ENUMERATIONS and level:
             self._report(node, f"the member {target.id}")
         elif bases & _MODELS and isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node.annotation):
-            return  # a field: every instance gets a copy of its default
+            if not self._is_copied(value):
+                self._report(node, f"the default of {target.id}")
         elif self._own_variables and inside in self.tree.body:
             self._declared.add(target.id)
         else:
             self._learn(self.scope.shared, target.id, level)
             self._learn(self._attributes, target.id, level)
 
+    def _is_copied(self, value: ast.expr) -> bool:
+        """Return whether every instance of a model gets its own copy of a default: models copy containers, whole."""
+        if isinstance(value, ast.Call) and self.scope.find_member(value.func) == ("pydantic", "Field"):
+            return all(map(self._is_copied, [*value.args, *(keyword.value for keyword in value.keywords)]))
+        return isinstance(value, ast.Dict | ast.List | ast.Set) or self._level(value) < OPAQUE
+
     def _bind(self, target: ast.expr | None, level: int) -> None:
         """Code that runs at load puts something of this level into variables and attributes."""
         if not self.scope.runs_at_load or target is None:
             return
+        if any(isinstance(part, ast.Starred) for part in ast.walk(target)):
+            level = max(level, FLAT)
         if isinstance(target, ast.Attribute):
             self._learn(self._attributes, target.attr, level)
         for part in ast.walk(target):
@@ -170,11 +194,7 @@ class SharedStateChecker(ScopedVisitor):
             case ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
                 return OPAQUE if self._highest(parts) else FLAT
             case ast.ListComp() | ast.SetComp() | ast.DictComp():
-                around, self.scope = self.scope, self.enter(node, self.scope)
-                parts = [node.value if isinstance(node, ast.DictComp) else node.elt]
-                opaque = self._highest(parts) or any(self._level(part.iter) == OPAQUE for part in node.generators)
-                self.scope = around
-                return OPAQUE if opaque else FLAT
+                return OPAQUE if self._level_of_elements(node) else FLAT
             case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
                 return self._highest([one, other])
             case ast.BoolOp(values=parts):
@@ -191,22 +211,41 @@ class SharedStateChecker(ScopedVisitor):
     def _highest(self, nodes: Iterable[ast.expr]) -> int:
         return max((self._level(node) for node in nodes), default=CONSTANT)
 
+    def _level_of_elements(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> int:
+        around, self.scope = self.scope, self.enter(node, self.scope)
+        level = self._level(node.value if isinstance(node, ast.DictComp) else node.elt)
+        opaque = any(self._level_of_items(part.iter) == OPAQUE for part in node.generators)
+        self.scope = around
+        return OPAQUE if opaque else level
+
+    def _level_of_items(self, node: ast.expr) -> int:
+        """Return the level of an argument or iterable that is used up at once, as an iterator may be."""
+        if isinstance(node, ast.GeneratorExp):
+            return OPAQUE if self._level_of_elements(node) else CONSTANT
+        if isinstance(node, ast.Call) and self._find_callee(node.func) in ("enumerate", "reversed", "zip"):
+            return max((self._level_of_items(argument) for argument in node.args), default=CONSTANT)
+        return self._level(node)
+
     def _level_of_call(self, node: ast.Call) -> int:
-        inside = self._highest([*node.args, *(keyword.value for keyword in node.keywords)])
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        inside = max((self._level_of_items(argument) for argument in arguments), default=CONSTANT)
         called = self._find_callee(node.func)
         if isinstance(node.func, ast.Attribute) and self._level(node.func.value) < OPAQUE and called[1:] in _LOOKS:
             return max(self._level(node.func.value), inside)
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant):
             return CONSTANT if node.func.attr in ("format", "join") else FLAT  # of a text
+        if called in _ITERATORS or called == "typing.cast":
+            return OPAQUE
         if called in _CALLS and not called.startswith(".") and inside < OPAQUE:
-            return FLAT if called in ("dict", "list", "set", "sorted") or "copy" in called else CONSTANT
+            several = called in ("max", "min", "sum") and len(node.args) > 1
+            return FLAT if called in _CONTAINERS else inside if several else CONSTANT
         own = self._classes.get(called.removeprefix("#"))
         if own is not None and self._is_frozen(own):
             return OPAQUE if inside else CONSTANT
         module = self.scope.find_member(node.func)[0]
         if not module and isinstance(node.func, ast.Attribute):
             module = self.scope.find_member(node.func.value)[0]
-        return CONSTANT if module in VALUE_MODULES else OPAQUE
+        return CONSTANT if module in VALUE_MODULES and inside < OPAQUE else OPAQUE
 
     def _is_frozen(self, node: ast.ClassDef) -> bool:
         """Return whether objects of a class cannot be changed: named tuples and frozen dataclasses that do nothing."""
@@ -233,6 +272,12 @@ class SharedStateChecker(ScopedVisitor):
         level = self._attributes.get(node.attr, CONSTANT)
         if level and isinstance(node.ctx, ast.Load) and not self._only_looks(node, level):
             self._report(node, ast.unparse(node))
+        if not isinstance(node.ctx, ast.Load) and not self.scope.runs_at_load:
+            root, above = _find_root(node), node.value
+            owner = self.scope.find_owner(root.id) if isinstance(root, ast.Name) else None
+            variable = owner is self.module_scope and not self._own_variables and not self._is_object(root)
+            if variable or (isinstance(above, ast.Attribute) and above.attr in self._methods):
+                self._report(node, ast.unparse(above))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -242,6 +287,8 @@ class SharedStateChecker(ScopedVisitor):
             self._report(node, ast.unparse(node))
         if called == "type":
             self._check_object(node)
+        if called[1:] in _SETTINGS and called.startswith(".") and not self.scope.runs_at_load:
+            self._report(node, ast.unparse(node.func))
         self.generic_visit(node)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
@@ -256,6 +303,9 @@ class SharedStateChecker(ScopedVisitor):
             self._send(node.lineno, "global", message)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        is_for_class = "classmethod" in [_last_word(decorator) for decorator in node.decorator_list]
+        if is_for_class and node.args.args[:1] and node.args.args[0].arg != "cls":
+            self._report(node, f"the class, which is called {node.args.args[0].arg},")
         self._learn_defaults(node)
         super().visit_FunctionDef(node)
 
@@ -310,10 +360,13 @@ class SharedStateChecker(ScopedVisitor):
         """It may be called, compared, and named as a type; not be written to, and not move into variables."""
         if self.scope.runs_at_load:
             return
-        what, parent, imported = ast.unparse(node), self._parents[node], bool(self.scope.find_member(node)[0])
+        subject, parent, imported = ast.unparse(node), self._parents[node], bool(self.scope.find_member(node)[0])
         moves = isinstance(parent, _HOLDERS) and getattr(parent, "annotation", None) is not node and not imported
-        if isinstance(parent, ast.Call) and node in parent.args:
-            called = self._find_callee(parent.func)
+        if isinstance(parent, ast.Tuple):  # as in `isinstance(x, (A, B))`
+            moves = not isinstance(self._parents[parent], ast.Call | ast.ExceptHandler | ast.Subscript) and not imported
+        call = self._parents[parent] if isinstance(parent, ast.keyword) else parent
+        if isinstance(call, ast.Call) and call.func is not node:
+            called = self._find_callee(call.func)
             moves = called in ("delattr", "setattr") or called.startswith("#")
         first = ""
         while isinstance(parent, ast.Attribute | ast.Subscript | ast.Call):
@@ -328,7 +381,7 @@ class SharedStateChecker(ScopedVisitor):
             moves |= imported and name in _CHANGES
             node, parent = parent, self._parents[parent]
         if moves:
-            self._report(node, what)
+            self._report(node, subject)
 
     def _check_closures(self) -> None:
         """Functions that run at load may not make functions or generators: these would keep variables for all."""
@@ -337,6 +390,9 @@ class SharedStateChecker(ScopedVisitor):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions.setdefault(node.name, []).append(node)
         called = {name for node in _load_nodes(self.tree) for name in _called_names(node)}
+        for node in _load_nodes(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
+                self._report(node, "what a function makes")
         starts = {"__init__", "__post_init__"} if called & self._classes.keys() else set()
         todo, seen = [*called, *starts], set[str]()
         while todo:
@@ -356,6 +412,12 @@ class SharedStateChecker(ScopedVisitor):
         module, member = self.scope.find_member(node)
         if module:
             return f"{module}.{member}"
+        if isinstance(node, ast.Attribute) and not isinstance(node.value, ast.Constant):
+            receiver = node.value.func if isinstance(node.value, ast.Call) else node.value
+            if isinstance(receiver, ast.Name) and (self.scope.find_owner(receiver.id) is None):
+                return f"{receiver.id}.{node.attr}"  # list.extend
+            if not isinstance(node.value, ast.Call) and self._is_object(receiver):
+                return f"#{node.attr}"
         own = self._is_object(node) or _last_word(node) in self._methods
         return f"#{_last_word(node)}" if own else f".{_last_word(node)}"
 

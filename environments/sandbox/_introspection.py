@@ -4,18 +4,22 @@ A reader takes an object of one exact type and gives a token (plain data that st
 children (labels and objects). Nothing here calls a method that a foreign class could have replaced.
 """
 
+import array
 import contextvars
+import datetime
+import decimal
 import functools
+import io
 import itertools
+import pathlib
 import random
+import re
 import types
 import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from trajsmith.environments.sandbox._leaves import LEAVES
 
 Child = tuple[str, Any]
 Reading = tuple[Any, list[Child]]
@@ -46,6 +50,57 @@ _QUIET = (
 )  # fmt: skip
 """Packages whose own objects are not looked into: they fill caches as they please."""
 _DATA = frozenset(map(id, (bool, bytearray, bytes, complex, deque, dict, float, frozenset, int, list, set, str, tuple)))
+
+
+# Values without children: what stands for them in the digest
+
+_LONG = 200
+"""Characters or bytes from which on a hash stands for a text."""
+
+
+def _integer(value: int) -> Any:
+    return value if value.bit_length() < 1024 else hex(value)
+
+
+def _text(value: str | bytes) -> Any:
+    return value if len(value) < _LONG else (len(value), hash(value))
+
+
+def _constant(value: Any) -> Any:
+    return id(value)
+
+
+_LEAVES: dict[type, Callable[[Any], Any]] = {
+    type(None): lambda value: value,
+    bool: lambda value: value,
+    int: _integer,
+    float: lambda value: value,
+    complex: lambda value: value,
+    str: _text,
+    bytes: _text,
+    bytearray: lambda value: hash(bytes(value)),
+    array.array: lambda value: hash(value.tobytes()),
+    range: repr,
+    datetime.date: datetime.date.isoformat,
+    datetime.datetime: lambda value: value.replace(tzinfo=None).isoformat(),
+    datetime.time: lambda value: value.replace(tzinfo=None).isoformat(),
+    datetime.timedelta: lambda value: (value.days, value.seconds, value.microseconds),
+    decimal.Decimal: str,
+    io.StringIO: lambda value: None if value.closed else (value.tell(), _text(value.getvalue())),
+    io.BytesIO: lambda value: None if value.closed else (value.tell(), _text(value.getvalue())),
+    **dict.fromkeys((pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath), str),
+    **dict.fromkeys(
+        (
+            datetime.timezone, re.Pattern, slice, type(...), type(NotImplemented), types.CodeType,
+            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodDescriptorType,
+            types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.GenericAlias, types.UnionType,
+        ),
+        _constant,
+    ),
+}  # fmt: skip
+LEAVES = {id(kind): reader for kind, reader in _LEAVES.items()}
+"""Types without children, by identity, as looking for a class asks its metaclass for a hash. Their tokens compare by
+value, or by identity where nothing in them can change."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import msgspec
 
 from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Reply, Request, WorkerOp
 from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
+from trajsmith.records.text import to_one_line
 
 _BATCH = 256
 """Most requests in one frame."""
@@ -156,7 +157,7 @@ class WorkerConnection:
             body = self._encode([request for request, _ in batch])
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             if len(batch) == 1:
-                batch[0][1].set_exception(RequestNotJson(" ".join(str(error).split())))
+                batch[0][1].set_exception(RequestNotJson(to_one_line(error)))
                 return
             for single in batch:
                 self._write([single])
@@ -214,7 +215,7 @@ class WorkerConnection:
         try:
             replies = self._decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"a frame that cannot be read ({' '.join(str(error).split())[:80]})") from error
+            raise ValueError(f"a frame that cannot be read ({to_one_line(error, 80)})") from error
         batch = self._frames[0]
         if len(replies) != len(batch) or any(
             reply[0] != request[0] for reply, (request, _) in zip(replies, batch, strict=True)

@@ -22,8 +22,14 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from trajsmith.environments.sandbox._introspection import LARGEST, Child, ForeignTypes, list_module_items, read_object
-from trajsmith.environments.sandbox._leaves import LEAVES
+from trajsmith.environments.sandbox._introspection import (
+    LARGEST,
+    LEAVES,
+    Child,
+    ForeignTypes,
+    list_module_items,
+    read_object,
+)
 
 DEPTH = 100
 """Nesting at which it stops looking."""

@@ -18,6 +18,7 @@ from typing import Literal
 
 from trajsmith.environments.sandbox._gate_capabilities import CapabilityChecker
 from trajsmith.environments.sandbox._gate_sharing import SharedStateChecker
+from trajsmith.records.text import to_one_line
 
 LARGEST = 300_000
 """Bytes of source; more is not read."""
@@ -79,7 +80,7 @@ def _examine(source: str, file: str, own_variables: bool) -> tuple[GateFinding, 
     except (RecursionError, MemoryError):
         report(1, "unreadable", "nests too deeply to be examined")
     except ValueError as error:
-        report(1, "unreadable", f"cannot be read: {' '.join(str(error).split())}")
+        report(1, "unreadable", f"cannot be read: {to_one_line(error)}")
     return tuple(sorted(findings))
 
 

@@ -31,6 +31,7 @@ from trajsmith.environments.serving.protocol_keys import FAULT, REFUSAL
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import EnvironmentFault, InputError, ToolSpec, TrajsmithError, format_first_error
+from trajsmith.records.text import to_one_line
 
 _SHUTDOWN_SECONDS = 10.0
 """Seconds that freeing a session may take."""
@@ -66,12 +67,12 @@ class _McpHandlers:
 
     @asynccontextmanager
     async def connection(self, server: Server[SessionManager]) -> AsyncIterator[SessionManager]:
-        desk = SessionManager(self._offer)
+        manager = SessionManager(self._offer)
         try:
-            yield desk
+            yield manager
         finally:
             with anyio.move_on_after(_SHUTDOWN_SECONDS, shield=True):
-                await desk.close()
+                await manager.close()
 
     async def around(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Open the session before a handshake is accepted, and say what is wrong with a malformed request."""
@@ -125,7 +126,7 @@ def to_mcp_result(result: ToolResult) -> CallToolResult:
 
 
 def _to_protocol_error(error: TrajsmithError) -> MCPError:
-    message = " ".join(str(error).split())
+    message = to_one_line(error)
     if isinstance(error, EnvironmentFault):
         about = {"kind": error.kind, "environment": error.environment, "tool": error.tool}
         return MCPError(INTERNAL_ERROR, message, {FAULT: about})

@@ -46,7 +46,7 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
     def __init__(self, offer: ServingSpec) -> None:
         super().__init__()
         self._offer = offer
-        self._desk: SessionManager | None = None
+        self._manager: SessionManager | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state = State()
 
@@ -63,8 +63,8 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
         if seed is not None:
             offer = replace(offer, state=(await offer.source.states(seed))[0])
         self._loop = asyncio.get_running_loop()
-        self._desk = SessionManager(offer)
-        await self._desk.open()
+        self._manager = SessionManager(offer)
+        await self._manager.open()
         self._state = State(episode_id=episode_id)
         policy = self._offer.spec.policy
         return Observation(metadata={"policy": policy} if policy else {})
@@ -75,10 +75,10 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
             return ListToolsObservation(tools=[_as_tool(tool) for tool in self._offer.tools])
         if not isinstance(action, CallToolAction):
             raise InputError('an action is {"type": "call_tool", "tool_name": ..., "arguments": {...}} or "list_tools"')
-        if self._desk is None:
+        if self._manager is None:
             raise InputError("reset comes before the first call")
         async with asyncio.timeout(timeout_s):
-            result = await self._desk.call(action.tool_name, action.arguments)
+            result = await self._manager.call(action.tool_name, action.arguments)
         self._state.step_count += 1
         return _observed(action.tool_name, result)
 
@@ -101,14 +101,14 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
 
     def close(self) -> None:
         """Let go of the session; OpenEnv calls this from a thread."""
-        desk, self._desk = self._desk, None
-        if desk is not None and self._loop is not None and self._loop.is_running():
-            asyncio.run_coroutine_threadsafe(desk.close(), self._loop)
+        manager, self._manager = self._manager, None
+        if manager is not None and self._loop is not None and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(manager.close(), self._loop)
 
     async def _leave(self) -> None:
-        desk, self._desk = self._desk, None
-        if desk is not None:
-            await desk.close()
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            await manager.close()
 
 
 def _as_tool(spec: Any) -> Tool:

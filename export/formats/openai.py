@@ -30,12 +30,12 @@ def build_openai_message(message: JsonObject) -> JsonObject:
         return {"role": "tool", "tool_call_id": message["tool_call_id"], "content": message["content"]}
     if message["role"] != "assistant":
         return {"role": message["role"], "content": message["content"]}
-    wire: JsonObject = {"role": "assistant"}
+    serialized: JsonObject = {"role": "assistant"}
     if message["content"] or "tool_calls" not in message:
-        wire["content"] = message["content"]
+        serialized["content"] = message["content"]
     if "tool_calls" in message:
-        wire["tool_calls"] = [_build_openai_call(call) for call in message["tool_calls"]]
-    return wire
+        serialized["tool_calls"] = [_build_openai_call(call) for call in message["tool_calls"]]
+    return serialized
 
 
 def _build_openai_call(call: JsonObject) -> JsonObject:

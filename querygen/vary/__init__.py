@@ -51,7 +51,7 @@ async def derive_variant(name: str, case: VariantCase) -> VariantResult:
     """Derive one variant of a task.
 
     Raises:
-        Dropped: It cannot be made of this task, or its label cannot be proved; the reason names the variant.
+        RecordDropped: It cannot be made of this task, or its label cannot be proved; the reason names the variant.
     """
     try:
         return await VARIANTS.get(name)(case)

@@ -123,20 +123,20 @@ class VariantCase:
         return [words.piece(turn, self.calls[slice(*self.spans[turn])]) for turn in turns]
 
     async def finish(
-        self, pieces: Sequence[TurnDraft], twist: Perturbation, hidden: str = "", state: JsonObject | None = None
+        self, pieces: Sequence[TurnDraft], perturbation: Perturbation, hidden: str = "", state: JsonObject | None = None
     ) -> Task:
         """Make the gold calls of all turns again and write the task with its checks.
 
         Raises:
-            Dropped: The gold calls are refused, the words say too much, or the checks cannot tell the gold run.
+            RecordDropped: The gold calls are refused, the words say too much, or the checks cannot tell the gold run.
         """
         start = self.state if state is None else state
         proof = await self._proof(pieces, start)
         calls = [piece.calls for piece in pieces]
         gold_calls = proof.gold.calls
-        facts = [self._facts(gold_calls, calls, number, twist) for number in range(len(pieces))]
+        facts = [self._facts(gold_calls, calls, number, perturbation) for number in range(len(pieces))]
         tested = await proof.test(facts, self.spec, self.audit, derive_seed(self.base.seed, "audit", self.variant))
-        weakness = tested.fault(twist)
+        weakness = tested.fault(perturbation)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
         values = {name: getattr(self.base, name) for name in Task.model_fields if name != "id"}
@@ -147,7 +147,7 @@ class VariantCase:
                 "exposed_tools": tuple(name for name in self.base.exposed_tools if name != hidden),
                 "mode": "conversation",
                 "variant": self.variant,
-                "twist": twist,
+                "twist": perturbation,
                 "language": SCRIPTED,
                 "prompts": {},
                 "turns": tested.apply_to_turns(
@@ -164,7 +164,7 @@ class VariantCase:
         turns = [list(piece.calls) for piece in pieces]
         gold = await run_gold(turns, start, self.session, self.audit.live)
         fresh = [
-            call.model_copy(update={"arguments": gold.ran.made[index][1], "result": gold.ran.results[index]})
+            call.model_copy(update={"arguments": gold.ran.calls[index][1], "result": gold.ran.results[index]})
             for index, call in enumerate(gold.calls)
         ]
         if fresh != gold.calls:
@@ -175,10 +175,10 @@ class VariantCase:
         return await GoldProof.of(gold, self.session)
 
     def _facts(
-        self, gold_calls: Sequence[GoldCall], calls: Sequence[Sequence[GoldCall]], turn: int, twist: Perturbation
+        self, gold_calls: Sequence[GoldCall], calls: Sequence[Sequence[GoldCall]], turn: int, perturbation: Perturbation
     ) -> tuple[JsonValue, ...]:
         """Return the facts that the answer of a turn must report; none if it can only decline."""
-        if twist.act == "decline" and turn == twist.turn:
+        if perturbation.act == "decline" and turn == perturbation.turn:
             return ()
         start = sum(map(len, calls[:turn]))
         goals = find_goals(gold_calls, start, start + len(calls[turn]))
@@ -194,7 +194,7 @@ class VariantCase:
         """The turns, without their checks.
 
         Raises:
-            Dropped: The words say too much.
+            RecordDropped: The words say too much.
         """
         turns, start = [], 0
         for number, piece in enumerate(pieces):

@@ -38,7 +38,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one reference left open until the agent asks.
 
     Raises:
-        Dropped: No two rows fit, or it does not matter which one is taken.
+        RecordDropped: No two rows fit, or it does not matter which one is taken.
     """
     readings = list(_iter_readings(case))
     for reading in case.rng.sample(readings, min(len(readings), 6)):
@@ -131,7 +131,7 @@ async def _build_variant(case: VariantCase, reading: _Reading) -> VariantResult:
     if not isinstance(source, FromOutput):
         raise RecordDropped("no_two_rows_fit")
     wrong = replace_arguments(call, {reading.parameter: (reading.other, source)})
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=reading.turn,
         act="ask",
@@ -141,4 +141,4 @@ async def _build_variant(case: VariantCase, reading: _Reading) -> VariantResult:
         tempting=(wrong,),
         proof=f"{reading.rows} rows fit {vague!r}, and {call.tool} on another one succeeds with another result",
     )
-    return VariantResult(await case.finish(case.unchanged(words, range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(words, range(len(case.spans))), perturbation))

@@ -4,9 +4,8 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
-from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding import ValueSource, iterate_leaves
 from trajsmith.grounding.fields import list_input_fields
-from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
@@ -27,7 +26,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 
     Raises:
-        Dropped: No write has a value that could have been another one.
+        RecordDropped: No write has a value that could have been another one.
     """
     for turn in case.single_writes():
         index = case.spans[turn][1] - 1
@@ -92,7 +91,7 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
     )
     pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])])))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="check",
@@ -105,4 +104,4 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
             f"with {format_value(final.value)}"
         ),
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trajsmith.grounding import build_selector_key, iterate_leaves
+from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.names import split_name
-from trajsmith.grounding.references import leads_to, pick_values
+from trajsmith.grounding.references import pick_values
 from trajsmith.grounding.user_facts import get_label
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -86,7 +86,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the forbidden thing is asked for.
 
     Raises:
-        Dropped: The policy has no rules, or nothing that was tried is refused because of one.
+        RecordDropped: The policy has no rules, or nothing that was tried is refused because of one.
     """
     rules = [" ".join(rule.split()) for rule in _RULE.split(case.spec.policy)[1:]]
     if not rules:
@@ -187,7 +187,7 @@ async def _build_variant(case: VariantCase, forbidden: _Forbidden) -> VariantRes
     pieces.append(
         TurnDraft(words_.queries[forbidden.turn], words_.intents[forbidden.turn], entries, forbidden.calls[:-1])
     )
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=forbidden.turn,
         act="decline",
@@ -196,4 +196,4 @@ async def _build_variant(case: VariantCase, forbidden: _Forbidden) -> VariantRes
         tempting=forbidden.calls[-1:],
         proof=f"the environment refuses it ({forbidden.refusal}); the rule: {forbidden.rule}",
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

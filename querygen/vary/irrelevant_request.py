@@ -51,7 +51,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one more turn somewhere after its first.
 
     Raises:
-        Dropped: The environment speaks of everything that could be asked.
+        RecordDropped: The environment speaks of everything that could be asked.
     """
     spoken = collect_vocabulary(case.spec)
     options = [each for each in load_errands() if not any(set(split_name(about)) <= spoken for about in each.about)]
@@ -63,11 +63,11 @@ async def vary(case: VariantCase) -> VariantResult:
     pieces = case.unchanged(base, range(len(case.spans)))
     query = f"{case.rng.choice(OPENINGS)} {errand.ask}".strip()
     pieces.insert(place, TurnDraft(query, "Something that no tool here is for", (), ()))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=place,
         act="decline",
         because=case.rng.choice(NONE),
         proof=f"no tool speaks of {', '.join(errand.about)}",
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

@@ -29,7 +29,7 @@ async def vary(case: VariantCase) -> VariantResult:
     query = case.rng.choice(ARRIVED).format(schema)
     pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])]), True))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
@@ -40,4 +40,4 @@ async def vary(case: VariantCase) -> VariantResult:
         tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )
-    return VariantResult(await case.finish(pieces, twist, hidden=tool))
+    return VariantResult(await case.finish(pieces, perturbation, hidden=tool))

@@ -9,8 +9,7 @@ from functools import partial
 
 import orjson
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.references import leads_to
+from trajsmith.grounding import iterate_leaves, leads_to
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows, is_table
 from trajsmith.records import (
@@ -40,7 +39,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task, in other words, on a crowded state.
 
     Raises:
-        Dropped: The state has no tables, or what the calls return cannot be made longer without changing what the
+        RecordDropped: The state has no tables, or what the calls return cannot be made longer without changing what the
             task is about.
     """
     crowd = _EnlargedState(case)
@@ -50,7 +49,7 @@ async def vary(case: VariantCase) -> VariantResult:
     await crowd.add_strangers()
     if crowd.longer < LONGER:
         raise RecordDropped("lists_do_not_grow", f"{crowd.longer} characters")
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=0,
         act="plain",
@@ -58,7 +57,7 @@ async def vary(case: VariantCase) -> VariantResult:
         "succeed and all references lead to the same values",
     )
     pieces = case.unchanged(case.words(), range(len(case.spans)))
-    return VariantResult(await case.finish(pieces, twist, state=crowd.state), crowd.state)
+    return VariantResult(await case.finish(pieces, perturbation, state=crowd.state), crowd.state)
 
 
 class _EnlargedState:

@@ -14,7 +14,7 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
     """Find a turn whose one write needs a tool that nothing else before needs: (turn, tool, proof).
 
     Raises:
-        Dropped: There is none, or the other tools reach the same.
+        RecordDropped: There is none, or the other tools reach the same.
     """
     ways = []
     for turn in case.single_writes()[:3]:
@@ -43,7 +43,7 @@ async def vary(case: VariantCase) -> VariantResult:
     words = case.words()
     pieces = case.unchanged(words, range(turn))
     pieces.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), ()))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
@@ -53,4 +53,4 @@ async def vary(case: VariantCase) -> VariantResult:
         tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )
-    return VariantResult(await case.finish(pieces, twist, hidden=tool))
+    return VariantResult(await case.finish(pieces, perturbation, hidden=tool))

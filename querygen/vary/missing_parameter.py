@@ -16,7 +16,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value held back until the agent asks.
 
     Raises:
-        Dropped: No value can be held back so that only asking helps.
+        RecordDropped: No value can be held back so that only asking helps.
     """
     tried = 0
     for turn in case.rng.sample(range(len(case.spans)), len(case.spans)):
@@ -42,7 +42,7 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
     answers = list_value_wordings(case, call, case.known[key])
     if any(is_value_mentioned(query, value) for query in words.queries[: turn + 1] for value in answers):
         return None
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="ask",
@@ -52,4 +52,4 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         tempting=(call.model_copy(update={"result": None}),),
         proof=f"{call.tool} is refused without it, and nothing that was said or returned before tells it",
     )
-    return VariantResult(await case.finish(case.unchanged(words, range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(words, range(len(case.spans))), perturbation))

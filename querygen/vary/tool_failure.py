@@ -21,7 +21,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The same task in other words, with one failing call.
 
     Raises:
-        Dropped: No call of the agent is needed.
+        RecordDropped: No call of the agent is needed.
     """
     used = {
         source.call for call in case.calls for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)
@@ -40,7 +40,7 @@ async def vary(case: VariantCase) -> VariantResult:
     why = "it writes" if case.calls[first].effect == "write" else "later calls need its result"
     if first != index and first not in needed:
         raise RecordDropped("no_call_is_needed", tool)
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="recover",
@@ -48,4 +48,4 @@ async def vary(case: VariantCase) -> VariantResult:
         refusal=case.rng.choice(FAILURES),
         proof=f"the session refuses the first call of {tool} and hands the next one on; {why}",
     )
-    return VariantResult(await case.finish(case.unchanged(case.words(), range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(case.words(), range(len(case.spans))), perturbation))

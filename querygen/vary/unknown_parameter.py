@@ -20,7 +20,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task up to the turn in which the value would be needed; nothing may be written in that turn.
 
     Raises:
-        Dropped: No write hangs on a value that only the user could tell, or there is another way.
+        RecordDropped: No write hangs on a value that only the user could tell, or there is another way.
     """
     for turn, index, argument, key in _iter_candidates(case):
         if not await is_refused_without(case, index, argument):
@@ -56,7 +56,7 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         raise RecordDropped("another_way", " > ".join(way))
     pieces = case.unchanged(words, range(turn))
     pieces.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), ()))
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="decline",
@@ -69,4 +69,4 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         proof=f"{call.tool} is refused without it, no result tells it, {search.read} calls with what is known do not "
         f"show what is needed, and {search.made} more found no other way",
     )
-    return VariantResult(await case.finish(pieces, twist))
+    return VariantResult(await case.finish(pieces, perturbation))

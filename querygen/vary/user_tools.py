@@ -15,7 +15,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task in other words, with what only the user can do marked.
 
     Raises:
-        Dropped: The environment has no such tools, or the task makes no call of one.
+        RecordDropped: The environment has no such tools, or the task makes no call of one.
     """
     if not case.base.user_tools:
         raise RecordDropped("no_user_tools")
@@ -37,7 +37,7 @@ async def vary(case: VariantCase) -> VariantResult:
         raise RecordDropped("the_agent_can_do_it", call.tool)
     turn = next(number for number, (start, stop) in enumerate(case.spans) if start <= index < stop)
     why = "it changes the state" if call.effect == "write" else "later calls need what it shows"
-    twist = Perturbation(
+    perturbation = Perturbation(
         base=case.base.id,
         turn=turn,
         act="delegate",
@@ -45,4 +45,4 @@ async def vary(case: VariantCase) -> VariantResult:
         tempting=build_tempting_calls([call]),
         proof=f"{call.tool} is refused to the agent and done by the user; {why}",
     )
-    return VariantResult(await case.finish(case.unchanged(case.words(), range(len(case.spans))), twist))
+    return VariantResult(await case.finish(case.unchanged(case.words(), range(len(case.spans))), perturbation))

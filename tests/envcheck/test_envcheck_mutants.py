@@ -4,14 +4,15 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from mutants import KINDS, ModuleMutant, MutantSource, build_mutants, load_overridden
 
 from trajsmith.envcheck import CheckPlan, check_environment
 from trajsmith.envcheck.checks import CHECKS
 from trajsmith.envcheck.exploration import ExplorationEffort
-from trajsmith.envcheck.subprocess_source import ReopenableNativeSource
-from trajsmith.envgen.mutate import KINDS, ModuleMutant, build_mutants, load_overridden
 from trajsmith.environments import library
 from trajsmith.environments.native_source import NativeSource
+
+pytestmark = pytest.mark.slow
 
 PACKAGE = "trajsmith.environments.library.smart_home"
 FILE = Path(library.__file__).parent / "smart_home" / "__init__.py"
@@ -65,7 +66,7 @@ async def test_the_machines_clock_is_found_in_another_process() -> None:
     mutant = seeded("wall_clock", "create_access_code")
     texts = {mutant.module: mutant.text}
     with load_overridden(PACKAGE, texts) as module:
-        source = ReopenableNativeSource(module.SmartHome, {"small": 1}, texts)
+        source = MutantSource(module.SmartHome, {"small": 1}, texts)
         report = await check_environment(source, PLAN, [one for one in CHECKS if one.name in ("determinism", "clock")])
     assert [(finding.check, finding.tool) for finding in report.findings] == [("clock", "create_access_code")]
     assert [step.tool for step in report.findings[0].case.steps] == ["create_access_code"]

@@ -7,10 +7,10 @@ import pytest
 
 from trajsmith.envgen.sources.clustering import cluster_requests, find_content_words
 from trajsmith.envgen.sources.model_classification import read_task_set_with_model
-from trajsmith.envgen.sources.near_duplicates import find_repeats
 from trajsmith.envgen.sources.task_sets import read_task_set
 from trajsmith.models.model import ChatReply, Usage
 from trajsmith.models.prompts import Prompts
+from trajsmith.phrasing.near_duplicates import find_repeats
 from trajsmith.records import InputError, Message
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "sets"

@@ -57,7 +57,7 @@ def messages_of(rows: list[dict]) -> tuple[Message, ...]:
 def test_each_file_is_one_format():
     files = {path.stem for path in (Path(__file__).parents[2] / "export" / "formats").glob("[!_]*.py")}
     assert set(FORMATS.names()) == files
-    with pytest.raises(InputError, match=r"no format named 'csv'; there are: grpo, openai"):
+    with pytest.raises(InputError, match=r"no format named 'csv'; there are: grpo, judged, openai"):
         FORMATS.get("csv")
 
 

@@ -41,7 +41,7 @@ def test_diversity_counts_pairs_as_conversations_come():
 
 def test_a_run_without_accepted_conversations_has_pictures():
     for svg in plots_of(0, funnel={}, environments={}).values():
-        ElementTree.fromstring(svg)
+        assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def test_the_card_names_splits_pictures_and_models():

@@ -12,7 +12,7 @@ from trajsmith.cli import app
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import VaryPlan
+from trajsmith.pipeline.stages import VaryPlan
 
 CONFIG = """
 name: tiny

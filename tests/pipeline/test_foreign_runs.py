@@ -10,6 +10,8 @@ import pytest
 
 from trajsmith.records import Summary
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = Path(__file__).parent / "foreign"
 CANARY = "canary-3f9a"
 ENTRIES = {

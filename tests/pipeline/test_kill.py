@@ -14,6 +14,8 @@ import pytest
 
 from trajsmith.pipeline.run_directory import SCRAP
 
+pytestmark = pytest.mark.slow
+
 KILLS = 6, 20
 """Kills, and with --full."""
 RUNS = 2, 4

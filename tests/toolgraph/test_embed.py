@@ -14,8 +14,8 @@ import pytest
 
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.toolgraph import GraphSettings, build_graph
+from trajsmith.toolgraph.edge_explanation import explain_match
 from trajsmith.toolgraph.embeddings import USUAL, build_embedding_similarity
-from trajsmith.toolgraph.match_explanation import explain_match
 
 SAME = {"town": "city", "metropolis": "city"}
 

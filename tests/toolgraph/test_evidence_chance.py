@@ -18,7 +18,7 @@ from trajsmith.toolgraph.evidence import (
 )
 from trajsmith.toolgraph.evidence.chance_matches import guess_numbers, is_same_entity, parse_whole_number
 from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted, score_from_execution
-from trajsmith.toolgraph.link_evidence import LinkEvidence
+from trajsmith.toolgraph.graph import LinkEvidence
 
 SPARSE = (10_417, 23_980, 38_112, 51_706, 66_093, 71_554)
 DENSE = tuple(range(10_001, 10_007))

@@ -21,7 +21,7 @@ from trajsmith.toolgraph.evidence.contrast_tests import replace_argument
 from trajsmith.toolgraph.evidence.execution import find_missing_outputs
 from trajsmith.toolgraph.evidence.score_rule import PROVED, is_proved, is_refuted
 from trajsmith.toolgraph.evidence.value_leaves import Leaf
-from trajsmith.toolgraph.link_evidence import LinkEvidence
+from trajsmith.toolgraph.graph import LinkEvidence
 
 SETTINGS = ExecutionSettings(calls=300)
 

@@ -13,9 +13,9 @@ from random_graphs import random_graph
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.toolgraph import Edge, GraphSettings, ParameterNode, ToolGraph, ValueLink, build_graph
 from trajsmith.toolgraph.edge_explanation import explain_edge, find_tool
+from trajsmith.toolgraph.graph import LinkEvidence
 from trajsmith.toolgraph.html_page import build_page_data, select_servers, write_page
 from trajsmith.toolgraph.layout import place_tools
-from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

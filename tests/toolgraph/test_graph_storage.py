@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import msgspec
+import networkx
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from random_graphs import random_graph, tool
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.records.storage import open_whole_file
 from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink, storage
-from trajsmith.toolgraph.graphml import write_graphml
+from trajsmith.toolgraph.networkx_graph import to_networkx, write_graphml
 
 LINK = ValueLink(output="$.a", input="b", score=0.5)
 EDGE = Edge(source="s.x", target="s.y", weight=3, score=0.5, links=(LINK,), evidence=("schema", "execution"))
@@ -161,12 +162,11 @@ def test_graphml_holds_tools_edges_and_evidence(tmp_path: Path) -> None:
         "links": "$.a -> b (0.50)",
         "evidence": "schema, execution",
     }
-    said = {keys[data.get("key")]: data.text for data in nodes["s.y"]}
-    assert (said["writes"], said["internal"]) == ("true", "b")
+    data = {keys[data.get("key")]: data.text for data in nodes["s.y"]}
+    assert (data["writes"], data["internal"]) == ("True", "b")
 
 
 def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
-    networkx = pytest.importorskip("networkx", reason="networkx is not installed: pip install networkx")
     graph = random_graph(7, servers=3, most=40)
     write_graphml(graph, tmp_path / "graph.graphml")
     read = networkx.read_graphml(tmp_path / "graph.graphml")
@@ -177,6 +177,15 @@ def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
     assert read.is_directed() and not read.is_multigraph()
     some = graph.edges[0]
     assert read.edges[some.source, some.target]["score"] == some.score
+
+
+def test_to_networkx_holds_every_tool_and_edge() -> None:
+    digraph = to_networkx(GRAPH)
+    assert list(digraph.nodes) == [one.full_name for one in GRAPH.tools]
+    assert digraph.edges["s.x", "s.y"] == {
+        "weight": 3, "score": 0.5, "links": "$.a -> b (0.50)", "evidence": "schema, execution",
+    }  # fmt: skip
+    assert networkx.descendants(digraph, "s.x") == {"s.y"}
 
 
 def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Path) -> None:

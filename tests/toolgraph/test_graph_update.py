@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph import GraphSettings, ToolGraph
 from trajsmith.toolgraph import incremental_build as module
+from trajsmith.toolgraph.graph import LinkEvidence
 from trajsmith.toolgraph.incremental_build import compute_builder_digest, compute_part_digests, update_graph
-from trajsmith.toolgraph.link_evidence import LinkEvidence
 
 ENTITIES = ("order", "customer", "parcel", "invoice")
 FIELDS = ("id", "name", "status", "email")

@@ -8,8 +8,8 @@ import pytest
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
 from trajsmith.toolgraph.endpoint_table import build_table
-from trajsmith.toolgraph.link_features import compute_link_features
 from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, load_link_model
+from trajsmith.toolgraph.link_scoring import compute_link_features
 from trajsmith.toolgraph.match import REASONS, score_pairs, sort_by_server
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}

@@ -10,7 +10,7 @@ from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.records import Message, ModelFault
 from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink
-from trajsmith.toolgraph.link_evidence import LinkEvidence
+from trajsmith.toolgraph.graph import LinkEvidence
 from trajsmith.toolgraph.refine import GraphRefineSettings, classify_parameters, refine_edges
 from trajsmith.toolgraph.refine.edges import EdgeDecision
 

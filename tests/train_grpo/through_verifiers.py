@@ -61,7 +61,7 @@ async def results(task, record):
             for call in message.tool_calls or ():
                 (block,) = (await client.call_tool(call.function.name, call.function.arguments)).content
                 found.append(block.text)
-    await tools.desk.close()
+    await tools.session_manager.close()
     return found, shown
 
 

@@ -175,7 +175,7 @@ async def gold_run(turns: list[list[GoldCall]] | None = None) -> GoldRun:
     """The gold run, with the results put into its calls."""
     first = GoldRun(turns or TURNS, session())
     await first.play(STATE)
-    assert len(first.ran.states) == len(turns or TURNS), first.ran.made
+    assert len(first.ran.states) == len(turns or TURNS), first.ran.calls
     results, index, filled = first.ran.results, 0, []
     for calls in turns or TURNS:
         filled.append([c.model_copy(update={"result": results[index + n]}) for n, c in enumerate(calls)])
@@ -190,7 +190,7 @@ async def jury() -> CheckPanel:
     gold = await gold_run()
     masks, _ = await find_nondeterminism_mask(gold, session())
     forms = forms_of(gold, masks)
-    return CheckPanel(gold, masks, build_checks(forms, FACTS, SPEC.rules, gold.ran.made), FACTS)
+    return CheckPanel(gold, masks, build_checks(forms, FACTS, SPEC.rules, gold.ran.calls), FACTS)
 
 
 def forms_of(gold: GoldRun, masks: NondeterminismMask) -> list[NormalizedState]:

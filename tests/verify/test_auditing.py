@@ -53,7 +53,7 @@ async def test_the_rule_of_the_policy_is_checked() -> None:
     gold = await desk.gold_run([[early]])
     assert not [check for check in judge.checks[0] if check.kind == "policy"]
     outcomes = await judge.outcomes(
-        type(gold.ran)(states=judge.gold.ran.states, made=gold.ran.made, calls_until=[0, 1]), 1, judge.says
+        type(gold.ran)(states=judge.gold.ran.states, calls=gold.ran.calls, calls_until=[0, 1]), 1, judge.says
     )
     assert [outcome.detail for outcome in outcomes if outcome.kind == "policy"] == ["archive before any of list_notes"]
 
@@ -69,9 +69,9 @@ async def test_mutants_are_other_runs_with_the_mistake_made_for_real() -> None:
         if mutant.says == "at the end unarchive takes back call 6":
             assert ran.states[-1]["notes"]["N1"]["archived"] is False
         if mutant.kind == "dropped":
-            assert len(ran.made) == len(judge.gold.ran.made) - 1
+            assert len(ran.calls) == len(judge.gold.ran.calls) - 1
         if mutant.kind in ("doubled", "extra", "undone"):
-            assert len(ran.made) == len(judge.gold.ran.made) + 1
+            assert len(ran.calls) == len(judge.gold.ran.calls) + 1
     assert set(kinds) == set(KINDS)
 
 
@@ -118,7 +118,7 @@ async def test_checks_that_refuse_an_equivalent_run_make_a_weak_task() -> None:
     """Without masks the checks ask for the very ids and times of the gold run."""
     judge = await desk.jury()
     bare = judge.masks.model_copy(update={"tables": (), "leaves": {}, "clock": "", "counters": ""})
-    checks = build_checks(desk.forms_of(judge.gold, bare), desk.FACTS, (), judge.gold.ran.made)
+    checks = build_checks(desk.forms_of(judge.gold, bare), desk.FACTS, (), judge.gold.ran.calls)
     found = await examine(CheckPanel(judge.gold, bare, checks, judge.facts))
     assert found.weakness is not None
     assert found.weakness.startswith("an equivalent run fails")

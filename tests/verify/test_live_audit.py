@@ -13,6 +13,8 @@ from trajsmith.verify.check_audit import AuditSettings
 from trajsmith.verify.equivalents import EquivalentRunBuilder
 from trajsmith.verify.gold_run import GoldRun
 
+pytestmark = pytest.mark.slow
+
 SERVER = Path(__file__).parents[1] / "environments" / "mcp" / "servers" / "notes.py"
 STATE = {"files": {"old.txt": "old"}, "calls": [{"tool": "add_note", "arguments": {"title": "a", "text": "b"}}]}
 FACTS: list[list[str]] = [["SAVED"]]
@@ -43,10 +45,10 @@ async def test_equivalent_runs_begin_where_the_gold_run_began() -> None:
         gold = GoldRun([CALLS], session)
         await gold.play((await source.states(0))[0])
         assert gold.initial.keys() == {"files", "observed"}
-        runs = await EquivalentRunBuilder(gold, await source.spec(), NondeterminismMask(), 1).made(4)
+        runs = await EquivalentRunBuilder(gold, await source.spec(), NondeterminismMask(), 1).build(4)
         assert [run.says for run in runs] == ["1 swaps"]
         assert all(run.ran.states == gold.ran.states for run in runs)
-        assert all(run.ran.made != gold.ran.made for run in runs)
+        assert all(run.ran.calls != gold.ran.calls for run in runs)
     finally:
         await session.close()
 

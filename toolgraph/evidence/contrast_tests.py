@@ -19,7 +19,7 @@ from trajsmith.toolgraph.evidence.value_leaves import (
     is_specific_match,
     walk_leaves,
 )
-from trajsmith.toolgraph.link_evidence import LinkKey
+from trajsmith.toolgraph.graph import LinkKey
 from trajsmith.toolgraph.settings import ExecutionSettings
 
 _DIGITS = re.compile(r"\d+")

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import EnvironmentSource, Session
+from trajsmith.grounding import ValueSource
 from trajsmith.grounding.fields import list_output_fields
 from trajsmith.grounding.paths import split_path
 from trajsmith.grounding.rewind import make_rewindable, replays
-from trajsmith.grounding.value_source import ValueSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, derive_seed
 from trajsmith.toolgraph.evidence.contrast_tests import (
@@ -31,7 +31,7 @@ from trajsmith.toolgraph.evidence.contrast_tests import (
 )
 from trajsmith.toolgraph.evidence.state_probe import CallBudget, StateProbe, SuccessfulCall
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, list_enumerated_values, walk_leaves
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 from trajsmith.toolgraph.settings import ExecutionSettings
 
 FLOOR = 0.05

@@ -26,12 +26,13 @@ from trajsmith.toolgraph.graph import (
     STRONG,
     WEAK,
     Edge,
+    LinkEvidence,
+    LinkKey,
     ParameterKind,
     ParameterNode,
     ToolGraph,
     ValueLink,
 )
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
 from trajsmith.toolgraph.link_scoring import score_links
 from trajsmith.toolgraph.match import Similarity, sort_by_server
 

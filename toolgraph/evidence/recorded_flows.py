@@ -26,7 +26,7 @@ from trajsmith.toolgraph.evidence.value_leaves import (
     list_enumerated_values,
     walk_leaves,
 )
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 
 
 @dataclass

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, ValueFlow
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 
 PRIOR: dict[str, float] = {
     "bias": -1.0,
@@ -70,7 +70,7 @@ def compute_recorded_terms(
 @functools.lru_cache(maxsize=1)
 def load_shipped_rule() -> dict[str, Any]:
     """The rule's file: weights, recipe, cross-validated figures."""
-    return dict(json.loads((files("toolgraph") / "data" / "evidence.json").read_text("utf-8")))
+    return dict(json.loads((files("trajsmith.toolgraph") / "data" / "evidence.json").read_text("utf-8")))
 
 
 def score_from_recordings(

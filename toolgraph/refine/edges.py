@@ -5,23 +5,47 @@ which are strong, weak or independent. Here it sees all tools of one environment
 them; what it says must name fields that exist, and what execution proved stays, what execution refuted stays out.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
 from trajsmith.models.model import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.models.structured import complete_structured
 from trajsmith.records import FrozenModel, JsonObject, ModelFault, ToolSpec
+from trajsmith.records.errors import ModelFaultKind
 from trajsmith.toolgraph.build import GraphSettings
 from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted
-from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, ToolGraph, ValueLink
-from trajsmith.toolgraph.link_evidence import LinkEvidence, LinkKey
-from trajsmith.toolgraph.refine.batch_requests import ask_all
+from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, LinkEvidence, LinkKey, ToolGraph, ValueLink
 from trajsmith.toolgraph.settings import GraphRefineSettings
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+FOR_GOOD: frozenset[ModelFaultKind] = frozenset({"bad_reply", "content_filter", "context_overflow", "bad_request"})
+"""Kinds of fault that the same question meets again whenever it is asked."""
+
+
+async def ask_all(model: ChatModel, requests: Sequence[ChatRequest], schema: type[Reply]) -> list[Reply | ModelFault]:
+    """The answers in the order of the questions; a fault in place of one that the model will never give.
+
+    Raises:
+        ModelFault: The server does not answer. All other questions are answered and cached by then.
+    """
+    replies = await asyncio.gather(
+        *(complete_structured(model, request, schema) for request in requests), return_exceptions=True
+    )
+    answers: list[Reply | ModelFault] = []
+    for one in replies:
+        if isinstance(one, BaseException) and not (isinstance(one, ModelFault) and one.kind in FOR_GOOD):
+            raise one
+        answers.append(one)
+    return answers
+
 
 EDGES = PromptSpec(
     "toolgraph/edges",

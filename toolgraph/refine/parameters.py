@@ -15,8 +15,7 @@ from trajsmith.models.model import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.records import FrozenModel, ModelFault
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
-from trajsmith.toolgraph.refine.batch_requests import ask_all
-from trajsmith.toolgraph.refine.edges import WORDS
+from trajsmith.toolgraph.refine.edges import WORDS, ask_all
 from trajsmith.toolgraph.settings import GraphRefineSettings
 
 PARAMETERS = PromptSpec(

@@ -3,21 +3,27 @@
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from rich.table import Table
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, graph, import_traces, plugins, prompts, push, scaffold, train
+from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, plugins, prompts, push, scaffold, train
 from trajsmith.cli import export as cli_export
-from trajsmith.cli.run_table import out, show_run
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError
 from trajsmith.records.garbage_collection import reduce_gc_frequency
 
 if TYPE_CHECKING:
+    from trajsmith.pipeline.progress import RunProgress
     from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.records import Summary
+
 
 Result = TypeVar("Result")
 
@@ -35,6 +41,7 @@ app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.show_version)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
+app.command(name="filter")(filter_run.filter_run)
 app.command()(push.card)
 app.command()(push.push)
 app.command()(plugins.plugins)
@@ -42,33 +49,23 @@ app.command()(train.sft)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting: --set sample.count=50. May be repeated.")
-]
-RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
-RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
-
 
 @app.command()
 def run(
-    config: Annotated[Path, typer.Argument(help=scaffold.CONFIG_HELP)],
+    config: ConfigFile,
     overrides: Set = None,
     directory: Annotated[
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
     Stopped or killed, it goes on with: trajsmith resume RUN
     """
+    from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
-    from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.runner import check_ready, run_pipeline
-    from trajsmith.pipeline.yaml_settings import dump_settings
 
     extra = [f"run={directory}"] if directory else []
     settings = load_config(config, [*(overrides or []), *extra])
@@ -77,11 +74,9 @@ def run(
 
         asyncio.run(preview(settings, out))
         return
-    asyncio.run(check_ready(settings))
-    run_directory = RunDirectory.create(settings.run, dump_settings(settings), fresh)
-    show_run(
-        run_directory.path, _with_progress(run_directory.path, lambda progress: run_pipeline(run_directory, progress))
-    )
+    with _open_progress(settings.run) as progress:
+        finished = runs.run(settings, fresh=fresh, progress=progress)
+    show_run(finished.path, finished.summary)
 
 
 @app.command()
@@ -95,18 +90,20 @@ def resume(
 
     With --set, what the change makes stale is done again: you are told which stages, and asked.
     """
+    from trajsmith.api import runs
     from trajsmith.pipeline.environment_generation import is_generation
-    from trajsmith.pipeline.runner import run_pipeline
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):
-        from trajsmith.cli.env_gen_models import resume_generation
+        from trajsmith.cli.env_grow_models import resume_generation
 
         resume_generation(opened.path, overrides or [])
         return
     if overrides:
         _change(opened, overrides, yes)
-    show_run(opened.path, _with_progress(opened.path, lambda progress: run_pipeline(opened, progress)))
+    with _open_progress(opened.path) as progress:
+        finished = runs.resume(opened.path, progress=progress)
+    show_run(opened.path, finished.summary)
 
 
 @app.command()
@@ -122,11 +119,17 @@ def export(
     rows: cli_export.Rows = 1,
     page: cli_export.Page = None,
     max_length: cli_export.MaxLength = None,
+    include: cli_export.IncludeOption = "accepted",
 ) -> None:
-    """Write dataset, card, report and summary again from the records of a run; with --format, only that format."""
+    """Write dataset, card, report and summary again from the records of a run; with --format, only that format.
+
+    With --include rejected or all, trajectories that were rejected are written too, with scores and reasons.
+    """
     if list_formats:
         cli_export.show_formats()
         return
+    choice = cli_export.parse_include(include)
+    formats = cli_export.choose_formats(formats, choice)
     cli_export.check_options(formats, target, window)
     opened = _open(directory, option)
     if preview:
@@ -137,7 +140,7 @@ def export(
         from trajsmith.pipeline.format_export import export_formats
 
         written = _with_progress(
-            opened.path, lambda progress: export_formats(opened, formats, target, window, progress)
+            opened.path, lambda progress: export_formats(opened, formats, target, window, progress, choice)
         )
         cli_export.show_written(written)
         return
@@ -159,13 +162,13 @@ def report(
     """Write the HTML report of a run again, and say where it is."""
     opened = _open(directory, option)
     if every:
-        from trajsmith.pipeline.conversation_pages import browse_run
+        from trajsmith.pipeline.runner import browse_run
 
         page = _with_progress(opened.path, lambda progress: browse_run(opened, progress))
     else:
         _export_all(opened)
         page = opened.file("report.html")
-    out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+    print_line(f"open {page} in a browser")
 
 
 @app.command()
@@ -227,7 +230,7 @@ def tasks(
     if audit:
         from trajsmith.cli.tasks_audit import audit as audit_tasks
 
-        audit_tasks(opened, mutants, limit, out)
+        audit_tasks(opened, mutants, limit)
         return
     _run_one_stage(opened, "write")
 
@@ -270,19 +273,58 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     apply_change(run, change)
 
 
-def _with_progress(path: Path, work: Any) -> Any:
+def _with_progress(path: Path, work: Callable[["RunProgress"], Coroutine[Any, Any, Result]]) -> Result:
+    with _open_progress(path) as progress:
+        return asyncio.run(work(progress))
+
+
+@contextmanager
+def _open_progress(path: Path) -> "Iterator[RunProgress]":
+    """Show progress of work on a run; Ctrl-C becomes the line that says how to go on."""
     from trajsmith.pipeline.progress import open_progress
 
-    with open_progress() as progress:
-        return _drive(path, work(progress))
-
-
-def _drive(path: Path, work: Coroutine[Any, Any, Result]) -> Result:
     reduce_gc_frequency()
     try:
-        return asyncio.run(work)
+        with open_progress() as progress:
+            yield progress
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+
+
+def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
+    """Table of the stages, figures, reasons of rejection, and where everything lies."""
+    table = Table(
+        "stage",
+        "in",
+        "out",
+        "dropped",
+        "seconds",
+        title=f"{summary.name}: {summary.funnel['accepted']} accepted trajectories",
+    )
+    for stage in summary.stages:
+        dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
+        table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
+    out.print(table)
+    for stage in summary.stages:
+        for reason, example in stage.examples.items():
+            print_line(f"dropped ({stage.name}): {reason}: {stage.dropped[reason]}")
+            print_line(f"  first: {example}")
+    calls = [number for tools in summary.coverage.values() for number in tools.values()]
+    out.print(
+        f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
+        f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
+        f"{sum(number > 0 for number in summary.environments.values())} environments"
+    )
+    if summary.usage.requests:
+        out.print(
+            f"{summary.usage.requests} requests to models, {summary.usage.tokens} tokens, "
+            f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
+            f"cost {summary.cost_per_accepted:.4f}"
+        )
+    for reason, number in summary.rejected.items():
+        out.print(f"rejected: {reason}: {number}", markup=False)
+    if exported:
+        out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 
 
 def main() -> None:

@@ -4,20 +4,19 @@ import asyncio
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
-from trajsmith.cli.options import WHAT
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import EnvironmentSpec, RunError
 
 app = typer.Typer(help="List, show, examine and serve environments; see what the sandbox can do.", no_args_is_help=True)
 app.command()(check)
 app.command()(gen)
 app.command()(serve)
-out = Console(highlight=False)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 
@@ -43,7 +42,7 @@ def list_environments(
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help=WHAT)],
-    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+    sandbox: Sandbox = None,
 ) -> None:
     """Show the policy, the tools and the state of an environment, and what its loader noted."""
     from trajsmith.pipeline.environment_references import open_named_source
@@ -51,7 +50,7 @@ def show(
     source = open_named_source(name, sandbox=sandbox)
     spec = asyncio.run(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
-    out.print(spec.policy + "\n", markup=False, soft_wrap=True)
+    print_line(spec.policy + "\n")
     out.print(_tools(spec))
     tables = [
         key
@@ -61,7 +60,7 @@ def show(
     out.print(f"state: {', '.join(tables)}", markup=False)
     out.print(f"runs in: {source.isolation}", markup=False)
     for note in source.notes:
-        out.print(f"note: {note}", markup=False, soft_wrap=True)
+        print_line(f"note: {note}")
 
 
 @app.command()

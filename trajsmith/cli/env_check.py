@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from trajsmith.cli.options import WHAT
+from trajsmith.cli.console import out, print_line, write_json
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import InputError, RunError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
@@ -24,7 +24,6 @@ BELOW = 1
 SHOWN = 40
 """Findings of one environment that are printed; JSON and HTML have all."""
 COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
-out = Console(highlight=False)
 
 
 def check(
@@ -53,7 +52,7 @@ def check(
         ),
     ] = 120.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the initial states and of the arguments.")] = 0,
-    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+    sandbox: Sandbox = None,
 ) -> None:
     """Examine environments without a model: do they do what they say, and is their state sound?
 
@@ -68,6 +67,7 @@ def check(
     Exit code 0 if every score reaches --threshold. 1 if one does not, if --budget was over before any check was made
     (there is no score then: raise it), or if the finding of --replay does not show any more. 2 for wrong input.
     """
+    from trajsmith.api.environments import check_environment
     from trajsmith.envcheck import CheckPlan
 
     sources = _sources(target, sandbox)
@@ -78,11 +78,11 @@ def check(
     if replay is not None:
         asyncio.run(_replay(sources, replay, json, plan))
         return
-    reports = asyncio.run(_examine(sources, plan))
+    reports = [check_environment(source, seed=seed, seconds=budget) for source in sources]
     for report in reports:
         _show(report, target)
     if json is not None:
-        write_whole_file(json, orjson.dumps({"reports": [report.model_dump(mode="json") for report in reports]}))
+        write_json(json, {"reports": [report.model_dump(mode="json") for report in reports]})
     if html is not None:
         from trajsmith.envcheck import render_reports_html
 
@@ -107,18 +107,6 @@ def _sources(target: str, sandbox: str | None) -> "list[EnvironmentSource]":
     from trajsmith.pipeline.environment_references import find_named_entries, set_sandbox_mode
 
     return [open_source(set_sandbox_mode(entry, sandbox)) for entry in find_named_entries(target)]
-
-
-async def _examine(sources: "Sequence[EnvironmentSource]", plan: "CheckPlan") -> "list[EnvironmentReport]":
-    from trajsmith.envcheck import check_environment
-
-    reports = []
-    for source in sources:
-        try:
-            reports.append(await check_environment(source, plan))
-        finally:
-            _close(source)
-    return reports
 
 
 def _close(source: "EnvironmentSource") -> None:
@@ -187,7 +175,7 @@ def _print_replay(shown: "FindingReplay") -> None:
     finding = shown.finding
     out.print(f"{finding.id} {finding.severity} {finding.check}: {finding.message}", markup=False)
     for line in shown.lines:
-        out.print(f"  {line}", markup=False, soft_wrap=True)
+        print_line(f"  {line}")
     if not shown.judged:
         out.print("this finding is about many calls or none; what the examination saw:")
         _evidence(finding.seen, finding.expected)
@@ -198,8 +186,8 @@ def _print_replay(shown: "FindingReplay") -> None:
 
 
 def _evidence(seen: str, expected: str) -> None:
-    out.print(f"  seen:     {seen}", markup=False, soft_wrap=True)
-    out.print(f"  expected: {expected}", markup=False, soft_wrap=True)
+    print_line(f"  seen:     {seen}")
+    print_line(f"  expected: {expected}")
 
 
 def _show(report: "EnvironmentReport", target: str) -> None:
@@ -255,6 +243,6 @@ def _finding(finding: "Finding") -> None:
             step_text = (
                 f"{step.tool}({format_arguments(step)})" if step.do == "call" else "save, and load into a new session"
             )
-            out.print(f"    {step_text}", markup=False, soft_wrap=True)
-    out.print(f"    seen: {finding.seen}", markup=False, soft_wrap=True)
-    out.print(f"    expected: {finding.expected}", markup=False, soft_wrap=True)
+            print_line(f"    {step_text}")
+    print_line(f"    seen: {finding.seen}")
+    print_line(f"    expected: {finding.expected}")

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from trajsmith.cli.options import Config, DryRun, Set
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import DryRun, ModelConfig, Set
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.envgen.generate import Blueprint, GenerationResult
     from trajsmith.envgen.generate.tool_lists import ToolList
 
-out_ = Console(highlight=False)
 SHOWN = 8
 SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents"
 
@@ -43,7 +42,7 @@ def gen(
     from_documents: Annotated[
         Path | None, typer.Option("--from-documents", help="With models: a folder of documents on one domain each.")
     ] = None,
-    config: Config = None,
+    config: ModelConfig = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="With models: run directory; alone, the run there goes on.")
     ] = None,
@@ -122,18 +121,18 @@ def _print_result(result: "GenerationResult") -> None:
     blueprint = Blueprint.model_validate_json((result.directory / "blueprint.json").read_bytes())
     verdict = "accepted" if result.accepted else "rejected"
     score = "no score" if result.score is None else f"{result.score:.2f}"
-    out_.print(f"{result.name}: {verdict}, doctor {score}, tests: {result.tests}", markup=False)
-    out_.print(
+    out.print(f"{result.name}: {verdict}, doctor {score}, tests: {result.tests}", markup=False)
+    out.print(
         f"{result.entities} entities, {result.tools} tools, {result.left_out} left out, {result.seconds} s",
         markup=False,
     )
     for one in blueprint.left_out[:SHOWN]:
-        out_.print(f"left out: {one.what}: {one.reason}", markup=False, soft_wrap=True)
+        print_line(f"left out: {one.what}: {one.reason}")
     if len(blueprint.left_out) > SHOWN:
-        out_.print(
+        out.print(
             f"{len(blueprint.left_out) - SHOWN} more are listed in {result.directory / 'blueprint.json'}", markup=False
         )
     for reason in result.reasons:
-        out_.print(f"reason: {reason}", markup=False, soft_wrap=True)
+        print_line(f"reason: {reason}")
     if result.accepted:
-        out_.print(f"use it: - python: {result.directory / (result.name + '.py')}", markup=False, soft_wrap=True)
+        print_line(f"use it: - python: {result.directory / (result.name + '.py')}")

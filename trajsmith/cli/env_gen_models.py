@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import err, out, print_line
 from trajsmith.envgen.synthesis.settings import GENERATION_STAGES
 from trajsmith.models.usage import compute_cost
 from trajsmith.records import InputError, ModelFault, RunError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from trajsmith.envgen.synthesis.search_records import SearchCounts
     from trajsmith.pipeline.environment_generation import GenConfig
 
-out = Console(highlight=False)
 SHOWN = 6
 """Reasons of one rejection that are printed; `outcomes.jsonl` has all."""
 
@@ -56,7 +55,7 @@ def gen_by_models(
         preview(settings, sources)
         return
     with explain_resume(settings.run):
-        generated = asyncio.run(generate(settings, sources, by_model, Console(stderr=True)))
+        generated = asyncio.run(generate(settings, sources, by_model, err))
     if generated.reading is not None:
         _read_sources(generated.reading)
     show(settings.run, generated.outcomes, generated.funnel)
@@ -78,23 +77,6 @@ def explain_resume(run: Path) -> Iterator[None]:
         raise RunError(f"{fault}; nothing is lost, go on with: trajsmith resume {run}") from fault
 
 
-def resume_generation(run: Path, overrides: Sequence[str]) -> None:
-    """Go on with a run that makes environments, or grows one; its directory is all that is needed.
-
-    Raises:
-        InputError: The run kept nothing yet, or a setting is wrong.
-        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
-    """
-    from trajsmith.cli.env_grow_models import grow_by_models
-    from trajsmith.pipeline.environment_generation import load_growth_request
-
-    growth = load_growth_request(run)
-    if growth is None:
-        gen_by_models(None, None, None, None, run, overrides, dry_run=False)
-    else:
-        grow_by_models(growth, None, run, overrides, dry_run=False)
-
-
 def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
     """Themes of which nothing could be told now.
 
@@ -102,7 +84,7 @@ def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
         RunError: There are some; each has been shown.
     """
     for reason in undecided.values():
-        out.print(f"undecided: {reason}; go on with: trajsmith resume {run}", markup=False, soft_wrap=True)
+        print_line(f"undecided: {reason}; go on with: trajsmith resume {run}")
     if undecided:
         raise RunError(f"{len(undecided)} themes could not be decided; go on with: trajsmith resume {run}")
 
@@ -144,21 +126,21 @@ def _read_sources(reading: "SourceReadResult") -> "Sequence[ThemeSource]":
     """The sources of a file, after what was left out has been shown."""
     out.print(f"{reading.read} read, {len(reading.sources)} themes, {len(reading.left_out)} left out", markup=False)
     for reason, number in reading.reasons.items():
-        out.print(f"left out: {reason}: {number}", markup=False, soft_wrap=True)
+        print_line(f"left out: {reason}: {number}")
     return reading.sources
 
 
 def preview(settings: "GenConfig", sources: "Sequence[ThemeSource]", stages: Sequence[str] = GENERATION_STAGES) -> None:
     """Stages, roles and an estimate; only what costs nothing is asked of servers."""
     from trajsmith.pipeline.environment_generation import check_ready
-    from trajsmith.pipeline.generation_estimate import estimate
+    from trajsmith.pipeline.usage_estimate import estimate_generation
 
     table = Table(
         "stage", "role", "model", "requests", "prompt tokens", "completion tokens", "cost",
         title=f"{settings.name}: {len(sources)} themes into {settings.run}",
     )  # fmt: skip
     tokens, cost = 0, 0.0
-    for row in estimate(settings, len(sources), stages):
+    for row in estimate_generation(settings, len(sources), stages):
         money = compute_cost(row.usage, settings.models[row.entry].price)
         tokens, cost = tokens + row.usage.prompt_tokens + row.usage.completion_tokens, cost + money
         counts = (row.usage.requests, row.usage.prompt_tokens, row.usage.completion_tokens)
@@ -184,11 +166,10 @@ def _preview_search(settings: "GenConfig", sources: "Sequence[ThemeSource]") -> 
     if search is None:
         return
     number = len(find_unsearched_in_folder(settings.run, search, sources))
-    out.print(
+    print_line(
         f"search: {search.tool} of {search.name}: {len(search.queries)} queries for each of {number} themes, "
-        f"{search.results} results each; themes with requests, documents or an earlier search are not searched for",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+        f"{search.results} results each; themes with requests, documents or an earlier search are not searched for"
+    )
 
 
 def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funnel") -> None:
@@ -203,35 +184,34 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
     for one in outcomes:
         table.add_row(
             one.source, one.name, "accepted" if one.accepted else f"rejected ({one.stage})", str(one.rounds),
-            f"{one.score:.2f}", _share(one.doctor), _share(one.semantic), str(one.tools),
+            f"{one.score:.2f}", _format_score(one.doctor), _format_score(one.semantic), str(one.tools),
             f"{funnel.cost_by_theme.get(one.source, 0.0):.4f}",
         )  # fmt: skip
     out.print(table)
     _show_funnel(funnel)
     for one in outcomes:
         for reason in one.reasons[:SHOWN]:
-            out.print(f"rejected: {one.source}: {reason}", markup=False, soft_wrap=True)
+            print_line(f"rejected: {one.source}: {reason}")
         for note in one.notes:
-            out.print(f"note: {one.source}: {note}", markup=False, soft_wrap=True)
+            print_line(f"note: {one.source}: {note}")
         for reason in one.dropped:
-            out.print(f"tool taken out: {one.name}: {reason}", markup=False, soft_wrap=True)
+            print_line(f"tool taken out: {one.name}: {reason}")
         if one.accepted and run is not None:
             path = run / "environments" / one.name / f"{one.name}.py"
-            out.print(f"use it: - python: {path}", markup=False, soft_wrap=True)
+            print_line(f"use it: - python: {path}")
 
 
 def _show_search(search: "SearchCounts") -> None:
-    out.print(
+    print_line(
         f"search: {search.themes} themes, {search.passages} passages, {search.repeated} repeated, "
-        f"{search.faults} queries without results, {len(search.without)} themes without passages",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+        f"{search.faults} queries without results, {len(search.without)} themes without passages"
+    )
 
 
 def _show_funnel(funnel: "Funnel") -> None:
     out.print("funnel: " + " > ".join(f"{step} {number}" for step, number in funnel.themes.items()), markup=False)
     for reason, number in funnel.rejected.items():
-        out.print(f"reason: {reason}: {number}", markup=False, soft_wrap=True)
+        print_line(f"reason: {reason}: {number}")
     table = Table("stage", "requests", "prompt tokens", "completion tokens", "cost")
     for stage in funnel.stages:
         counts = (stage.requests, stage.prompt_tokens, stage.completion_tokens)
@@ -246,5 +226,5 @@ def _show_funnel(funnel: "Funnel") -> None:
     out.print(f"{funnel.requests} requests, {funnel.tokens:,} tokens, cost {funnel.cost:.4f}{each}", markup=False)
 
 
-def _share(value: float | None) -> str:
+def _format_score(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"

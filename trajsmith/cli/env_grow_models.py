@@ -1,4 +1,4 @@
-"""`trajsmith env grow` of an environment that models made: what is shown before, meanwhile and after."""
+"""`trajsmith env grow` of an environment that models made, and `trajsmith resume` of runs of env gen and env grow."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,9 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from trajsmith.cli.env_gen_models import explain_resume, load_run_settings, preview, require_decisions, show
+from trajsmith.cli.console import err, out, print_line
+from trajsmith.cli.env_gen_models import (
+    explain_resume,
+    gen_by_models,
+    load_run_settings,
+    preview,
+    require_decisions,
+    show,
+)
 from trajsmith.envgen.synthesis.settings import GROWTH_STAGES
 from trajsmith.records import InputError, RunError
 
@@ -18,7 +24,6 @@ if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
     from trajsmith.pipeline.environment_generation import GenConfig, GrowthRequest, RunGenerationResult
 
-out = Console(highlight=False)
 EXAMPLE = "configs/envgen_openai.yaml"
 
 
@@ -53,6 +58,22 @@ def grow_by_models(
     if grown is None:
         raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
     _print_growth(grown)
+
+
+def resume_generation(run: Path, overrides: Sequence[str]) -> None:
+    """Go on with a run that makes environments, or grows one; its directory is all that is needed.
+
+    Raises:
+        InputError: The run kept nothing yet, or a setting is wrong.
+        RunError: Nothing was accepted, or a model was out; the reasons have been shown.
+    """
+    from trajsmith.pipeline.environment_generation import load_growth_request
+
+    growth = load_growth_request(run)
+    if growth is None:
+        gen_by_models(None, None, None, None, run, overrides, dry_run=False)
+    else:
+        grow_by_models(growth, None, run, overrides, dry_run=False)
 
 
 def _source(parent: "ModelParent", wanted: "GrowthRequest", config: Path | None, run: Path | None) -> "ThemeSource":
@@ -92,9 +113,7 @@ async def _grown(
 
     paths = {"directory": wanted.directory.resolve(), "out": wanted.out.resolve()}
     growth = wanted.model_copy(update={**paths, "name": source.name})
-    generated = await generate(
-        settings, [source], None, Console(stderr=True), partial(build_growth_loop, parent), growth
-    )
+    generated = await generate(settings, [source], None, err, partial(build_growth_loop, parent), growth)
     accepted = next((one for one in generated.outcomes if one.accepted), None)
     if accepted is None:
         return generated, None
@@ -114,7 +133,7 @@ def _print_growth(grown: "GrowthResult") -> None:
         markup=False,
     )
     for one in grown.added:
-        out.print(f"added: {one}", markup=False, soft_wrap=True)
+        print_line(f"added: {one}")
     for left in grown.refused:
-        out.print(f"undone: {left.what}: {left.reason}", markup=False, soft_wrap=True)
-    out.print(f"use it: - python: {grown.directory / (grown.name + '.py')}", markup=False, soft_wrap=True)
+        print_line(f"undone: {left.what}: {left.reason}")
+    print_line(f"use it: - python: {grown.directory / (grown.name + '.py')}")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
-from trajsmith.cli.options import WHAT, Config, DryRun, Set
+from trajsmith.cli.console import out, print_line, write_json
+from trajsmith.cli.options import WHAT, DryRun, ModelConfig, Set
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
     from trajsmith.envgen.sources.read_result import SourceReadResult
 
-out = Console(highlight=False)
 SHOWN = 40
 
 Where = Annotated[
@@ -41,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def grow(
     directory: Annotated[Path, typer.Argument(metavar="ENV_DIR", help="Folder of an environment that models made.")],
-    config: Config = None,
+    config: ModelConfig = None,
     target: Annotated[
         Path | None, typer.Option("--out", help="Directory of the richer environment's folder; left out, the parent's.")
     ] = None,
@@ -83,9 +82,9 @@ def taxonomy(
 
     tree = build_taxonomy(load_specs(where, library)[0], load_encoder(embedding), groups, inner)
     if json is not None:
-        _write(json, tree.model_dump_json(indent=1))
+        write_json(json, tree.model_dump(mode="json"))
     for line in tree.lines() if sample is None else sample_stratified(tree, sample, seed):
-        out.print(line, markup=False, soft_wrap=True)
+        print_line(line)
 
 
 def duplicates(
@@ -105,15 +104,15 @@ def duplicates(
     specs, scores = load_specs(where, library)
     pairs = find_duplicates(specs, load_encoder(embedding), threshold, scores)
     if json is not None:
-        _write(json, "[\n" + ",\n".join(pair.model_dump_json() for pair in pairs) + "\n]")
+        write_json(json, [pair.model_dump(mode="json") for pair in pairs])
     gone = choose_dropped(pairs)
     out.print(f"{len(specs)} environments, {len(pairs)} pairs; {len(gone)} can go", markup=False)
     for pair in pairs[:SHOWN]:
-        out.print(_pair(pair), markup=False, soft_wrap=True)
+        print_line(_pair(pair))
     if len(pairs) > SHOWN:
         out.print(f"{len(pairs) - SHOWN} pairs more; --json has all", markup=False)
     if gone:
-        out.print(f"drop: {', '.join(gone)}", markup=False, soft_wrap=True)
+        print_line(f"drop: {', '.join(gone)}")
 
 
 def gaps(
@@ -134,7 +133,7 @@ def gaps(
     proposals = _candidates(candidates) if candidates is not None else ()
     coverage_gaps = find_gaps(load_specs(where, library)[0], load_encoder(embedding), count, proposals)
     if json is not None:
-        _write(json, coverage_gaps.model_dump_json(indent=1))
+        write_json(json, coverage_gaps.model_dump(mode="json"))
     _write_sources(target, coverage_gaps.proposals)
     _print_gaps(coverage_gaps)
 
@@ -163,7 +162,7 @@ def sources(
     out.print(table)
     out.print(f"{reading.read} read, {len(reading.sources)} sources, {len(reading.left_out)} left out", markup=False)
     for reason, number in reading.reasons.items():
-        out.print(f"left out: {number}: {reason}", markup=False, soft_wrap=True)
+        print_line(f"left out: {number}: {reason}")
 
 
 def _reading(tasks: Path | None, documents: Path | None, path: Path) -> "SourceReadResult":
@@ -220,15 +219,11 @@ def _print_gaps(coverage_gaps: "CollectionCoverage") -> None:
             for one in coverage_gaps.domains
             if one.sector == sector and one.covered
         ]
-        out.print(
-            f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}", markup=False, soft_wrap=True
-        )
+        print_line(f"{sector}: {covered} of {total}{': ' if near else ''}{', '.join(near)}")
     for title, kinds in (("rules", coverage_gaps.rules), ("relations", coverage_gaps.relations)):
         names = ", ".join(f"{kind.name} {len(kind.environments)}" for kind in kinds)
-        out.print(f"{title}, by environments that have them: {names}", markup=False, soft_wrap=True)
+        print_line(f"{title}, by environments that have them: {names}")
     if coverage_gaps.elsewhere:
-        out.print(
-            f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}", markup=False, soft_wrap=True
-        )
+        print_line(f"near no domain of the catalogue: {', '.join(coverage_gaps.elsewhere)}")
     for one in coverage_gaps.proposals:
-        out.print(f"next: {one.name}: {one.summary}", markup=False, soft_wrap=True)
+        print_line(f"next: {one.name}: {one.summary}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import orjson
 import typer
 
-from trajsmith.cli.options import WHAT
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import Actor, InputError, JsonObject
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def serve(
     actor: Annotated[str, typer.Option("--actor", help="Whose tools: assistant, or user.")] = "assistant",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the initial states.")] = 0,
     size: Annotated[str | None, typer.Option("--size", help="Initial state: small, medium or large.")] = None,
-    sandbox: Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")] = None,
+    sandbox: Sandbox = None,
     state: Annotated[
         str, typer.Option("--state", help="Initial state: its number for that seed, or a JSON file.")
     ] = "0",

@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.export import MultiFormatWriter
-
-out = Console(highlight=False)
+    from trajsmith.pipeline.format_export import Include
 
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
@@ -27,6 +26,9 @@ Preview = Annotated[
 Model = Annotated[str, typer.Option("--model", help="Model folder or name, for --preview.")]
 Rows = Annotated[int, typer.Option("--rows", min=0, help="Rows that --preview shows; all are checked.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Also write the preview as HTML.")]
+IncludeOption = Annotated[
+    str, typer.Option("--include", help="accepted, rejected or all; rejected rows have scores and reasons.")
+]
 MaxLength = Annotated[int | None, typer.Option("--max-length", min=1, help="The trainer's max_length, for --preview.")]
 
 
@@ -45,7 +47,7 @@ def show_written(matrix: "MultiFormatWriter") -> None:
     """Print the files that were written and the formats that were refused."""
     for name, writer in matrix.writers.items():
         counts = ", ".join(f"{number} {split}" for split, number in writer.splits.items())
-        out.print(f"{name}: {counts} rows in {writer.directory}", markup=False, soft_wrap=True)
+        print_line(f"{name}: {counts} rows in {writer.directory}")
         for reason, number in matrix.dropped[name].most_common():
             out.print(f"  refused: {reason}: {number}", markup=False)
 
@@ -68,12 +70,33 @@ def preview_mask(folder: Path, model: str, rows: int, page: Path | None, max_len
     for name, value in looked.facts():
         out.print(f"{name}: {value}", markup=False)
     for reason, number in looked.refused.most_common():
-        out.print(f"refused: {reason}: {number} (first {looked.examples[reason]})", markup=False, soft_wrap=True)
+        print_line(f"refused: {reason}: {number} (first {looked.examples[reason]})")
     if page:
         write_page(looked, model, page)
-        out.print(f"open {page} in a browser", markup=False, soft_wrap=True)
+        print_line(f"open {page} in a browser")
     if looked.refused:
         raise RunError(f"{sum(looked.refused.values())} rows would be damaged in training; see the reasons above")
+
+
+def parse_include(text: str) -> "Include":
+    """Return what `--include` names.
+
+    Raises:
+        InputError: It is none of the three.
+    """
+    from trajsmith.pipeline.format_export import ACCEPTED
+
+    for choice in ACCEPTED:
+        if choice == text:
+            return choice
+    raise InputError(f"--include {text}: it is one of {', '.join(ACCEPTED)}")
+
+
+def choose_formats(names: list[str] | None, include: "Include") -> list[str] | None:
+    """Return the formats to write: rejected rows go into their own format where none is named."""
+    from trajsmith.pipeline.format_export import JUDGED
+
+    return [JUDGED] if include != "accepted" and not names else names
 
 
 def check_options(names: list[str] | None, target: Path | None, window: int | None) -> None:

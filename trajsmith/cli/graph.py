@@ -189,8 +189,8 @@ def export(
 ) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
     from trajsmith.toolgraph import ToolGraph
-    from trajsmith.toolgraph.graphml import write_graphml
     from trajsmith.toolgraph.html_page import select_servers
+    from trajsmith.toolgraph.networkx_graph import write_graphml
 
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):

@@ -1,21 +1,18 @@
 """`trajsmith import`: recorded dialogues replayed and judged."""
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from trajsmith.records import InputError, RunError
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import Set
+from trajsmith.records import RunError
 
 if TYPE_CHECKING:
-    from trajsmith.pipeline.config import RunConfig
     from trajsmith.pipeline.run_directory import RunDirectory
-
-out = Console(highlight=False)
 
 
 def import_files(
@@ -45,9 +42,7 @@ def import_files(
     min_reward: Annotated[
         float | None, typer.Option("--min-reward", help="Lowest recorded reward for --without-gold reward; 1 if unset.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Override a setting of the configuration. May be repeated.")
-    ] = None,
+    overrides: Set = None,
 ) -> None:
     """Read recorded dialogues, make their calls again on an environment, and judge each of them.
 
@@ -57,58 +52,26 @@ def import_files(
 
         trajsmith import simulations.json --run runs/airline --config airline.yaml
     """
+    from trajsmith.api.imports import import_dialogues
     from trajsmith.pipeline.progress import open_progress
-    from trajsmith.pipeline.runner import import_traces
-    from trajsmith.pipeline.trace_import import add_files
 
     rule = [f"verify.imported.without_gold={without_gold}"] if without_gold else []
     rule += [f"verify.imported.min_reward={min_reward}"] if min_reward is not None else []
-    run, settings = _run(directory, config, [*(overrides or []), *rule])
-    name = asyncio.run(_environment(settings, environment))
-    with run.lock():
-        add_files(run, files, format_name, tasks, name)
     try:
         with open_progress() as progress:
-            asyncio.run(import_traces(run, progress))
-    except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {run.path}") from stop
-    _show(run)
-
-
-def _run(directory: Path, config: Path | None, overrides: list[str]) -> "tuple[RunDirectory, RunConfig]":
-    from trajsmith.pipeline.config import load_config
-    from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.yaml_settings import dump_settings
-
-    if (directory / "config.yaml").is_file():
-        if config is not None or overrides:
-            raise InputError(
-                f"{directory} holds a run with a configuration of its own: leave out --config, --set, "
-                "--without-gold and --min-reward; settings change with trajsmith resume --set"
+            run = import_dialogues(
+                files,
+                run=directory,
+                config=config,
+                format=format_name,
+                environment=environment,
+                tasks=tasks,
+                overrides=[*(overrides or []), *rule],
+                progress=progress,
             )
-        return RunDirectory.open(directory), load_config(directory / "config.yaml")
-    if config is None:
-        raise InputError(
-            f"{directory} holds no run yet: say with --config FILE on which environment the recorded calls are made "
-            "(a YAML with `environments:`)"
-        )
-    settings = load_config(config, [*overrides, f"run={directory}"])
-    return RunDirectory.create(settings.run, dump_settings(settings)), settings
-
-
-async def _environment(settings: "RunConfig", wanted: str) -> str:
-    """Name of the environment that is meant.
-
-    Raises:
-        InputError: There are several and none is named, or there is none of that name.
-    """
-    from trajsmith.environments.sources import open_source
-
-    names = [(await open_source(entry).spec()).name for entry in settings.environments]
-    if wanted in names or (not wanted and len(names) == 1):
-        return wanted or names[0]
-    problem = f"no environment {wanted!r}" if wanted else "several environments: say which one with --environment"
-    raise InputError(f"{problem}; there is {', '.join(names)}")
+    except KeyboardInterrupt as stop:
+        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {directory}") from stop
+    _show(run.directory)
 
 
 def _show(run: "RunDirectory") -> None:
@@ -131,7 +94,7 @@ def _show(run: "RunDirectory") -> None:
         for reason, number in stage.dropped.items():
             out.print(f"dropped ({name}): {reason}: {number}", markup=False)
             if reason in stage.examples:
-                out.print(f"  first: {stage.examples[reason]}", markup=False, soft_wrap=True)
+                print_line(f"  first: {stage.examples[reason]}")
     table = Table("file", "verdict", "dialogues", title="imported dialogues")
     for (file, outcome), number in sorted(outcomes.items()):
         table.add_row(file, outcome, str(number))
@@ -141,7 +104,5 @@ def _show(run: "RunDirectory") -> None:
     if agreement:
         same = agreement[(True, True)] + agreement[(False, False)]
         out.print(f"final state, recorded verdict against ours: {same} of {agreement.total()} equal")
-    out.print(f"verdicts: {run.file('verdicts.jsonl')}", markup=False, soft_wrap=True)
-    out.print(
-        f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}", markup=False, soft_wrap=True
-    )
+    print_line(f"verdicts: {run.file('verdicts.jsonl')}")
+    print_line(f"replay: trajsmith replay {run.path}   dataset: trajsmith export {run.path}")

@@ -11,10 +11,20 @@ WHAT = (
     "with :NAME for one of its environments."
 )
 """Help of an argument that names an environment."""
-Config = Annotated[Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the configuration.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: --set sample.count=50. May be repeated."),
 ]
+RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory, for example runs/quickstart.")]
+RunOption = Annotated[Path | None, typer.Option("--run", help="The same as an option.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="With models: show stages, roles and estimated tokens; ask nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be done, and check that it can be done; do nothing.")
+]
+Sandbox = Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")]
+ConfigFile = Annotated[
+    Path,
+    typer.Argument(help="YAML file, or the name of a packaged configuration such as quickstart (`trajsmith configs`)."),
+]
+ModelConfig = Annotated[
+    Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")
 ]

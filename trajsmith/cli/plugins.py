@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from trajsmith.cli.run_table import out
+from trajsmith.cli.console import out
 from trajsmith.records import InputError, Registry, RunError
 
 REGISTRIES = {

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out
 from trajsmith.records import InputError
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.prompt_preview import RenderedPrompts
 
 app = typer.Typer(help="The prompts of the model roles.", no_args_is_help=True)
-out = Console(highlight=False)
 
 
 @app.command("list")

@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError
-
-out = Console(highlight=False)
 
 
 def push(
@@ -29,17 +27,17 @@ def push(
     api = None if dry_run else HfApi()
     plan = plan_push(folder, repo, api)
     for name in plan.upload:
-        out.print(f"upload {name} ({(folder / name).stat().st_size:,} bytes)", markup=False, soft_wrap=True)
+        print_line(f"upload {name} ({(folder / name).stat().st_size:,} bytes)")
     for name in plan.delete:
-        out.print(f"delete {name}", markup=False, soft_wrap=True)
+        print_line(f"delete {name}")
     kind, files = f"{'public' if public else 'private'} {plan.kind} {repo}", f"{len(plan.upload)} files to upload"
     if api is None:
         most = f"at most {files} ({plan.size:,} bytes)"
-        out.print(f"dry run: {kind}: {most}; no request was made to the Hub", markup=False, soft_wrap=True)
+        print_line(f"dry run: {kind}: {most}; no request was made to the Hub")
         return
     counts = f"{files} ({plan.size:,} bytes), {len(plan.same)} there already"
     address = carry_out(plan, api, not public)
-    out.print(f"{kind}: {counts}: {address}", markup=False, soft_wrap=True)
+    print_line(f"{kind}: {counts}: {address}")
 
 
 def card(
@@ -53,13 +51,13 @@ def card(
         raise InputError(f"{file.parent} has no card: write it with `trajsmith export`")
     text = file.read_text("utf-8")
     if plain:
-        out.print(text, markup=False, soft_wrap=True)
+        print_line(text)
         return
     front = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
     from rich.markdown import Markdown
 
     out.print(Markdown(text[front.end() :] if front else text))
-    out.print(f"card: {file}", markup=False, soft_wrap=True)
+    print_line(f"card: {file}")
 
 
 def find_pushed_folder(source: Path, format_name: str) -> Path:

@@ -5,18 +5,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from trajsmith.cli.console import print_line
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable
 
-CONFIG_HELP = "YAML file, or the name of a packaged configuration such as quickstart (`trajsmith configs`)."
 PROJECT = Path(__file__).parent / "garden"
 """The project that `trajsmith init` copies: examples/garden of the source tree."""
 
 configs_app = typer.Typer(help="The configurations that are installed with trajsmith.", invoke_without_command=True)
-out = Console(highlight=False, soft_wrap=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,8 +44,8 @@ def init(
         ensure_writable(directory / file.name, make=True)
     for file in files:
         shutil.copyfile(file, directory / file.name)
-        out.print(f"wrote {directory / file.name}", markup=False)
-    out.print(f"next: cd {directory} && trajsmith run garden.yaml", markup=False)
+        print_line(f"wrote {directory / file.name}")
+    print_line(f"next: cd {directory} && trajsmith run garden.yaml")
 
 
 @configs_app.callback()
@@ -59,7 +57,7 @@ def list_configs(context: typer.Context) -> None:
     width = max(len(file.stem) for file in files)
     for file in files:
         first = file.read_text("utf-8").partition("\n")[0]
-        out.print(f"{file.stem:{width}}  {first.removeprefix('# ')}", markup=False)
+        print_line(f"{file.stem:{width}}  {first.removeprefix('# ')}")
 
 
 @configs_app.command("copy")
@@ -85,4 +83,4 @@ def copy_config(
         ensure_writable(copy, make=True)
     for copy, original in copies.items():
         shutil.copyfile(original, copy)
-        out.print(f"wrote {copy}", markup=False)
+        print_line(f"wrote {copy}")

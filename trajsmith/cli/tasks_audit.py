@@ -6,9 +6,9 @@ import operator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
+from trajsmith.cli.console import out, print_line
 from trajsmith.records import RunError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN = 10
 
 
-def audit(run: "RunDirectory", mutants: int, limit: int | None, out: Console) -> None:
+def audit(run: "RunDirectory", mutants: int, limit: int | None) -> None:
     """Test the checks of a run's tasks and print the tables.
 
     Raises:
@@ -31,7 +31,7 @@ def audit(run: "RunDirectory", mutants: int, limit: int | None, out: Console) ->
         audits = asyncio.run(audit_run(run, mutants, limit, progress))
     for table in build_audit_tables(audits):
         out.print(table)
-    _say_what_went_wrong(audits, run.path, out)
+    _say_what_went_wrong(audits, run.path)
 
 
 def build_audit_tables(audits: "dict[str, AuditCounts]") -> list[Table]:
@@ -44,7 +44,7 @@ def build_audit_tables(audits: "dict[str, AuditCounts]") -> list[Table]:
     by_environment.add_section()
     by_environment.add_row("all", *_figures(total))
     by_kind = _table("kind of mutant", "made", "caught", "share")
-    for kind, generated in sorted(total.made.items()):
+    for kind, generated in sorted(total.mutants.items()):
         by_kind.add_row(kind, str(generated), str(total.caught[kind]), _share(total.caught[kind], generated))
     return [by_environment, by_kind]
 
@@ -57,8 +57,13 @@ def _table(*columns: str) -> Table:
 
 
 def _figures(one: "AuditCounts") -> list[str]:
-    generated, caught = one.made.total(), one.caught.total()
-    shares = str(generated), _share(caught, generated), str(one.equivalent), _share(one.accepted, one.equivalent)
+    generated, caught = one.mutants.total(), one.caught.total()
+    shares = (
+        str(generated),
+        _share(caught, generated),
+        str(one.equivalent),
+        _share(one.accepted, one.equivalent),
+    )
     return [str(one.tasks), *shares, str(len(one.weak))]
 
 
@@ -66,11 +71,11 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def _say_what_went_wrong(audits: "dict[str, AuditCounts]", path: Path, out: Console) -> None:
+def _say_what_went_wrong(audits: "dict[str, AuditCounts]", path: Path) -> None:
     total = functools.reduce(operator.add, audits.values())
     for title, entries in (("escaped", total.escaped), ("weak", total.weak), ("not tested", total.undecided)):
         for name, why in entries[:SHOWN]:
-            out.print(f"{title}: {name}: {why}", markup=False, soft_wrap=True)
+            print_line(f"{title}: {name}: {why}")
         if len(entries) > SHOWN:
             out.print(f"{title}: {len(entries) - SHOWN} more")
     if total.weak or total.undecided:

@@ -1,14 +1,13 @@
 """`trajsmith sft`, `trajsmith grpo` and `trajsmith eval`."""
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from trajsmith.cli.scaffold import CONFIG_HELP
+from trajsmith.cli.console import out, print_line
+from trajsmith.cli.options import ConfigFile, DryRun, Set
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import RunError
 
@@ -16,15 +15,11 @@ if TYPE_CHECKING:
     from trajsmith.evals import Score
     from trajsmith.train_sft.training import TrainingPlan
 
-out = Console(highlight=False)
 
-Config = Annotated[Path, typer.Argument(help=CONFIG_HELP)]
-Set = Annotated[list[str] | None, typer.Option("--set", help="Override a setting. May be repeated.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show one row with its loss and the plan; train nothing.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
 
 
-def sft(config: Config, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
+def sft(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
     """Fine-tune a model on the rows of a run (needs the train extra)."""
     from trajsmith.train_sft import SftConfig
     from trajsmith.train_sft.training import prepare_training, train
@@ -39,7 +34,7 @@ def sft(config: Config, overrides: Set = None, dry_run: DryRun = False, resume: 
         show_plan(plan)
         return
     show_plan(train(settings, resume))
-    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+    print_line(f"model: {settings.out}")
 
 
 def show_plan(plan: "TrainingPlan") -> None:
@@ -55,9 +50,9 @@ def show_plan(plan: "TrainingPlan") -> None:
         out.print(f"refused: {reason}: {number} rows", markup=False)
 
 
-def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
+def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
-    from trajsmith.pipeline.eval_contexts import open_eval_contexts, open_simulated_users, split_tasks
+    from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts, open_simulated_users
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import check_settings, train
@@ -67,13 +62,13 @@ def grpo(config: Config, overrides: Set = None, resume: Resume = False) -> None:
     check_settings(settings)
     check_resume(settings.out, resume)
     run = RunDirectory.open(settings.run)
-    tasks = [task for task in split_tasks(run, "train", settings.limit) if not (task.twist and task.twist.arrives)]
+    tasks = list_training_tasks(run, "train", settings.limit)
     with open_simulated_users(settings) as (users, background):
         train(settings, tasks, asyncio.run(open_eval_contexts(run)), resume, users, background)
-    out.print(f"model: {settings.out}", markup=False, soft_wrap=True)
+    print_line(f"model: {settings.out}")
 
 
-def evaluate(config: Config, overrides: Set = None) -> None:
+def evaluate(config: ConfigFile, overrides: Set = None) -> None:
     """Evaluate a model on held-out tasks; stopped, the same command goes on."""
     from trajsmith.pipeline.evaluation import RESULTS, EvalConfig, run_eval
     from trajsmith.pipeline.progress import open_progress
@@ -85,7 +80,7 @@ def evaluate(config: Config, overrides: Set = None) -> None:
     except KeyboardInterrupt as stop:
         raise RunError("stopped; episodes that are over are kept, the same command goes on") from stop
     show_scores(scores)
-    out.print(f"results: {settings.out / RESULTS}", markup=False, soft_wrap=True)
+    print_line(f"results: {settings.out / RESULTS}")
 
 
 def show_scores(scores: "list[Score]") -> None:

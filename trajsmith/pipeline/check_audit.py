@@ -7,8 +7,7 @@ from itertools import islice
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.records import EnvironmentFault, InputError, Task, derive_seed
 from trajsmith.records.journal import count_records, read_records
 from trajsmith.verify import AuditSettings, audit_task
@@ -22,7 +21,7 @@ class AuditCounts:
     """Counts of how the checks of some tasks did against mutants and equivalent runs."""
 
     tasks: int = 0
-    made: Counter[str] = field(default_factory=Counter)
+    mutants: Counter[str] = field(default_factory=Counter)
     """Kind of mutant to how many were executed."""
     caught: Counter[str] = field(default_factory=Counter)
     equivalent: int = 0
@@ -37,7 +36,7 @@ class AuditCounts:
     def __add__(self, other: "AuditCounts") -> "AuditCounts":
         return AuditCounts(
             self.tasks + other.tasks,
-            self.made + other.made,
+            self.mutants + other.mutants,
             self.caught + other.caught,
             self.equivalent + other.equivalent,
             self.accepted + other.accepted,
@@ -49,7 +48,7 @@ class AuditCounts:
     def add(self, task: Task, tested: CheckTestResult) -> None:
         audit = tested.audit
         self.tasks += 1
-        self.made.update(audit.made)
+        self.mutants.update(audit.made)
         self.caught.update(audit.caught)
         self.equivalent += audit.equivalent
         self.accepted += audit.accepted
@@ -100,7 +99,7 @@ async def _audit(context: RunContext, task: Task, settings: AuditSettings, audit
         try:
             await gold.play(context.state(task.initial_state))
             if len(gold.ran.states) < len(task.turns):
-                audits.undecided.append((task.id, f"{gold.ran.made[-1][0]} of the gold calls is refused now"))
+                audits.undecided.append((task.id, f"{gold.ran.calls[-1][0]} of the gold calls is refused now"))
                 return
             checks, facts = [turn.checks for turn in task.turns], [turn.answer_facts for turn in task.turns]
             jury = CheckPanel(gold, task.masks, checks, facts, context.code_checks)

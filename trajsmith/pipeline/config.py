@@ -1,10 +1,11 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, PositiveInt, model_validator
+from pydantic_core import to_jsonable_python
 
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FORMATS, FormatName, SplitSettings
@@ -12,7 +13,7 @@ from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
 from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
-from trajsmith.pipeline.yaml_settings import load_settings
+from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings, parse_settings
 from trajsmith.querygen import WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 from trajsmith.records import FrozenModel, InputError, Registry, SourcePath
@@ -93,7 +94,28 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         InputError: One line with file, line and what to do.
     """
-    config = load_settings(path, RunConfig, overrides)
+    return _expand_entries(load_settings(path, RunConfig, overrides))
+
+
+def resolve_config(config: "ConfigInput", overrides: Sequence[str] = ()) -> RunConfig:
+    """Return the configuration that a file, a mapping or a `RunConfig` stands for, as `load_config` returns it.
+
+    Relative paths of files in a mapping or a `RunConfig` start at the working directory.
+
+    Raises:
+        InputError: One line with the place and what to do.
+    """
+    if isinstance(config, str | Path):
+        return load_config(Path(config), overrides)
+    text = dump_settings(config) if isinstance(config, RunConfig) else dump_yaml(to_jsonable_python(dict(config)))
+    return _expand_entries(parse_settings(text, "configuration", Path.cwd(), RunConfig, overrides))
+
+
+ConfigInput = str | Path | Mapping[str, Any] | RunConfig
+"""YAML file, its content as a mapping, or the validated configuration."""
+
+
+def _expand_entries(config: RunConfig) -> RunConfig:
     entries = tuple(one for entry in config.environments for one in expand_settings(entry))
     _check_accept(config)
     return config.model_copy(update={"environments": entries})

@@ -8,10 +8,19 @@ from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import SELECTION
 from trajsmith.pipeline.engine import time_file
 from trajsmith.pipeline.run_context import GRAPH
-from trajsmith.pipeline.run_directory import CONFIG, LEDGER, RunDirectory
-from trajsmith.pipeline.stages import CHAINS, GROUNDED, ORDER, TRAJECTORIES, VERDICTS
+from trajsmith.pipeline.run_directory import (
+    CHAINS,
+    CONFIG,
+    GROUNDED,
+    LEDGER,
+    TASKS,
+    TRAJECTORIES,
+    VARIED,
+    VERDICTS,
+    RunDirectory,
+)
+from trajsmith.pipeline.stages import ORDER
 from trajsmith.pipeline.top_up_rounds import ROUNDS
-from trajsmith.pipeline.variant_inputs import TASKS, VARIED
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, JsonObject
 from trajsmith.records.storage import storage_boundary

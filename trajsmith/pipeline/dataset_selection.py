@@ -8,8 +8,7 @@ import orjson
 from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES
+from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
 from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.decontaminate import Decontaminator
@@ -20,9 +19,9 @@ CONTAMINATED = "contaminated"
 """What the reason of a trajectory begins with that stands in a benchmark's file."""
 
 
-def load_unselected_ids(run: RunDirectory) -> set[str]:
-    """Return the ids of accepted trajectories that are not in the dataset of a run."""
-    return {row["trajectory_id"] for row in _selection(run)}
+def load_unselected(run: RunDirectory) -> dict[str, str]:
+    """Return the ids of accepted trajectories that are not in the dataset of a run, with the reason."""
+    return {row["trajectory_id"]: row["reason"] for row in _selection(run)}
 
 
 def contaminated_tasks(run: RunDirectory) -> set[str]:

@@ -11,7 +11,7 @@ from trajsmith.models import ROLES
 from trajsmith.pipeline.config import RunConfig, check_files
 from trajsmith.pipeline.runner import check_ready
 from trajsmith.pipeline.stages import check_roles
-from trajsmith.pipeline.usage_estimate import estimate
+from trajsmith.pipeline.usage_estimate import estimate_run
 from trajsmith.records import InputError
 from trajsmith.toolgraph import GraphIndex, Sampler, build_graph
 
@@ -74,7 +74,7 @@ def show_roles(config: RunConfig, tools: int, out: Console) -> None:
     Args:
         tools: Tools of all environments together.
     """
-    rows = {row.role: row for row in estimate(config, tools)}
+    rows = {row.role: row for row in estimate_run(config, tools)}
     if not rows:
         out.print("roles: all scripted; tokens 0, cost 0")
         return

@@ -97,7 +97,7 @@ def load_gen_config(path: Path, overrides: Sequence[str] = ()) -> GenConfig:
 
 
 def build_role_settings(roles: StageRoles) -> RolesSettings:
-    """The roles as the board asks for them: it calls `of` with a name and nothing else."""
+    """The roles as the registry asks for them: it calls `of` with a name and nothing else."""
     return cast(RolesSettings, roles)
 
 
@@ -152,7 +152,7 @@ class GenerationInputs(FrozenModel):
 
 
 class GrowthRequest(FrozenModel):
-    """What a run grows: an environment that models made. Kept in the run, so that its directory is enough to go on."""
+    """Request to grow an environment that models made, kept in the run, so that its directory is enough to go on."""
 
     directory: Path
     """Folder of the parent."""
@@ -204,18 +204,18 @@ async def generate(
         if growth is not None:
             run.write_json(GROWTH, growth.model_dump(mode="json"))
         roles = build_role_settings(config.roles)
-        board = ModelRegistry(config.models, roles, config.budget, run.path, f"trajsmith resume {run.path}")
+        registry = ModelRegistry(config.models, roles, config.budget, run.path, f"trajsmith resume {run.path}")
         try:
-            talkers = _open_stage_models(board)
+            models = _open_stage_models(registry)
             _store_inputs(run, GenerationInputs(sources=tuple(sources), tasks=tasks))
-            reading = await read_task_set_with_model(talkers["designer"], prompts, tasks) if tasks else None
+            reading = await read_task_set_with_model(models["designer"], prompts, tasks) if tasks else None
             sources = sources if reading is None else [*sources, *reading.sources]
             _store_sources(store, sources)
             run.file(UNREAD).unlink()
             sources = await _searched(config, store, sources, console)
             bench = DraftRunner(run.path / "drafts", config.synthesis, config.sandbox)
             loop = make_loop(
-                PromptedGenerator(talkers, prompts, SPECS),
+                PromptedGenerator(models, prompts, SPECS),
                 bench,
                 store,
                 config.makers(prompts),
@@ -223,7 +223,7 @@ async def generate(
             )
             outcomes = await _run_with_progress(loop, sources, console)
         finally:
-            await board.close()
+            await registry.close()
         totals = build_funnel(outcomes, len(loop.undecided), run.file(USAGE))
         search = None if config.search is None else count_searches(store, sources)
         summary = {"name": config.name, **totals.model_dump(mode="json"), "outcomes": [_short(one) for one in outcomes]}
@@ -282,8 +282,8 @@ def _store_sources(store: StepJournal, sources: Sequence[ThemeSource]) -> None:
             store.put("themes", theme.id, theme)
 
 
-def _open_stage_models(board: ModelRegistry) -> dict[StageRole, ChatModel]:
-    return {role: board.require_role_model(role) for role in ROLES}
+def _open_stage_models(registry: ModelRegistry) -> dict[StageRole, ChatModel]:
+    return {role: registry.require_role_model(role) for role in ROLES}
 
 
 def _short(outcome: SynthesisOutcome) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.records import InputError, Task
 from trajsmith.records.journal import read_records
 from trajsmith.train_grpo import GrpoConfig
@@ -33,7 +32,7 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
     if not path.is_file():
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith resume {run.path}`")
     config, seen = load_config(run.config_path), dict[str, int]()
-    settings, foreign = config.export.split, _contamination(run, config)
+    settings, foreign = config.export.split, build_contamination_test(run, config)
     for task in read_records(path, Task):
         name = task.environments[0]
         if not task.turns[-1].state_hash:
@@ -43,7 +42,7 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
             yield task
 
 
-def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], bool]:
+def build_contamination_test(run: RunDirectory, config: RunConfig) -> Callable[[Task], bool]:
     """Return a test for tasks that stand in a benchmark's file, played or not."""
     if not config.decontaminate:
         return lambda task: False
@@ -53,6 +52,15 @@ def _contamination(run: RunDirectory, config: RunConfig) -> Callable[[Task], boo
         load_stored_specs(run),
     )
     return lambda task: task.id in dropped or decontaminator.holds(task, specs[task.environments[0]].tools)
+
+
+def list_training_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | None = None) -> list[Task]:
+    """Return the tasks of one split that reinforcement learning can use: their tools never change during an episode.
+
+    Raises:
+        InputError: The run has no tasks.
+    """
+    return [task for task in split_tasks(run, split, limit) if not (task.twist and task.twist.arrives)]
 
 
 class RunEvalContexts(dict[str, EvalContext]):
@@ -71,7 +79,7 @@ class RunEvalContexts(dict[str, EvalContext]):
 
 
 async def open_eval_contexts(run: RunDirectory) -> RunEvalContexts:
-    """The environments of a run, for episodes."""
+    """Open the environments of a run for episodes."""
     return RunEvalContexts(await RunContext.reopen(load_config(run.config_path), run))
 
 
@@ -88,23 +96,23 @@ def open_simulated_users(config: GrpoConfig) -> Iterator[tuple[UserFactory, Back
             yield build_user_factory(config.user, None, Prompts(config.prompts)), background
             return
         config.out.mkdir(parents=True, exist_ok=True)
-        board = background.run(_open_board(config))
+        registry = background.run(_open_registry(config))
         try:
-            yield background.run(_build_model_users(board, config)), background
+            yield background.run(_build_model_users(registry, config)), background
         finally:
-            background.run(board.close())
+            background.run(registry.close())
     finally:
         background.close()
 
 
-async def _open_board(config: GrpoConfig) -> ModelRegistry:
+async def _open_registry(config: GrpoConfig) -> ModelRegistry:
     """The models, in the thread of the loop that uses them."""
     return ModelRegistry(
         config.models, config.roles, config.budget, config.out, "the same trajsmith grpo with --resume"
     )
 
 
-async def _build_model_users(board: ModelRegistry, config: GrpoConfig) -> UserFactory:
-    users = build_user_factory(config.user, board.require_role_model("user"), Prompts(config.prompts))
-    await board.run_preflight(["user"])
+async def _build_model_users(registry: ModelRegistry, config: GrpoConfig) -> UserFactory:
+    users = build_user_factory(config.user, registry.require_role_model("user"), Prompts(config.prompts))
+    await registry.run_preflight(["user"])
     return users

@@ -110,8 +110,15 @@ class EvalConfig(FrozenModel):
         return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
 
 
-async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> list[Score]:
+async def run_eval(
+    config: EvalConfig, progress: RunProgress | None = None, tasks: Sequence[Task] | None = None
+) -> list[Score]:
     """Play what is missing, score everything, and write `results.json` beside the episodes.
+
+    Args:
+        config: Model, run and settings.
+        progress: Shows how far it is.
+        tasks: Tasks of the run to play, in place of those of the configuration's split.
 
     Raises:
         InputError: Model or run cannot be used, or the folder holds the results of something else.
@@ -119,24 +126,26 @@ async def run_eval(config: EvalConfig, progress: RunProgress | None = None) -> l
     """
     if not config.served:
         require_train("eval")
-    tasks, grounds = await _load_tasks(config)
+    tasks, grounds = await _load_tasks(config, tasks)
     refuse_links(config.out)
     _same_question(config)
-    board = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
+    registry = ModelRegistry(config.models, config.roles, config.budget, config.out, "the same trajsmith eval")
     try:
-        scores = await _play(config, tasks, grounds, board, progress or NullProgress())
+        scores = await _play(config, tasks, grounds, registry, progress or NullProgress())
     except BudgetExceeded as stop:
-        raise BudgetExceeded(_explain_spent_budget(config, board, len(tasks))) from stop
+        raise BudgetExceeded(_explain_spent_budget(config, registry, len(tasks))) from stop
     finally:
-        await board.close()
-    usage = {role: used.model_dump() for role, used in board.ledger.totals.items()}
+        await registry.close()
+    usage = {role: used.model_dump() for role, used in registry.ledger.totals.items()}
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     write_whole_file(config.out / RESULTS, data)
     return scores
 
 
-async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
+async def _load_tasks(
+    config: EvalConfig, chosen: Sequence[Task] | None
+) -> tuple[Sequence[Task], Mapping[str, EvalContext]]:
     """Return the tasks of the run or of the benchmark, and what their environments are evaluated with."""
     if config.benchmark is not None:
         tasks, grounds = await BENCHMARKS.get(config.benchmark)(config.limit)
@@ -144,7 +153,7 @@ async def _load_tasks(config: EvalConfig) -> tuple[Sequence[Task], Mapping[str, 
             raise InputError(f"benchmark {config.benchmark} has no tasks")
         return tasks, grounds
     run = RunDirectory.open(config.run or Path())
-    held_out = list(split_tasks(run, config.split, config.limit))
+    held_out = list(split_tasks(run, config.split, config.limit) if chosen is None else chosen)
     if not held_out:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")
     return held_out, await open_eval_contexts(run)
@@ -154,13 +163,13 @@ async def _play(
     config: EvalConfig,
     tasks: Sequence[Task],
     grounds: Mapping[str, EvalContext],
-    board: ModelRegistry,
+    registry: ModelRegistry,
     progress: RunProgress,
 ) -> list[Score]:
-    await board.run_preflight(_find_model_roles(config))
+    await registry.run_preflight(_find_model_roles(config))
     file, total = config.out / EPISODES, len(tasks) * config.settings.samples
-    users = build_user_factory(config.user, board.role_model("user"), Prompts(config.prompts))
-    model = _open_evaluated_model(config, board)
+    users = build_user_factory(config.user, registry.role_model("user"), Prompts(config.prompts))
+    model = _open_evaluated_model(config, registry)
     try:
         with progress.stage("play episodes", total, 0, 0) as bar:
             over, settings = _counter(bar.advance), config.settings
@@ -185,18 +194,18 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
     return [role for role in roles if config.roles.of(role).model != SCRIPTED]
 
 
-def _open_evaluated_model(config: EvalConfig, board: ModelRegistry) -> ChatModel:
+def _open_evaluated_model(config: EvalConfig, registry: ModelRegistry) -> ChatModel:
     if config.served:
-        return board.require_role_model("agent")
+        return registry.require_role_model("agent")
     tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
     return TransformersModel(
         config.model, model, tokenizer, config.max_new_tokens, temperature=config.temperature, batch=config.batch
     )
 
 
-def _explain_spent_budget(config: EvalConfig, board: ModelRegistry, tasks: int) -> str:
+def _explain_spent_budget(config: EvalConfig, registry: ModelRegistry, tasks: int) -> str:
     """The line that a used-up budget ends with."""
-    file, spent = config.out / EPISODES, board.ledger.spent
+    file, spent = config.out / EPISODES, registry.ledger.spent
     over = file.read_bytes().count(b"\n") if file.is_file() else 0
     return (
         f"the budget is used up: {spent.tokens} tokens, cost {spent.cost:.6g}; {over} of "

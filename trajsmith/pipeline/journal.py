@@ -211,8 +211,8 @@ class Journal:
         if ids != row.outputs or not data.endswith(b"\n"):
             raise self._changed_by_hand(f"{self._output.path.name} has other records at byte {row.end}")
 
-    def _changed_by_hand(self, what: str) -> RunError:
-        return RunError(f"{self._ledger.path}: the run was changed by hand: {what}; start anew with --fresh")
+    def _changed_by_hand(self, change: str) -> RunError:
+        return RunError(f"{self._ledger.path}: the run was changed by hand: {change}; start anew with --fresh")
 
 
 def _id_of(line: bytes) -> str:

@@ -85,7 +85,7 @@ class _PlainBar:
         if time.monotonic() - self._told >= EVERY_SECONDS:
             self.tell("")
 
-    def tell(self, what: str) -> None:
+    def tell(self, text: str) -> None:
         self._told = time.monotonic()
         elapsed = self._told - self._start
         rate = (self._done - self._before) / elapsed if elapsed > 0 else 0.0
@@ -94,9 +94,9 @@ class _PlainBar:
             parts.append(f"{self._dropped} dropped")
         if rate:
             parts.append(f"{rate:.1f}/s")
-        if rate and not what and self._total is not None:
+        if rate and not text and self._total is not None:
             parts.append(f"{(self._total - self._done) / rate:.0f} s left")
-        line = f"{self._title}: {what + ', ' if what else ''}{', '.join(parts)}"
+        line = f"{self._title}: {text + ', ' if text else ''}{', '.join(parts)}"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -14,9 +14,8 @@ from trajsmith.models.registry import RoleModel
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import GROUNDED, PROMPTS, TRAJECTORIES, RoleFactory
-from trajsmith.pipeline.variant_inputs import TASKS, find_written_tasks
+from trajsmith.pipeline.run_directory import GROUNDED, TASKS, TRAJECTORIES, RunDirectory, find_written_tasks
+from trajsmith.pipeline.stages import PROMPTS, RoleFactory
 from trajsmith.querygen import EarlierRequests
 from trajsmith.records import GroundedChain, InputError, ModelFault, Record, RecordDropped, Task, Trajectory
 from trajsmith.records.journal import read_records
@@ -92,10 +91,10 @@ def _listen(context: RunContext, wanted: Role) -> dict[Role, RecordingModel]:
     """A listener for the role that is wanted, and for the others that models play."""
     listeners: dict[Role, RecordingModel] = {}
     for role in PROMPTS:
-        talker = context.role_model(role)
-        if role == wanted or talker is not None:
-            known = talker if isinstance(talker, RoleModel) else None
-            listeners[role] = RecordingModel(SCRIPTED if talker is None else talker.name, known)
+        model = context.role_model(role)
+        if role == wanted or model is not None:
+            known = model if isinstance(model, RoleModel) else None
+            listeners[role] = RecordingModel(SCRIPTED if model is None else model.name, known)
     return listeners
 
 

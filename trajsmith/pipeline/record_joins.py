@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES, VERDICTS
-from trajsmith.pipeline.variant_inputs import find_written_tasks
+from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import count_records, read_records
 
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)
+
+
+class JudgedTrajectory(NamedTuple):
+    """One trajectory with its task and its verdict."""
+
+    task: Task
+    trajectory: Trajectory
+    verdict: Verdict
 
 
 class PlayedPairs:
@@ -52,9 +58,9 @@ class TaskCandidates:
             yield name, (candidates[0][0], tuple(trajectory for _, trajectory in candidates))
 
 
-def join_verdicts(run: RunDirectory) -> Iterator[tuple[Task, Trajectory, Verdict]]:
+def join_verdicts(run: RunDirectory) -> Iterator[JudgedTrajectory]:
     """Task, trajectory and verdict together; trajectories without a verdict come last and are left out."""
-    return _judged(run, Task)
+    return (JudgedTrajectory(*parts) for parts in _judged(run, Task))
 
 
 def join_verdict_heads(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajectory, Verdict]]:

@@ -3,10 +3,16 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 
 from trajsmith.environments import EnvironmentSource, Session
-from trajsmith.environments.composite import NAME_SEPARATOR, CompositePart, CompositeSource, compose_tool_name
+from trajsmith.environments.composite import (
+    NAME_SEPARATOR,
+    CompositeLookup,
+    CompositePart,
+    CompositeSource,
+    compose_tool_name,
+)
 from trajsmith.environments.sources import open_source
 from trajsmith.grounding import Grounder, Producers
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -54,6 +60,7 @@ class RunContext:
         self.config = config
         self.run = run
         self.places = places
+        self._composites = CompositeLookup(places, _compose_handles)
         self.grounder = lru_cache(maxsize=256)(self._grounder)
         self.givers = lru_cache(maxsize=64)(self._givers)
         """Environment to what its part of the graph says of who gives which parameter."""
@@ -127,7 +134,7 @@ class RunContext:
         return graph
 
     @cached_property
-    def board(self) -> ModelRegistry:
+    def registry(self) -> ModelRegistry:
         """The models of the run; opened when a stage first asks for one."""
         config = self.config
         return ModelRegistry(
@@ -145,27 +152,21 @@ class RunContext:
         Raises:
             InputError: The model's key is missing, or its provider's library.
         """
-        return self.board.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
+        return self.registry.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
 
     async def close(self) -> None:
         """Let go of the models; safe to call twice."""
-        if "board" in vars(self):
-            await self.board.close()
+        if "registry" in vars(self):
+            await self.registry.close()
 
     @cached_property
     def graph(self) -> ToolGraph:
         """The tool graph of the run, after `prepare_graph`."""
         return ToolGraph.load(self.run.file(GRAPH))
 
-    @cache  # noqa: B019 - one World lives as long as its run
     def place(self, name: str) -> EnvironmentHandle:
-        """An environment of the run, or several of them played as one: "bank+travel"."""
-        if name in self.places:
-            return self.places[name]
-        source = CompositeSource(
-            [CompositePart(self.places[one].source, self.places[one].spec) for one in name.split(NAME_SEPARATOR)]
-        )
-        return EnvironmentHandle(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
+        """Return an environment of the run, or several of them played as one: "bank+travel"."""
+        return self._composites[name]
 
     def home(self, environment: str, tool: str) -> tuple[str, str]:
         """The environment that a call goes to, and the tool's name there."""
@@ -216,6 +217,11 @@ class RunContext:
         state = self.state(task.initial_state)
         entities, audit = config.vary.entities, config.write.audit
         return VariantCase(task, state, session, place.spec, place.wording, variant, entities, audit)
+
+
+def _compose_handles(parts: list[EnvironmentHandle]) -> EnvironmentHandle:
+    source = CompositeSource([CompositePart(part.source, part.spec) for part in parts])
+    return EnvironmentHandle(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
 
 
 def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:

@@ -20,6 +20,9 @@ from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
 from trajsmith.records.storage import open_whole_file, storage_boundary
 
 CONFIG = "config.yaml"
+CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
+TASKS, VARIED = "tasks.jsonl", "varied.jsonl"
+TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
@@ -246,3 +249,9 @@ class RunDirectory:
             self.config_path.unlink(missing_ok=True)
             for folder in FOLDERS:
                 (self.path / folder).mkdir(exist_ok=True)
+
+
+def find_written_tasks(run: RunDirectory) -> Path:
+    """Return the path of the tasks that are played: with variants where the run has derived them."""
+    varied = run.file(VARIED)
+    return varied if varied.is_file() else run.file(TASKS)

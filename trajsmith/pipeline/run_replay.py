@@ -8,7 +8,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
 from trajsmith.records import EnvironmentFault, InputError, Task, Trajectory
 from trajsmith.verify import replay_trajectory
 
@@ -37,7 +37,7 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: RunProgres
     Raises:
         InputError: The run has no trajectories, or none with such an id.
     """
-    pairs = PlayedPairs(run) if run.file("trajectories.jsonl").is_file() else ()
+    pairs = PlayedPairs(run) if run.file(TRAJECTORIES).is_file() else ()
     context = await RunContext.reopen(load_config(run.config_path), run)
     report = ReplayReport(changed=[name for name, place in context.places.items() if _differs(run, name, place)])
     with progress.stage("replay", len(ids) or len(pairs), 0, 0) as bar:

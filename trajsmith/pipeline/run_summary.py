@@ -9,10 +9,9 @@ from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.dataset_selection import DatasetSelector
 from trajsmith.pipeline.engine import summarize_stage
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import CHAINS, GROUNDED, TRAJECTORIES, VERDICTS, list_stages
+from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS, RunDirectory
+from trajsmith.pipeline.stages import list_stages
 from trajsmith.pipeline.trace_import import IMPORT_ORDER, OUTSIDE, load_imported_files
-from trajsmith.pipeline.variant_inputs import TASKS, VARIED
 from trajsmith.records import (
     JudgeOpinion,
     JudgeSummary,

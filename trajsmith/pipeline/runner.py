@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trajsmith.export import (
+    ConversationBrowser,
     DatasetWriter,
     FormatSettings,
     MultiFormatWriter,
@@ -25,12 +26,11 @@ from trajsmith.pipeline.engine import ENGINES
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
-from trajsmith.pipeline.stages import ORDER, VERDICTS, ChainPlan, check_roles, list_stages, make_stages
+from trajsmith.pipeline.stages import ORDER, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
-from trajsmith.pipeline.variant_inputs import VaryPlan
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
 from trajsmith.records.journal import count_records
@@ -135,7 +135,7 @@ async def _opened(config: RunConfig, run: RunDirectory, stages: Sequence[str]) -
     context = await RunContext.open(config, run)
     try:
         if wanted:
-            await context.board.run_preflight(wanted)
+            await context.registry.run_preflight(wanted)
         yield context
     finally:
         await context.close()
@@ -282,3 +282,25 @@ async def export_again(run: RunDirectory, progress: RunProgress) -> Summary:
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     with run.lock():
         return export_run(run, await RunContext.open(load_config(run.config_path), run), progress)
+
+
+GALLERY = "gallery"
+
+
+async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
+    """Write the pages, from the records alone, and give the one to open.
+
+    Raises:
+        InputError: The run has no verdicts.
+        RunError: The disk is full.
+    """
+    if not run.file(VERDICTS).is_file():
+        raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    run.refuse_links()
+    name, folder = load_config(run.config_path).name, run.file(GALLERY)
+    bar_of = progress.stage("write pages", count_records(run.file(VERDICTS)), 0, 0)
+    with storage_boundary(folder, run.again), ConversationBrowser(folder, name) as browser, bar_of as bar:
+        for task, trajectory, verdict in join_verdicts(run):
+            browser.add(task, trajectory, verdict)
+            bar.advance(dropped=False)
+    return folder / "index.html"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -11,11 +11,20 @@ from trajsmith.models.settings import DIALOGUE
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
-from trajsmith.pipeline.variant_inputs import TASKS, VARIED, VaryInput, find_tasks_file
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
-from trajsmith.querygen.vary import derive_variant
-from trajsmith.records import Chain, GroundedChain, InputError, Task, Trajectory, Verdict, derive_seed
+from trajsmith.querygen.vary import choose_variants, derive_variant
+from trajsmith.records import (
+    Chain,
+    GroundedChain,
+    InputError,
+    Task,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+    derive_seed,
+)
 from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
@@ -32,8 +41,41 @@ from trajsmith.usersim import (
 from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
 
-CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
-TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
+AnyTask = TypeVar("AnyTask", Task, TaskHeader)
+VaryInput: TypeAlias = tuple[Task, str | None]
+
+
+class VaryPlan:
+    """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
+
+    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = ()) -> None:
+        """`rounds` say from which task on which variants are made; without them, those of the configuration."""
+        self.run = context.run
+        self.rates = dict(context.config.vary.rates)
+        self.rounds = rounds
+
+    def __len__(self) -> int:
+        """Exact: which variants a task gets follows from its seed, so only the heads of the tasks are read."""
+        return sum(1 + len(names) for _, names in self._chosen(TaskHeader))
+
+    def __iter__(self) -> Iterator[tuple[str, VaryInput]]:
+        for task, names in self._chosen(Task):
+            yield task.id, (task, None)
+            for name in names:
+                yield f"{task.id}.{name}", (task, name)
+
+    def _chosen(self, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, list[str]]]:
+        """Every written task, read as `kind` says, with the variants that are derived from it."""
+        for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
+            now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
+            yield task, choose_variants(task.seed, now.rates if now else self.rates)
+
+
+def find_tasks_file(context: RunContext) -> str:
+    """The file of the tasks that are played."""
+    return VARIED if context.config.vary.on else TASKS
+
+
 ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 """Names of the stages, in the order of the line."""
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {

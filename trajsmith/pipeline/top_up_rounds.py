@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import summarize_stage
-from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
+from trajsmith.pipeline.run_directory import LEDGER, TASKS, RunDirectory
 from trajsmith.records import FrozenModel, RunError, StageSummary
 from trajsmith.records.journal import count_records
 
@@ -81,7 +81,7 @@ def next_round(
         chains=chains,
         environments=_environments(selector, missing),
         rates=rates,
-        tasks=count_records(run.file("tasks.jsonl")),
+        tasks=count_records(run.file(TASKS)),
     )
 
 

@@ -11,9 +11,7 @@ from typing import Any
 from trajsmith.pipeline.engine import PipelineStage, run_stage
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import TRAJECTORIES
-from trajsmith.pipeline.variant_inputs import TASKS
+from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, RunDirectory
 from trajsmith.records import FrozenModel, InputError, RecordDropped, Task, Trajectory, content_hash
 from trajsmith.records.journal import read_records
 from trajsmith.records.storage import open_whole_file, storage_boundary

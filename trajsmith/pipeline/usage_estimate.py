@@ -1,15 +1,22 @@
-"""What a run will ask of language models, estimated before it starts from its settings and mean sizes.
+"""Requests and tokens of language models, estimated from settings and mean sizes before a run starts.
 
-The means are those of the bundled environments. They are for planning, not for a budget: `budget` stops a run, this
-only says about where it will come to.
+The means are those of the bundled environments, and of the scripted expert's environment generation. They are for
+planning, not for a budget: `budget` stops a run, this only says about where it will come to.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from trajsmith.envgen.synthesis.settings import GENERATION_STAGES, STAGES, StageRole
 from trajsmith.models import ROLES, SCRIPTED, Role, Usage
 from trajsmith.models.usage import compute_cost
 from trajsmith.pipeline.config import RunConfig
 
+if TYPE_CHECKING:
+    from trajsmith.pipeline.environment_generation import GenConfig
+
+REPAIRS = 3
+"""Repairs that an environment is thought to need."""
 KEPT = 0.95
 """Share of chains that become tasks."""
 DERIVED = 0.5
@@ -25,26 +32,63 @@ class RoleEstimate(NamedTuple):
     cost: float
 
 
-class _Size(NamedTuple):
+class StageEstimate(NamedTuple):
+    """One stage of environment generation, in round figures."""
+
+    stage: str
+    role: StageRole
+    entry: str
+    """Name among `models`."""
+    usage: Usage
+
+
+class RequestSize(NamedTuple):
     """Mean tokens of one request."""
 
     prompt: int
-    cached: int
     completion: int
+    cached: int = 0
+    """Part of the prompt."""
+
+    def times(self, requests: int) -> Usage:
+        """Return the usage of so many requests."""
+        return Usage(
+            requests=requests,
+            prompt_tokens=requests * self.prompt,
+            cached_tokens=requests * self.cached,
+            completion_tokens=requests * self.completion,
+        )
 
 
-SIZES: dict[Role, _Size] = {
-    "classify": _Size(2500, 600, 1400),
-    "refine": _Size(4500, 3000, 700),
-    "writer": _Size(1400, 600, 350),
-    "user": _Size(900, 500, 50),
-    "agent": _Size(4200, 3400, 90),
-    "judge": _Size(2500, 800, 150),
+ROLE_SIZES: dict[Role, RequestSize] = {
+    "classify": RequestSize(2500, 1400, 600),
+    "refine": RequestSize(4500, 700, 3000),
+    "writer": RequestSize(1400, 350, 600),
+    "user": RequestSize(900, 50, 500),
+    "agent": RequestSize(4200, 90, 3400),
+    "judge": RequestSize(2500, 150, 800),
 }
+STAGE_SIZES: dict[str, RequestSize] = {
+    "propose": RequestSize(500, 200),
+    "require": RequestSize(450, 900),
+    "state": RequestSize(1900, 900),
+    "plan": RequestSize(1900, 1900),
+    "tools": RequestSize(4300, 4500),
+    "texts": RequestSize(1200, 1500),
+    "seeds": RequestSize(8200, 2200),
+    "phrase": RequestSize(5500, 1300),
+    "test": RequestSize(8500, 5500),
+    "repair": RequestSize(12000, 8000),
+    "try": RequestSize(8500, 1300),
+    "check": RequestSize(7000, 900),
+    "enlarge": RequestSize(7000, 2500),
+    "extend": RequestSize(8500, 10000),
+}
+"""Of the scripted expert's run (tests/envgen), with room for a model that writes more."""
 
 
-def estimate(config: RunConfig, tools: int) -> list[RoleEstimate]:
-    """Every role that a model plays, with what it will be asked.
+def estimate_run(config: RunConfig, tools: int) -> list[RoleEstimate]:
+    """Estimate every role that a model plays.
 
     Args:
         tools: Tools of all environments together.
@@ -54,13 +98,7 @@ def estimate(config: RunConfig, tools: int) -> list[RoleEstimate]:
         name = config.roles.of(role).model
         if name != SCRIPTED:
             requests = round(_requests(config, tools)[role])
-            size, model = SIZES[role], config.models[name]
-            usage = Usage(
-                requests=requests,
-                prompt_tokens=requests * size.prompt,
-                cached_tokens=requests * size.cached,
-                completion_tokens=requests * size.completion,
-            )
+            usage, model = ROLE_SIZES[role].times(requests), config.models[name]
             estimates.append(RoleEstimate(role, model.model, usage, compute_cost(usage, model.price)))
     return estimates
 
@@ -77,3 +115,22 @@ def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
         "agent": plays * turns * (config.write.mean_calls + 1 + config.write.withhold),
         "judge": 0.3 * plays,
     }
+
+
+def estimate_generation(
+    config: "GenConfig", themes: int, stages: Sequence[str] = GENERATION_STAGES
+) -> list[StageEstimate]:
+    """Estimate every stage of making or growing environments.
+
+    Args:
+        themes: Sources to work on.
+        stages: Of making environments, or of growth.
+    """
+    times = {"repair": min(REPAIRS, config.synthesis.rounds)}
+    times |= dict.fromkeys(("try", "check"), config.synthesis.trial_rounds)
+    estimates = []
+    for stage in stages:
+        requests = themes * times.get(stage, 1)
+        usage = STAGE_SIZES[stage].times(requests)
+        estimates.append(StageEstimate(stage, STAGES[stage], config.roles.of(STAGES[stage]).model, usage))
+    return estimates

@@ -10,7 +10,7 @@ rollout is scored by playing the model's messages again on a fresh session: the 
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,7 +56,7 @@ def _opened(run: str) -> dict[str, _Place]:
     return {task.id: _Place(task, grounds[task.environments[0]]) for task in split_tasks(directory, "all")}
 
 
-def _in_a_thread(directory: RunDirectory) -> dict[str, EvalContext]:
+def _in_a_thread(directory: RunDirectory) -> Mapping[str, EvalContext]:
     """Opened in a thread of its own, since an event loop runs in this one."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -91,8 +91,8 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         shown = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
         spec = place.ground.spec.model_copy(update={"tools": shown})
         self.tools = [to_mcp_tool(tool) for tool in shown]
-        self.desk = SessionManager(ServingSpec(place.ground.source, spec, place.state))
-        await self.desk.open()
+        self.session_manager = SessionManager(ServingSpec(place.ground.source, spec, place.state))
+        await self.session_manager.open()
 
     def register(self, mcp: Any) -> None:
         """The handlers of our own MCP server: schemas and results as they are; a Python signature would change them."""
@@ -104,7 +104,7 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         return ListToolsResult(tools=self.tools)
 
     async def _call(self, ctx: Any, params: CallToolRequestParams) -> CallToolResult:
-        return to_mcp_result(await self.desk.call(params.name, params.arguments or {}))
+        return to_mcp_result(await self.session_manager.call(params.name, params.arguments or {}))
 
 
 class RunTaskConfig(vf.TaskConfig):

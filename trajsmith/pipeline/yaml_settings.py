@@ -142,10 +142,28 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         raise InputError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    source = _Source.parse(str(file), text)
+    return parse_settings(text, str(file), file.absolute().parent, model, overrides)
+
+
+def parse_settings(
+    text: str, name: str, folder: Path, model: type[Settings], overrides: Sequence[str] = ()
+) -> Settings:
+    """Parse YAML text as `load_settings` does.
+
+    Args:
+        text: The YAML.
+        name: Name of the text in error messages, for example its file.
+        folder: Folder at which relative paths of files that are read start.
+        model: The settings.
+        overrides: `a.b.0.c=value`, applied in order.
+
+    Raises:
+        InputError: The first fault, in one line.
+    """
+    source = _Source.parse(name, text)
     data = {} if source.data is None else source.data
     if not isinstance(data, dict):
-        raise InputError(f"{file}:1: the file must hold keys and values, not a {_kind(data)}")
+        raise InputError(f"{name}:1: the file must hold keys and values, not a {_kind(data)}")
     _refuse_secrets(data, source)
     applied: list[_Override] = []
     for override in overrides:
@@ -153,11 +171,11 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         applied.append(_Override(override, path_set, value))
         _refuse_secrets(value, source, path_set, override)
     try:
-        return model.model_validate(data, extra="forbid", context={"folder": file.absolute().parent})
+        return model.model_validate(data, extra="forbid", context={"folder": folder})
     except ValidationError as error:
         raise InputError(_explain(error, model, data, source, applied)) from error
     except InputError as error:  # raised by a validator of the model
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
 def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), override: str = "") -> None:
@@ -170,11 +188,11 @@ def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), overri
 
     def search(value: JsonValue, path: KeyPath) -> None:
         if isinstance(value, str):
-            found = find_secret(value, known)
-            if found:
+            secret = find_secret(value, known)
+            if secret:
                 place = "--set" if override else source.place(path)
                 raise InputError(
-                    f"{place}: {_dotted(path)}: it holds {found}, and configurations are published: put it into an "
+                    f"{place}: {_dotted(path)}: it holds {secret}, and configurations are published: put it into an "
                     "environment variable and name that one: key_env: NAME for a model, ${NAME} in env and headers"
                 )
         pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -222,7 +240,11 @@ def dump_settings(settings: BaseModel, folders: bool = True) -> str:
         folders: False leaves out the folders of absolute paths and literal secrets, for what others are going to read.
     """
     data = settings.model_dump(mode="json", by_alias=True)
-    data = data if folders else publishable(_without_folders(data))
+    return dump_yaml(data if folders else publishable(_without_folders(data)))
+
+
+def dump_yaml(data: JsonValue) -> str:
+    """Return JSON data as YAML that `parse_settings` reads back equal."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 

@@ -24,7 +24,7 @@ def read(value: Any, file: str, number: int) -> TraceDialogue:
     """One result, with the question (`question`, `ground_truth`) that the tasks file has for its id.
 
     Raises:
-        Dropped: It is none, or there is no question for it; the reason says why.
+        RecordDropped: It is none, or there is no question for it; the reason says why.
     """
     if not fits(value):
         raise RecordDropped("no_messages", "")

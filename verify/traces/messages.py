@@ -18,7 +18,7 @@ def parse_arguments(value: Any, tool: str) -> JsonObject:
     """Arguments of a call: an object, or its JSON.
 
     Raises:
-        Dropped: They are neither.
+        RecordDropped: They are neither.
     """
     if isinstance(value, str):
         try:
@@ -34,7 +34,7 @@ def extract_text(content: Any) -> str:
     """Text of a message's content: text, nothing, or a list of text parts.
 
     Raises:
-        Dropped: It is something else, or too long.
+        RecordDropped: It is something else, or too long.
     """
     if isinstance(content, list):
         parts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in content]
@@ -67,7 +67,7 @@ class Transcript:
         """A message of the system, the user or the agent.
 
         Raises:
-            Dropped: The role is none of these, or a call has no name.
+            RecordDropped: The role is none of these, or a call has no name.
         """
         if role not in ("system", "user", "assistant"):
             raise RecordDropped("unknown_role", str(role))
@@ -94,7 +94,7 @@ class Transcript:
         """Add the result of a call; without an id, of the first call that has none yet.
 
         Raises:
-            Dropped: It belongs to no call.
+            RecordDropped: It belongs to no call.
         """
         key = str(name) if name else next(iter(self._open), "")
         if key not in self._open:
@@ -109,7 +109,7 @@ def parse_openai_messages(listed: Any) -> Transcript:
     """The messages of a chat-completions dialogue.
 
     Raises:
-        Dropped: They are no such messages; the reason says why.
+        RecordDropped: They are no such messages; the reason says why.
     """
     if not isinstance(listed, list) or not listed:
         raise RecordDropped("no_messages", "")

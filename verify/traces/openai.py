@@ -29,7 +29,7 @@ def read(value: Any, file: str, number: int) -> TraceDialogue:
     """One dialogue.
 
     Raises:
-        Dropped: It is none; the reason says why.
+        RecordDropped: It is none; the reason says why.
     """
     row: JsonObject = value if isinstance(value, dict) else {"messages": value}
     transcript = parse_openai_messages(row.get("messages"))

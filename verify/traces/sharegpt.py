@@ -28,7 +28,7 @@ def read(value: Any, file: str, number: int) -> TraceDialogue:
     """One dialogue; several calls in one text have their results in the same order.
 
     Raises:
-        Dropped: It is none; the reason says why.
+        RecordDropped: It is none; the reason says why.
     """
     if not fits(value) or not value["conversations"]:
         raise RecordDropped("no_messages", "")

@@ -27,7 +27,7 @@ def read(value: Any, file: str, number: int) -> TraceDialogue:
     """One simulation.
 
     Raises:
-        Dropped: It is none, or its task is not in the file; the reason says why.
+        RecordDropped: It is none, or its task is not in the file; the reason says why.
     """
     simulation, task = value["simulation"], value["task"]
     if not isinstance(simulation, dict) or not isinstance(simulation.get("messages"), list):

@@ -23,7 +23,7 @@ def read(value: Any, file: str, number: int) -> TraceDialogue:
     """One dialogue.
 
     Raises:
-        Dropped: It is none; the reason says why.
+        RecordDropped: It is none; the reason says why.
     """
     if not fits(value):
         raise RecordDropped("no_messages", "")

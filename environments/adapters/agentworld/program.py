@@ -26,11 +26,12 @@ from pydantic import ValidationError
 from trajsmith.environments.adapters.agentworld.contents import parse_content, render_content
 from trajsmith.environments.adapters.agentworld.memory import Files
 from trajsmith.environments.adapters.agentworld.tool_modules import Spaces, ToolModules
+from trajsmith.environments.foreign import format_error
 from trajsmith.environments.programs import StateChange, apply_changes
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.signatures import FunctionSignature, read_signature
 from trajsmith.environments.tool_metadata import merge_tool_metadata
-from trajsmith.environments.toolbox import Toolbox, format_error, resolve_result
+from trajsmith.environments.toolbox import Toolbox, resolve_result
 from trajsmith.records import (
     Actor,
     EnvironmentFault,

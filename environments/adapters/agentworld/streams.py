@@ -113,7 +113,7 @@ def open_file(files: Files, file: object, mode: str = "r", newline: str | None =
     text = "" if mode[0] in "wxa" and not files.is_file(name) else files.read(name)
     if mode[0] in "wx" or (mode[0] == "a" and not files.is_file(name)):
         files.write(name, "")
-    save = (lambda given: files.write(name, given)) if writes else None
+    save = (lambda text: files.write(name, text)) if writes else None
     if "b" in mode:
         return MemoryBytes(str(file), mode, text, save)
     return MemoryText(str(file), mode, text, newline, save)

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from trajsmith.environments.foreign import format_error
+
 _WRITES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _FORBIDDEN = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH})
 _DATES = ("date", "time", "datetime", "julianday", "unixepoch")
@@ -137,7 +139,7 @@ def execute_all(database: SqliteDatabase, located_statements: Iterable[tuple[str
         try:
             database.execute(sql)
         except sqlite3.Error as error:
-            failures.append(f"{where}: left out: {' '.join(str(error).split())}")
+            failures.append(f"{where}: left out: {format_error(error)}")
     database.commit()
     database.execute("PRAGMA foreign_keys = OFF")
     return failures

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import orjson
 
 from trajsmith.environments.adapters.awm.database import SqliteDatabase, copy_database
-from trajsmith.environments.adapters.awm.module_values import PlainModuleValues, ServerModuleValues
 from trajsmith.environments.adapters.awm.rows import SEQUENCE, DatabaseSchema, Row
 from trajsmith.environments.adapters.awm.server import AwmResponse, AwmServer
 from trajsmith.environments.adapters.awm.tools import AwmTools, ToolRoute
 from trajsmith.environments.adapters.openapi.document_model import SchemaValidators
+from trajsmith.environments.foreign import format_error
+from trajsmith.environments.module_state import ModuleState, ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import Actor, EnvironmentFault, JsonObject, JsonValue
+from trajsmith.records.text import to_one_line
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class AwmRuntime:
     tools: AwmTools
     checks: SchemaValidators
     schema: DatabaseSchema
-    module_values: ServerModuleValues
+    module_state: ModuleState
 
 
 class AwmEpisode:
@@ -39,7 +41,7 @@ class AwmEpisode:
         self._base = base
         self._base_rows = rows
         self._database: SqliteDatabase | None = None
-        self._values: PlainModuleValues = running.module_values.copy_initial_values()
+        self._values: ModuleValues = running.module_state.copy_initial_values()
         self._reported: dict[str, dict[str, Row]] = {}
         """Rows of tables as they were last told, where that is not as in the base."""
         if changes:
@@ -55,7 +57,7 @@ class AwmEpisode:
         if fault is not None:
             return ToolResult.refusal("invalid_arguments", fault)
         program.server.switch(self._opened())
-        with program.module_values.swap_in(self._values):
+        with program.module_state.swap_in(self._values):
             response = self._send(route, arguments)
         return self._result(route, response)
 
@@ -72,7 +74,7 @@ class AwmEpisode:
         except EnvironmentFault:
             raise
         except Exception as error:  # its code may raise anything
-            message = " ".join(str(error).partition("\n")[0].split())  # SQLAlchemy adds lines of its own
+            message = to_one_line(str(error).partition("\n")[0])  # SQLAlchemy adds lines of its own
             raise EnvironmentFault("crash", name, f"{type(error).__name__}: {message}", tool) from error
 
     def _result(self, route: ToolRoute, response: AwmResponse) -> ToolResult:
@@ -152,7 +154,7 @@ class AwmEpisode:
                 self._reported[name] = tables[name].rows(database)
             database.touched.clear()
         except (ValueError, sqlite3.Error) as error:
-            raise EnvironmentFault("state", self._program.name, " ".join(str(error).split())) from error
+            raise EnvironmentFault("state", self._program.name, format_error(error)) from error
 
 
 def _format_detail(content: JsonValue) -> str:

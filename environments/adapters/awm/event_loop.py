@@ -41,7 +41,7 @@ class IsolatedEventLoop(asyncio.AbstractEventLoop):
         """The coroutine's result.
 
         Raises:
-            Stuck: It waits for something that cannot come.
+            EventLoopDeadlock: It waits for something that cannot come.
         """
         outer = asyncio._get_running_loop()
         asyncio._set_running_loop(self)

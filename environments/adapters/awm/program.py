@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Sequence
+from types import FunctionType, ModuleType
 
 import orjson
 
@@ -14,14 +15,17 @@ from trajsmith.environments.adapters.awm.database import (
     split_statements,
 )
 from trajsmith.environments.adapters.awm.episode import AwmEpisode, AwmRuntime
-from trajsmith.environments.adapters.awm.module_values import ServerModuleValues
 from trajsmith.environments.adapters.awm.rows import DatabaseSchema, Row
 from trajsmith.environments.adapters.awm.server import AwmServer
 from trajsmith.environments.adapters.awm.tools import AwmTools
 from trajsmith.environments.adapters.openapi.document_model import SchemaValidators
+from trajsmith.environments.foreign import format_error
+from trajsmith.environments.module_state import ModuleState
 from trajsmith.environments.programs import StateChange
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, content_hash
 
+_LIBRARIES = ("fastapi", "starlette", "sqlalchemy", "pydantic", "typing", "logging", "threading", "asyncio", "anyio")
+_FIXED = ("builtins", "_typing", "types", "re", "decimal", "datetime", "os")
 _BASES = 16
 """Initial states that are kept as databases."""
 
@@ -55,16 +59,16 @@ class AwmProgram:
         database = self._build_database(payload)
         self.server = AwmServer(payload["code"], payload["file"], database)
         self._fill_late(payload, database)
-        self.module_values = ServerModuleValues(self.server.module, payload["code"])
+        self.module_state = ModuleState(self.server.module, payload["code"], _can_change, with_classes=False)
         self.tools = AwmTools(self.server.describe(), self._name, payload["file"])
         self.checks = SchemaValidators(self.tools.requests, self.tools.responses)
         self.schema = self._schema(database, payload["file"])
-        self._running = AwmRuntime(self._name, self.server, self.tools, self.checks, self.schema, self.module_values)
+        self._running = AwmRuntime(self._name, self.server, self.tools, self.checks, self.schema, self.module_state)
         self.notes += [
             *self.server.notes,
             *self.server.list_shadowed_operations(),
             *self.tools.notes,
-            *self.module_values.notes,
+            *self.module_state.notes,
         ]
         self._first: JsonObject = self._snapshot(database)
         self._bases: dict[bytes, tuple[SqliteDatabase, dict[str, dict[str, Row]]]] = {}
@@ -88,7 +92,7 @@ class AwmProgram:
             try:
                 return restore_database(data["database"])
             except sqlite3.DatabaseError as error:
-                raise InputError(f"{data['file']}: no SQLite file: {' '.join(str(error).split())}") from error
+                raise InputError(f"{data['file']}: no SQLite file: {format_error(error)}") from error
         database = connect()
         if ddl is not None:
             self.notes += execute_all(database, _statements(ddl))
@@ -133,7 +137,7 @@ class AwmProgram:
                 raise ValueError("a state is an object of tables")
             database = self.schema.create_filled(parts)
         except (ValueError, OverflowError, sqlite3.Error) as error:
-            raise EnvironmentFault("state", self._name, " ".join(str(error).split())) from error
+            raise EnvironmentFault("state", self._name, format_error(error)) from error
         if len(self._bases) >= _BASES:
             self._bases.clear()
         self._bases[state] = database, {}
@@ -173,3 +177,20 @@ def _statements(source: JsonObject) -> list[tuple[str, str]]:
     if "sql" in source:
         return list(split_statements(source["sql"], source["file"]))
     return [(where, sql) for where, sql in source["statements"]]
+
+
+def _can_change(value: object) -> bool:
+    """Return whether episodes get copies of a value that a server keeps beside its database.
+
+    These are containers and objects of the server's own classes. What libraries own - the application, engines,
+    models - stays where it is.
+    """
+    if isinstance(value, type | FunctionType | ModuleType) or _is_library(value):
+        return False
+    if isinstance(value, dict | list | set | bytearray):
+        return not value or not _is_library(next(iter(value)))
+    return type(value).__module__ not in _FIXED
+
+
+def _is_library(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] in _LIBRARIES

@@ -18,9 +18,8 @@ import orjson
 
 from trajsmith.environments.adapters.awm.database import SqliteDatabase
 from trajsmith.environments.adapters.awm.event_loop import IsolatedEventLoop, disable_threads
-from trajsmith.environments.foreign import run_source
+from trajsmith.environments.foreign import format_error, run_source
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue
-from trajsmith.records.text import to_one_line
 
 _SUPPORTED_OPTIONS = ("json_serializer", "json_deserializer", "execution_options")
 """What `create_engine` is told that does not concern the connection."""
@@ -125,8 +124,7 @@ class AwmServer:
         except EnvironmentFault:
             raise
         except Exception as error:
-            message = to_one_line(error, 300) or "no message"
-            raise InputError(f"{file}: does not start: {type(error).__name__}: {message}") from error
+            raise InputError(f"{file}: does not start: {type(error).__name__}: {format_error(error)}") from error
         if self.database.in_transaction:
             self.database.commit()
 

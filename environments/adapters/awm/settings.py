@@ -8,10 +8,10 @@ with `server_code.py` and `initial.db`. Both are read as they are; single files 
 
 import base64
 import importlib.util
-import json
 import re
 from pathlib import Path
 
+from trajsmith.environments.file_reading import read_json, read_text, require_objects
 from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, install_command
 
 PRELOAD = (
@@ -79,8 +79,8 @@ def build_payload(settings: AwmSettings) -> JsonObject:
     if missing:
         raise InputError(f"environments of AWM need {' and '.join(missing)}: {install_command('awm')}")
     many = settings.server.suffix == ".jsonl"
-    scenario = _scenario(settings) if many else None
-    code = _entry(settings.server, scenario)["full_code"] if scenario else _text(settings.server)
+    scenario, entry = _entry(settings.server, settings.scenario) if many else (None, {})
+    code = entry.get("full_code") if scenario else read_text(settings.server)
     if not isinstance(code, str) or not code.strip():
         raise InputError(f"{settings.server}: there is no code" + (f" for scenario {scenario!r}" if scenario else ""))
     named = settings.model_copy(update={"scenario": settings.scenario or scenario})
@@ -103,58 +103,34 @@ def _find_beside(explicit: Path | None, server: Path, names: tuple[str, ...]) ->
     return explicit if explicit is not None else next(iter(beside), None)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError(f"AWM file not found: {path}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-
-
 def _lines(path: Path) -> dict[str, JsonObject]:
     """The lines of a JSON Lines file by scenario, in the reference's spelling."""
     entries: dict[str, JsonObject] = {}
-    for number, line in enumerate(_text(path).splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{number}: not JSON: {error.msg}") from error
+    for number, entry in enumerate(read_json(path), 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("scenario"), str):
-            raise InputError(f"{path}:{number}: there is no `scenario`")
+            raise InputError(f"{path}: entry {number} has no `scenario`")
         entries[normalize_scenario_name(entry["scenario"])] = entry
     if not entries:
         raise InputError(f"{path}: there are no scenarios")
     return entries
 
 
-def _scenario(settings: AwmSettings) -> str:
-    known = _lines(settings.server)
-    if settings.scenario is None and len(known) == 1:
-        return next(iter(known))
-    some = ", ".join(list(known)[:5]) + (", ..." if len(known) > 5 else "")
-    if settings.scenario is None:
-        raise InputError(f"{settings.server} has {len(known)} scenarios: set `scenario` to one of {some}")
-    if normalize_scenario_name(settings.scenario) not in known:
-        raise InputError(f"{settings.server}: there is no scenario {settings.scenario!r}; there are {some}")
-    return normalize_scenario_name(settings.scenario)
-
-
-def _entry(path: Path, scenario: str | None) -> JsonObject:
+def _entry(path: Path, scenario: str | None) -> tuple[str, JsonObject]:
+    """The scenario of this name, or the only one: its name in the reference's spelling, and its line."""
     known = _lines(path)
-    if scenario is None and len(known) == 1:
-        return next(iter(known.values()))
-    if scenario not in known:
-        raise InputError(f"{path}: there is no scenario {scenario!r}" if scenario else f"{path}: set `scenario`")
-    return known[scenario]
+    name = next(iter(known)) if scenario is None and len(known) == 1 else normalize_scenario_name(scenario or "")
+    if name in known:
+        return name, known[name]
+    some = ", ".join(list(known)[:5]) + (", ..." if len(known) > 5 else "")
+    if scenario is None:
+        raise InputError(f"{path} has {len(known)} scenarios: set `scenario` to one of {some}")
+    raise InputError(f"{path}: there is no scenario {scenario!r}; there are {some}")
 
 
 def _ddl(path: Path, scenario: str | None) -> JsonObject:
     """Statements that make the tables, each with a word on where it stands."""
     if path.suffix not in (".jsonl", ".json"):
-        return {"sql": _text(path), "file": path.name}
+        return {"sql": read_text(path), "file": path.name}
     tables = _tables(path, scenario, "db_schema")
     statements = [
         [f"{path.name}: table {table.get('name', '?')}", sql]
@@ -173,7 +149,7 @@ def _data(path: Path, scenario: str | None) -> JsonObject:
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error}") from error
     if path.suffix not in (".jsonl", ".json"):
-        return {"sql": _text(path), "file": path.name}
+        return {"sql": read_text(path), "file": path.name}
     statements = [
         [f"{path.name}: rows of {table.get('table_name', '?')}", sql]
         for table in _tables(path, scenario, "sample_data")
@@ -185,14 +161,9 @@ def _data(path: Path, scenario: str | None) -> JsonObject:
 
 def _tables(path: Path, scenario: str | None, key: str) -> list[JsonObject]:
     if path.suffix == ".jsonl":
-        entries = _entry(path, scenario).get(key)
+        entries = _entry(path, scenario)[1].get(key)
     else:
-        try:
-            entries = json.loads(_text(path))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+        entries = read_json(path)
         entries = entries.get(key, entries) if isinstance(entries, dict) else entries
     tables = entries.get("tables") if isinstance(entries, dict) else None
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{path}: `{key}` has no list of `tables`")
-    return tables
+    return require_objects(tables, f"{path}: `{key}` has no list of `tables`")

@@ -37,12 +37,12 @@ from trajsmith.environments.adapters.envfactory.tools import (
     find_admin_function,
     read_tools,
 )
-from trajsmith.environments.foreign import run_source
+from trajsmith.environments.foreign import format_error, run_source
 from trajsmith.environments.json_data import NotJsonError, to_plain_json
-from trajsmith.environments.module_state import ModuleState, ModuleValues, module_name
+from trajsmith.environments.module_state import ModuleState, ModuleValues, is_changeable, module_name
 from trajsmith.environments.programs import StateChange, StateDiffer, apply_changes
 from trajsmith.environments.session import ToolResult
-from trajsmith.environments.toolbox import Toolbox, format_error, is_refusal_content, resolve_result
+from trajsmith.environments.toolbox import Toolbox, is_refusal_content, resolve_result
 from trajsmith.records import (
     Actor,
     EnvironmentFault,
@@ -70,7 +70,7 @@ class EnvFactoryProgram:
             module = run_source(payload["source"], self.file, f"envfactory_{module_name(self.name)}")
         if not recorder.tools:
             raise InputError(f"{self.file}:1: no tools: functions under @mcp.tool() of a FastMCP server are tools")
-        self._module = ModuleState(module, payload["source"], (StubFastMCP,))
+        self._module = ModuleState(module, payload["source"], _can_change)
         self._load = find_admin_function(module, recorder, LOAD, self.file)
         self._save = find_admin_function(module, recorder, SAVE, self.file)
         if (self._load is None) != (self._save is None):
@@ -211,3 +211,8 @@ def load(payload: JsonObject) -> EnvFactoryProgram:
         InputError: It does not run, or is no tool file of this form; the text names file and line.
     """
     return EnvFactoryProgram(payload)
+
+
+def _can_change(value: object) -> bool:
+    """Return whether episodes get copies of a module's value; all have the one recorder of tools."""
+    return not isinstance(value, StubFastMCP) and is_changeable(value)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from pydantic import PositiveInt
 
-from trajsmith.environments.file_reading import read_json, read_text, read_tool_entries
+from trajsmith.environments.file_reading import read_json, read_text, read_tool_entries, require_objects
 from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath
 
 PRELOAD: tuple[str, ...] = ("trajsmith.environments.adapters.envfactory.program",)
@@ -107,8 +107,7 @@ def _scenarios(path: Path) -> list[JsonObject]:
     )
     if isinstance(entries, dict):
         entries = [entries]
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError(f"{path}: scenarios must be a checkpoint, a list of objects, or one state")
+    entries = require_objects(entries, f"{path}: scenarios must be a checkpoint, a list of objects, or one state")
     wanted = [entry for entry in entries if entry.get("expected_behavior", "pass") == "pass"]
     return [
         {

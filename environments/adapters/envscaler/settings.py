@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from pydantic import PositiveInt
 
-from trajsmith.environments.file_reading import read_json, read_text, read_tool_entries
+from trajsmith.environments.file_reading import read_json, read_text, read_tool_entries, require_objects
 from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath
 
 PRELOAD: tuple[str, ...] = ("trajsmith.environments.adapters.envscaler.program",)
@@ -107,9 +107,8 @@ def _entries(file: Path) -> list[JsonObject]:
         document = (
             [document] if "env_class_code" in document else [_with_key(key, entry) for key, entry in document.items()]
         )
-    if not isinstance(document, list) or not document or not all(isinstance(entry, dict) for entry in document):
-        raise InputError(f"{file}: metadata must be an entry, a list of entries, or an object of entries by id")
-    return document
+    problem = f"{file}: metadata must be an entry, a list of entries, or an object of entries by id"
+    return require_objects(document or None, problem)
 
 
 def _with_key(key: str, entry: Any) -> Any:
@@ -136,8 +135,7 @@ def _states(settings: EnvScalerSettings, entry: JsonObject) -> list[JsonObject]:
             if any(key in document for key in ("init_config", "init_config_list"))
             else [{"init_config": document}]
         )
-    if not isinstance(document, list) or not all(isinstance(scenario, dict) for scenario in document):
-        raise InputError(f"{settings.scenarios}: scenarios must be a list of objects")
+    document = require_objects(document, f"{settings.scenarios}: scenarios must be a list of objects")
     states = []
     for number, scenario in enumerate(document, 1):
         if scenario.get("env_id") not in (None, entry.get("env_id")):

@@ -41,7 +41,7 @@ def build_seed_state(model: DocumentModel, size: str, seed: int) -> JsonObject:
     """Return a state of a size; the same seed gives the same state.
 
     Raises:
-        NoRecords: The document leaves no valid record for one of its tables.
+        NoValidRecord: The document leaves no valid record for one of its tables.
     """
     now = _START + timedelta(days=random.Random(derive_seed(seed, "now")).randint(0, 27))
     parts: JsonObject = {"now": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "counters": {}, "seed": seed}

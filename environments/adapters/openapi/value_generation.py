@@ -68,7 +68,7 @@ class ValueGenerator:
 
         Raises:
             LeftOut: There is none, or none that ends.
-            Omit: A slot has no value.
+            OmitValue: A slot has no value.
         """
         slot = occasion.slots.get(at)
         if slot is not None:

@@ -1,13 +1,11 @@
 """The sources of a domain, run as modules of this process under their own names."""
 
 import sys
-import traceback
 from types import ModuleType
 
 from trajsmith.environments.adapters.tau2.arithmetic import evaluate
 from trajsmith.environments.adapters.tau2.module_stubs import DataFiles, build_modules
-from trajsmith.environments.foreign import LOADED
-from trajsmith.records import InputError
+from trajsmith.environments.foreign import LOADED, execute_source
 
 
 def run_modules(sources: list[list[str]], files: DataFiles) -> dict[str, ModuleType]:
@@ -33,7 +31,7 @@ def run_modules(sources: list[list[str]], files: DataFiles) -> dict[str, ModuleT
             _register(name, modules[name])
     for name, file, source in sources:
         _register(name, modules[name])
-        _run(modules[name], file, source)
+        execute_source(modules[name], source, file)
     return modules
 
 
@@ -59,15 +57,3 @@ def _register(name: str, module: ModuleType) -> None:
             package.__path__ = []
             _register(above, package)
         setattr(sys.modules[above], last, module)
-
-
-def _run(module: ModuleType, file: str, source: str) -> None:
-    try:
-        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        line = frames[-1] if frames else getattr(error, "lineno", None) or 1
-        words = " ".join(str(error).split()) or "no message"
-        raise InputError(f"{file}:{line}: {type(error).__name__}: {words}") from error

@@ -5,10 +5,10 @@ import re
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-import orjson
 from pydantic import NonNegativeInt
 
 from trajsmith.environments.adapters.tau2.closure import collect_sources
+from trajsmith.environments.file_reading import read_json, read_text, require_objects
 from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, canonical_json
 
 PRELOAD: tuple[str, ...] = ("trajsmith.environments.adapters.tau2.program", "tomllib", "yaml")
@@ -115,7 +115,7 @@ def _data(settings: Tau2Settings, package: Path) -> Path:
 def _files(folder: Path, sources: list[str], tasks: str) -> JsonObject:
     """Texts of the files that the sources name, by their path below the domain's directory. Tasks travel apart."""
     named = {name for source in sources for name in _DATA_NAME.findall(source)} - {tasks}
-    return {name: _text(folder / name) for name in sorted(named) if (folder / name).is_file()}
+    return {name: read_text(folder / name) for name in sorted(named) if (folder / name).is_file()}
 
 
 def _tasks(settings: Tau2Settings, folder: Path) -> tuple[list[JsonObject], list[JsonObject | None]]:
@@ -123,7 +123,9 @@ def _tasks(settings: Tau2Settings, folder: Path) -> tuple[list[JsonObject], list
     initial: list[JsonObject | None] = [None]
     places: dict[bytes, int] = {canonical_json(None): 0}
     tasks = []
-    for task in _listed(folder / settings.tasks):
+    listed = read_json(folder / settings.tasks)
+    listed = listed.get("tasks") if isinstance(listed, dict) else listed
+    for task in require_objects(listed, f"{folder / settings.tasks}: not a list of tasks"):
         wanted = task.get("initial_state") or None
         key = canonical_json(wanted)
         if str(task.get("id")) in settings.without:
@@ -137,28 +139,9 @@ def _tasks(settings: Tau2Settings, folder: Path) -> tuple[list[JsonObject], list
     return tasks, initial
 
 
-def _listed(file: Path) -> list[JsonObject]:
-    try:
-        tasks = orjson.loads(_text(file))
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{file}: not JSON: {error}") from error
-    tasks = tasks.get("tasks") if isinstance(tasks, dict) else tasks
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError(f"{file}: not a list of tasks")
-    return tasks
-
-
 def _calls(task: JsonObject) -> list[JsonObject]:
     actions = (task.get("evaluation_criteria") or {}).get("actions") or []
     return [
         {"tool": action["name"], "arguments": action["arguments"], "actor": action.get("requestor") or "assistant"}
         for action in actions
     ]
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"{file}: cannot be read: {problem}") from error

@@ -28,8 +28,8 @@ def method(environment: Any, actor: Actor, name: str) -> Callable[..., Any]:
     kit = get_toolkits(environment).get(actor)
     if kit is None or name.startswith("_") or not inspect.isroutine(getattr(type(kit), name, None)):
         raise ValueError(f"the toolkit of the {actor} has no method {name}")
-    found: Callable[..., Any] = getattr(kit, name)
-    return found
+    function: Callable[..., Any] = getattr(kit, name)
+    return function
 
 
 def get_databases(environment: Any) -> list[Any]:

@@ -99,15 +99,17 @@ def check_standing_order(state: BankState, account: Account, payee: Payee, amoun
         raise ToolError(f"{payee.name} is in the cooling-off; the first payment must be later than {free}")
 
 
-def check_dispute(state: BankState, made: Transaction, reason: DisputeReason) -> None:
-    if made.kind != "card" or made.card_id is None:
-        raise ToolError(f"{made.description} is no card payment; only card payments can be disputed")
-    if made.status == "pending":
-        raise ToolError(f"the payment to {made.description} is still pending; it can be disputed once it is booked")
-    if (state.now.date() - made.booked_at.date()).days > DISPUTE_DAYS:
+def check_dispute(state: BankState, transaction: Transaction, reason: DisputeReason) -> None:
+    if transaction.kind != "card" or transaction.card_id is None:
+        raise ToolError(f"{transaction.description} is no card payment; only card payments can be disputed")
+    if transaction.status == "pending":
+        raise ToolError(
+            f"the payment to {transaction.description} is still pending; it can be disputed once it is booked"
+        )
+    if (state.now.date() - transaction.booked_at.date()).days > DISPUTE_DAYS:
         raise ToolError(f"the payment is older than {DISPUTE_DAYS} days and can no longer be disputed")
-    if any(dispute.transaction_id == made.transaction_id for dispute in state.disputes.values()):
-        raise ToolError(f"the payment to {made.description} has already been disputed")
-    card = state.cards[made.card_id]
+    if any(dispute.transaction_id == transaction.transaction_id for dispute in state.disputes.values()):
+        raise ToolError(f"the payment to {transaction.description} has already been disputed")
+    card = state.cards[transaction.card_id]
     if reason == "not_my_payment" and card.status == "active":
         raise ToolError(f"the card ending in {card.last_digits} must be frozen before this can be reported")

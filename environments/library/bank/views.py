@@ -124,15 +124,15 @@ def payee_row(state: BankState, payee: Payee) -> PayeeRow:
     )
 
 
-def transaction_row(made: Transaction) -> TransactionRow:
+def transaction_row(transaction: Transaction) -> TransactionRow:
     return TransactionRow(
-        transaction_id=made.transaction_id,
-        booked_on=made.booked_at.date(),
-        description=made.description,
-        kind=made.kind,
-        direction=made.direction,
-        amount=made.amount,
-        status=made.status,
+        transaction_id=transaction.transaction_id,
+        booked_on=transaction.booked_at.date(),
+        description=transaction.description,
+        kind=transaction.kind,
+        direction=transaction.direction,
+        amount=transaction.amount,
+        status=transaction.status,
     )
 
 

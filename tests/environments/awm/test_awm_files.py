@@ -115,8 +115,8 @@ def test_a_served_directory(tmp_path: Path) -> None:
     ("name", "text", "words"),
     [
         ("gen_envs.jsonl", "", "there are no scenarios"),
-        ("gen_envs.jsonl", "{", "gen_envs.jsonl:1: not JSON"),
-        ("gen_envs.jsonl", '{"full_code": "x"}', "gen_envs.jsonl:1: there is no `scenario`"),
+        ("gen_envs.jsonl", "{", "gen_envs.jsonl:1: no JSON"),
+        ("gen_envs.jsonl", '{"full_code": "x"}', "gen_envs.jsonl: entry 1 has no `scenario`"),
         ("gen_envs.jsonl", '{"scenario": "notes", "full_code": ""}', "there is no code for scenario 'notes'"),
         ("gen_db.jsonl", '{"scenario": "notes", "db_schema": []}', "`db_schema` has no list of `tables`"),
         ("gen_sample.jsonl", '{"scenario": "notes", "sample_data": {"tables": [1]}}', "`sample_data` has no list"),
@@ -129,10 +129,10 @@ def test_files_that_are_wrong_are_named(published: Path, name: str, text: str, w
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="AWM file not found"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         build_payload(AwmSettings(server=tmp_path / "none.py"))
     (tmp_path / "x.py").write_text(HEAD)
-    with pytest.raises(InputError, match=r"AWM file not found: .*none.sql"):
+    with pytest.raises(InputError, match=r"none.sql cannot be read: No such file"):
         build_payload(AwmSettings(server=tmp_path / "x.py", ddl=tmp_path / "none.sql"))
 
 

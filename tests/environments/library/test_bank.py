@@ -141,7 +141,7 @@ def test_a_new_payee_gets_little_during_the_cooling_off(bank: Bank) -> None:
     passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=150.0)
     refused(bank, "pay_payee", "can get only £50.00 until then", account_id="A1", payee_id="P2", amount=50.01)
     bank.state.now += timedelta(hours=19)
-    passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=50.01)
+    assert passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=50.01)["amount"] == 50.01
 
 
 def test_three_new_payees_a_day_and_no_number_twice(bank: Bank) -> None:
@@ -156,7 +156,8 @@ def test_three_new_payees_a_day_and_no_number_twice(bank: Bank) -> None:
     for number in ("90000001", "90000002"):
         passes(bank, "add_payee", customer_id="C1", recipient_name="New One", recipient_account=number)
     refused(bank, "add_payee", "only 3 payees", customer_id="C1", recipient_name="More", recipient_account="90000003")
-    passes(bank, "add_payee", customer_id="C2", recipient_name="More", recipient_account="90000003")
+    more = passes(bank, "add_payee", customer_id="C2", recipient_name="More", recipient_account="90000003")
+    assert more["payee_id"] in bank.state.payees
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_a_standing_order_is_not_cancelled_on_its_day(bank: Bank) -> None:
     )
     refused(bank, "cancel_standing_order", "goes out today", standing_order_id="S1")
     bank.state.standing_orders["S1"].next_on += timedelta(days=1)
-    passes(bank, "cancel_standing_order", standing_order_id="S1")
+    assert passes(bank, "cancel_standing_order", standing_order_id="S1")["status"] == "cancelled"
     refused(bank, "cancel_standing_order", "already cancelled", standing_order_id="S1")
 
 
@@ -208,14 +209,15 @@ def test_a_frozen_card_thaws_and_a_stolen_one_never_does(bank: Bank) -> None:
 )
 def test_only_recent_booked_card_payments_can_be_disputed_once(bank: Bank, transaction_id: str, why: str) -> None:
     refused(bank, "dispute_transaction", why, transaction_id=transaction_id, reason="wrong_amount")
-    passes(bank, "dispute_transaction", transaction_id="T2", reason="wrong_amount")
+    assert passes(bank, "dispute_transaction", transaction_id="T2", reason="wrong_amount")["reason"] == "wrong_amount"
     refused(bank, "dispute_transaction", "already been disputed", transaction_id="T2", reason="charged_twice")
 
 
 def test_a_payment_that_the_customer_did_not_make_needs_a_stopped_card(bank: Bank) -> None:
     refused(bank, "dispute_transaction", "4821 must be frozen", transaction_id="T1", reason="not_my_payment")
     passes(bank, "freeze_card", card_id="K1", reason="suspicious_payment")
-    passes(bank, "dispute_transaction", transaction_id="T1", reason="not_my_payment")
+    dispute = passes(bank, "dispute_transaction", transaction_id="T1", reason="not_my_payment")
+    assert dispute["reason"] == "not_my_payment"
 
 
 def test_a_goal_never_holds_more_than_its_target(bank: Bank) -> None:

@@ -217,7 +217,7 @@ def test_no_text_makes_it_fail(source: str) -> None:
 def test_no_damaged_environment_makes_it_fail(source: str, damages: list[tuple[int, int, str]]) -> None:
     for start, length, word in damages:
         source = source[:start] + word + source[start + length :]
-    examine_source(source, "desk.py")
+    assert all(finding.line >= 1 for finding in examine_source(source, "desk.py"))
 
 
 NODES = [node for source in SOURCES for node in ast.walk(ast.parse(source))]
@@ -227,4 +227,5 @@ STATEMENTS = st.sampled_from([node for node in NODES if isinstance(node, ast.stm
 @given(st.lists(STATEMENTS, min_size=1, max_size=8))
 @settings(max_examples=100, deadline=None)
 def test_no_shuffled_program_makes_it_fail(statements: list[ast.stmt]) -> None:
-    examine_source(ast.unparse(ast.Module(statements, [])), "desk.py")
+    findings = examine_source(ast.unparse(ast.Module(statements, [])), "desk.py")
+    assert all(finding.line >= 1 for finding in findings)

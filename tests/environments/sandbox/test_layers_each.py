@@ -10,6 +10,8 @@ from attacks.clients import Bare, achieved, ordinary_user, run_script
 from trajsmith.environments.sandbox.landlock import build_ruleset, get_landlock_abi
 from trajsmith.environments.sandbox.lockdown import LAYERS
 
+pytestmark = pytest.mark.slow
+
 ROOT = os.geteuid() == 0
 NEEDS_ROOT = pytest.mark.skipif(not ROOT, reason="needs root")
 ATTACKS = {attack.id: attack for attack in host_attacks()}
@@ -30,7 +32,7 @@ def ordinary() -> Iterator[Bare]:
     made.close()
 
 
-def _stops(bare: Bare, layers: tuple[str, ...], name: str) -> None:
+def _assert_stopped(bare: Bare, layers: tuple[str, ...], name: str) -> None:
     attack = ATTACKS[name]
     if not bare.achieves((), attack):
         pytest.skip("this machine stops it even without a layer")
@@ -47,7 +49,7 @@ def _stops(bare: Bare, layers: tuple[str, ...], name: str) -> None:
 def test_landlock(bare: Bare, name: str) -> None:
     if get_landlock_abi() < 6:
         pytest.skip(f"Landlock ABI {get_landlock_abi()} covers files only")
-    _stops(bare, ("landlock",), name)
+    _assert_stopped(bare, ("landlock",), name)
 
 
 @pytest.mark.parametrize(
@@ -57,14 +59,14 @@ def test_landlock(bare: Bare, name: str) -> None:
      "keys_of_the_kernel"],
 )  # fmt: skip
 def test_seccomp(bare: Bare, name: str) -> None:
-    _stops(bare, ("seccomp",), name)
+    _assert_stopped(bare, ("seccomp",), name)
 
 
 @pytest.mark.parametrize(
     "name", ["much_memory_by_mmap", "much_memory_by_brk", "append_to_a_file", "many_sockets", "many_descriptors"]
 )
 def test_rlimits(bare: Bare, name: str) -> None:
-    _stops(bare, ("rlimits",), name)
+    _assert_stopped(bare, ("rlimits",), name)
 
 
 @NEEDS_ROOT
@@ -72,14 +74,14 @@ def test_rlimits(bare: Bare, name: str) -> None:
     "name", ["signal_the_parent", "end_a_sibling", "parent_memory", "become_root", "change_the_mode", "set_the_clock"]
 )
 def test_uid(bare: Bare, name: str) -> None:
-    _stops(bare, ("uid",), name)
+    _assert_stopped(bare, ("uid",), name)
 
 
 @NEEDS_ROOT
 @pytest.mark.parametrize("name", ["fork", "start_a_thread"])
 def test_limits_of_processes_need_a_user_of_their_own(bare: Bare, name: str) -> None:
     assert bare.achieves(("rlimits",), ATTACKS[name])  # the kernel does not count root's
-    _stops(bare, ("rlimits", "uid"), name)
+    _assert_stopped(bare, ("rlimits", "uid"), name)
 
 
 @NEEDS_ROOT
@@ -93,12 +95,12 @@ def test_no_new_privs(bare: Bare) -> None:
 
 @pytest.mark.parametrize("name", ["sibling_memory", "sibling_memory_by_process_vm_readv", "attach_to_a_sibling"])
 def test_undumpable_keeps_workers_of_one_user_apart(ordinary: Bare, name: str) -> None:
-    _stops(ordinary, ("undumpable",), name)
+    _assert_stopped(ordinary, ("undumpable",), name)
 
 
 @pytest.mark.parametrize("name", ["own_environment", "inherited_descriptors"])
 def test_a_clean_start(bare: Bare, name: str) -> None:
-    _stops(bare, ("clean",), name)
+    _assert_stopped(bare, ("clean",), name)
 
 
 @pytest.mark.parametrize("kind", ["worker", "session"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from collections.abc import Iterator
 from typing import Any
 
@@ -153,7 +154,9 @@ def test_shared_memory_that_cannot_be_is_an_error() -> None:
 
 
 def test_locking_nothing_is_possible() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
     lock_worker(frozenset({"audit", "hide"}), WorkerLimits(), forks=False)  # names of others' layers
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_an_unknown_machine_is_an_error_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

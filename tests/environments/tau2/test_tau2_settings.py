@@ -64,8 +64,8 @@ def test_tasks_can_be_left_out_and_states_limited():
 MISSING = [
     ({"path": CHECKOUT / "data"}, "no package tau2 with environment/toolkit.py in it: give a checkout of https://"),
     ({"domain": "nothing"}, "no domain 'nothing'; there are lending"),
-    ({"tasks": "gone.json"}, "gone.json: cannot be read: No such file"),
-    ({"tasks": "policy.md"}, "policy.md: not JSON"),
+    ({"tasks": "gone.json"}, "gone.json cannot be read: No such file"),
+    ({"tasks": "policy.md"}, "policy.md:1: no JSON"),
     ({"tasks": "db.json"}, "db.json: not a list of tasks"),
 ]
 

@@ -1,8 +1,13 @@
-"""Build mutants of environments from the source of their modules and load them from memory."""
+"""Seeded faults that the environment checker must find: mutants of environments, loaded from memory.
+
+A mutant is a copy of one module's source with one fault. Nothing is written to files: the import system serves the
+mutated text in place of the module's own, in this process and, run as a script, in another one.
+"""
 
 import ast
 import importlib
 import importlib.util
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,8 +16,12 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from trajsmith.envgen.mutate.mutation_kinds import KINDS, MutationSite
+from mutation_kinds import KINDS, MutationSite
+
+from trajsmith.envcheck.subprocess_source import ReopenableNativeSource, serve
+from trajsmith.environments.native import Environment
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,17 @@ def override_modules(texts: Mapping[str, str]) -> None:
     sys.meta_path.insert(0, _Override(texts))
 
 
+class MutantSource(ReopenableNativeSource):
+    """A native environment whose mutated modules are loaded from their texts in the other process too."""
+
+    def __init__(self, cls: type[Environment[Any]], sizes: dict[str, int], texts: Mapping[str, str]) -> None:
+        super().__init__(cls, sizes)
+        self._texts = texts
+
+    def build_command(self) -> list[str]:
+        return [sys.executable, __file__, json.dumps(self._texts)]
+
+
 @contextmanager
 def load_overridden(package: str, texts: Mapping[str, str]) -> Iterator[ModuleType]:
     """Import a package with some of its modules from texts; afterwards the modules are as they were."""
@@ -123,3 +143,8 @@ def _bind_in_parent(package: str, module: ModuleType | None) -> None:
     names.pop(last, None)
     if module is not None:
         names[last] = module
+
+
+if __name__ == "__main__":
+    override_modules(json.loads(sys.argv[1]))
+    serve()

@@ -1,4 +1,4 @@
-"""Optional abilities of an environment source; checks that need a missing one are skipped."""
+"""Optional capabilities of environment sources that checks use: fresh processes, leak reports, static analysis."""
 
 from typing import Protocol, runtime_checkable
 
@@ -43,3 +43,30 @@ class CloseableSource(Protocol):
 
     def close(self) -> None:
         """Stop all processes."""
+
+
+class ReopenedProcesses:
+    """Other processes with the same environment; started when they are needed, ended with the examination."""
+
+    def __init__(self, source: ReopenableSource | None) -> None:
+        self.source = source
+        self._open: dict[tuple[int, int], EnvironmentSource] = {}
+
+    def at(self, hash_seed: int, shift: int, fresh: bool = False) -> EnvironmentSource:
+        """The environment in a process with this hash seed and clock."""
+        assert self.source is not None
+        if fresh and (hash_seed, shift) in self._open:
+            _close(self._open.pop((hash_seed, shift)))
+        if (hash_seed, shift) not in self._open:
+            self._open[hash_seed, shift] = self.source.reopen(hash_seed, shift)
+        return self._open[hash_seed, shift]
+
+    def close(self) -> None:
+        for source in self._open.values():
+            _close(source)
+        self._open.clear()
+
+
+def _close(source: EnvironmentSource) -> None:
+    if isinstance(source, CloseableSource):
+        source.close()
