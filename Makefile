@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full test-fast lint bench train-extra train-demo servers faces clean
+.PHONY: demo test test-full test-fast lint docs bench train-extra train-demo servers faces clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -18,10 +18,13 @@ lint: $(STAMPS)/dev  ## Style, import contracts, types, declared dependencies
 	$(BIN)/mypy
 	$(BIN)/deptry .
 
-test: lint .servers/.installed  ## Install the dev extra and the MCP servers, run all checks and tests
+docs: $(STAMPS)/docs  ## Build the documentation site into site/; broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and tests
 	$(PYTEST)
 
-test-full: lint .servers/.installed  ## The same with every kill, attack and combination
+test-full: lint docs .servers/.installed  ## The same with every kill, attack and combination
 	$(PYTEST) --full
 
 test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no long runs
@@ -63,7 +66,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/verification.py
 
 clean:
-	rm -rf $(VENV) .servers .faces dist
+	rm -rf $(VENV) .servers .faces dist site
 
 $(STAMPS)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +75,10 @@ $(STAMPS)/base: pyproject.toml
 
 $(STAMPS)/dev: $(STAMPS)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/docs: $(STAMPS)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/train: $(STAMPS)/dev

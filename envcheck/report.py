@@ -212,4 +212,4 @@ def render_reports_html(reports: Sequence[EnvironmentReport]) -> str:
     environment.filters["shade"] = lambda share: (
         "good" if (share or 0) >= 0.9 else "fair" if (share or 0) >= 0.7 else "poor"
     )
-    return environment.get_template("doctor.html.j2").render(reports=reports)
+    return environment.get_template("report.html.j2").render(reports=reports)

@@ -14,9 +14,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.environments import EnvironmentSource, Session, ToolResult
-from trajsmith.environments.native import Environment
-from trajsmith.environments.native_program import NativeSession
+from trajsmith.environments import Environment, EnvironmentSource, NativeSession, Session, ToolResult
 from trajsmith.environments.native_source import NativeSource
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, InputError, JsonObject

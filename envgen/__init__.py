@@ -1,1 +1,1 @@
-"""Making and examining environments. The doctor examines any environment without a model."""
+"""Make environments from sources and with models."""

@@ -54,7 +54,7 @@ class CheckProgram:
         with environment_boundary(self.spec.name, tool):
             verdict = self._function(arguments["initial"], arguments["final"], arguments["answer"])
         if _dumped(arguments) != before:
-            raise EnvironmentFault("state", self.spec.name, "the check changed what it was given", tool)
+            raise EnvironmentFault("state", self.spec.name, "the check changed its arguments", tool)
         if verdict is not True and verdict is not False:
             raise EnvironmentFault("output_schema", self.spec.name, "a check must return True or False", tool)
         return ToolResult({"result": verdict})

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.environments.session import Checkpointed, EnvironmentSource, Session, ToolResult
-from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, ToolPhrases
+from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
 from trajsmith.records import Actor, EnvironmentSpec, InputError, JsonObject, content_hash
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from trajsmith.records.text import to_one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile
+
+_log = logging.getLogger(__name__)
 
 FILES_PER_COMMIT = 20
 CARD = "README.md"
@@ -113,6 +116,7 @@ def execute_push(
             api.create_commit(
                 plan.repo, [*operations, *gone], repo_type=plan.kind, commit_message=f"Add {_join_names(names)}"
             )
+            _log.info("%s: uploaded %s", plan.repo, ", ".join(names))
             done(len(names))
         if plan.delete and not plan.upload:
             gone = [CommitOperationDelete(name) for name in plan.delete]
@@ -157,7 +161,7 @@ def _error_for_status(repo: str, status: int, text: str) -> InputError | RunErro
         return InputError(f"{repo}: this token may not write there ({status}): check the name and the token's rights")
     if status in (413, 507):
         return RunError(f"{repo}: the Hub has no room left ({status}): {text}")
-    return RunError(f"{repo}: the Hub answered {status}: run the same command again, it goes on ({text})")
+    return RunError(f"{repo}: the Hub answered {status}: run the same command again to continue ({text})")
 
 
 def _check_name(repo: str) -> None:

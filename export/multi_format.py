@@ -1,5 +1,6 @@
 """Writer of several export formats in one pass over the accepted trajectories."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -22,6 +23,8 @@ from trajsmith.records import (
     Verdict,
 )
 from trajsmith.records.garbage_collection import raise_gc_threshold
+
+_log = logging.getLogger(__name__)
 
 
 class MultiFormatWriter:
@@ -87,6 +90,7 @@ class MultiFormatWriter:
         try:
             row = build_row(task, trajectory, verdict, spec, self._shown)
         except RecordDropped as drop:
+            _log.debug("row %s refused by all formats: %s", trajectory.id, drop)
             for reasons in self.dropped.values():
                 reasons[drop.reason] += 1
             return
@@ -102,6 +106,7 @@ class MultiFormatWriter:
             for row in export_format.rows(item, self._settings):
                 self.writers[name].write(row, item.split)
         except RecordDropped as drop:
+            _log.debug("row %s refused by %s: %s", item.trajectory.id, name, drop)
             self.dropped[name][drop.reason] += 1
             return
         self._done[name] = item.head.id

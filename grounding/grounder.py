@@ -1,6 +1,7 @@
 """Grounding of chains: search, and repair of chains that a state does not allow as they are."""
 
 import heapq
+import logging
 import random
 from collections.abc import Sequence
 
@@ -24,6 +25,8 @@ from trajsmith.records import (
     content_hash,
     derive_seed,
 )
+
+_log = logging.getLogger(__name__)
 
 DEEPEST = 4
 """Tools that are put before the steps of one chain at most."""
@@ -136,6 +139,10 @@ class Grounder:
         left_out = [search.chain.tools[step] for step in search.skipped]
         if len(calls) < self.settings.min_calls or not _worth(search, chain)[0]:
             missing = ", ".join(left_out[:4])
+            for step in search.skipped:
+                failure = search.failures.get(step)
+                reasons = (failure.refusals or failure.unmet) if failure else []
+                _log.debug("chain %s: %s not called: %s", chain.id, search.chain.tools[step], "; ".join(reasons) or "-")
             raise RecordDropped(
                 "too_few_calls", f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}"
             )

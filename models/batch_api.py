@@ -91,7 +91,7 @@ class BatchApiProvider:
                 if failure.kind not in OUTAGE:
                     self._fail_all(failure)
                 elif silent >= self._settings.outage_after:
-                    self._fail_all(RunError(f"{self._served.where}: {failure.message}; later, go on with a resume"))
+                    self._fail_all(RunError(f"{self._served.where}: {failure.message}; later, resume the run"))
             except TrajsmithError as failure:
                 self._fail_all(failure)
             if self._waiting:

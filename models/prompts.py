@@ -14,8 +14,7 @@ from pathlib import Path
 import jinja2
 from jinja2 import meta
 
-from trajsmith.records import InputError, JsonObject, JsonValue, Message
-from trajsmith.records.canonical import hash_bytes
+from trajsmith.records import InputError, JsonObject, JsonValue, Message, hash_bytes
 from trajsmith.records.template_sandbox import template_environment
 from trajsmith.records.text import to_one_line
 

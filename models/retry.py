@@ -1,6 +1,7 @@
 """Retries of failed requests: by kind of failure, with jittered waits, up to a deadline."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from trajsmith.models.provider import Provider
 from trajsmith.models.rate_limits import RateLimits
 from trajsmith.models.settings import ModelSettings
 from trajsmith.records import RunError
+
+_log = logging.getLogger(__name__)
 
 BATCH_SECONDS = 26 * 3600.0
 """A batch ends within 24 hours; the rest is for sending and fetching."""
@@ -51,7 +54,11 @@ class RetryingProvider:
         self._again_by = again
         self._closing = False
         self._retrying = AsyncRetrying(
-            retry=retry_if_exception(_is_retryable), stop=self._hopeless, wait=self._wait, reraise=True
+            retry=retry_if_exception(_is_retryable),
+            stop=self._hopeless,
+            wait=self._wait,
+            before_sleep=self._log_retry,
+            reraise=True,
         )
 
     async def send(self, request: ChatRequest, tokens: int, wasted: Callable[[Usage], None]) -> ChatReply:
@@ -71,6 +78,7 @@ class RetryingProvider:
             reply = await self._first(request, tokens, wasted, course)
         except FailedAttempt as failed:
             fault = failed.as_fault(self._settings.model, len(course.failed))
+            _log.info("models.%s: request given up: %s", self._entry, fault)
             self._count_silence(failed, str(fault))
             raise fault from failed
         self._silent = 0
@@ -134,6 +142,13 @@ class RetryingProvider:
         late = monotonic() + state.upcoming_sleep - (course.first_sent or monotonic()) >= self._settings.deadline
         return self._closing or late or state.attempt_number >= self._settings.attempts
 
+    def _log_retry(self, state: RetryCallState) -> None:
+        failed, number = _get_failure(state), f"{state.attempt_number} of {self._settings.attempts}"
+        reason = f"{failed.kind}: {failed.message}"
+        _log.info(
+            "models.%s: attempt %s failed (%s), retry in %.1f s", self._entry, number, reason, state.upcoming_sleep
+        )
+
     def _count_silence(self, failed: FailedAttempt, message: str) -> None:
         if failed.kind not in OUTAGE:
             self._silent = 0
@@ -142,7 +157,7 @@ class RetryingProvider:
         if self._silent >= self._settings.outage_after:
             raise RunError(
                 f"models.{self._entry}: {self._silent} requests in a row without an answer, the last one: {message}; "
-                f"when the server is back, go on: {self._again_by}"
+                f"when the server is back, continue with: {self._again_by}"
             )
 
 

@@ -148,7 +148,7 @@ class UsageLedger:
         more = f"{max(limit * 2, 1):g}"
         raise BudgetExceeded(
             f"the budget is used up: {spent:.6g} of budget.{name}={limit:g} spent, and the next request may cost "
-            f"{wanted:.3g} with those in flight; raise it and go on: "
+            f"{wanted:.3g} with those in flight; raise it and continue with: "
             f"{self._again} --set budget.{name}={more}"
         )
 

@@ -103,7 +103,7 @@ class VllmProvider:
                 last = output
         except EngineDeadError as error:
             raise RunError(
-                f"{self.where}: the engine died ({to_one_line(error, MAX_MESSAGE_LENGTH)}); go on with a resume"
+                f"{self.where}: the engine died ({to_one_line(error, MAX_MESSAGE_LENGTH)}); then resume the run"
             ) from error
         except EngineGenerateError as error:
             raise FailedAttempt(

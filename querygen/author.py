@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
 from trajsmith.phrasing.wording import derive_request_phrase

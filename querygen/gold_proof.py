@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from trajsmith.environments import Session
 from trajsmith.grounding.rewind import replays
 from trajsmith.records import EnvironmentSpec, GoldCall, JsonObject, JsonValue, NondeterminismMask, RecordDropped
-from trajsmith.verify.check_audit import AuditSettings, CheckTestResult, audit_task
+from trajsmith.verify import AuditSettings, audit_task, build_checks
+from trajsmith.verify.check_audit import CheckTestResult
 from trajsmith.verify.check_panel import CheckPanel
-from trajsmith.verify.checks import build_checks
 from trajsmith.verify.gold_run import EquivalentRun, GoldRun
 from trajsmith.verify.nondeterminism import find_nondeterminism_mask
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state

@@ -29,7 +29,7 @@ def partition_calls(calls: Sequence[GoldCall], rng: random.Random, mean_calls: f
     """Cheapest cut by dynamic programming; a little noise makes equal chains cut differently.
 
     Returns:
-        (start, stop) of every turn, stop exclusive; each 1 to 5 calls (design section 5).
+        (start, stop) of every turn, stop exclusive; each 1 to 5 calls.
     """
     uses = [find_producers(call) for call in calls]
     best: list[tuple[float, list[tuple[int, int]]]] = [(0.0, [])]

@@ -1,4 +1,4 @@
-"""From a grounded chain to a task: turns, words, what the user knows, checks. Design section 5, stage `write`."""
+"""From a grounded chain to a task: turns, words, what the user knows, checks."""
 
 import random
 import re

@@ -89,7 +89,7 @@ class NondeterminismMask(FrozenModel):
 
 
 class CheckAudit(FrozenModel):
-    """Result of testing the checks of a task (design section 6)."""
+    """Result of testing the checks of a task."""
 
     made: dict[str, int] = {}
     """Kind of mutant to how many were executed; one that comes to the same as gold is none."""

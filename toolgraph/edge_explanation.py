@@ -108,7 +108,7 @@ def _there(graph: ToolGraph, edge: Edge, giver: ToolSpec, taker: ToolSpec, setti
     for name in edge.evidence:
         yield f"Evidence {name!r}: {BY.get(name, 'see the documentation').format(**words)}."
     if "embedding" in edge.evidence and not settings.embedding:
-        yield "The reasons below are told by the words alone."
+        yield "The reasons below come from names and descriptions only."
     nodes = {node.parameter: node for node in graph.parameters if node.tool == edge.target}
     reasons = {
         (pair.output, pair.input): pair.reasons for pair in explain_match(giver, taker, settings, tools=graph.tools)

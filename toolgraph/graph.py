@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 ParameterKind = Literal["internal", "external", "other"]
 STRONG, WEAK, INDEPENDENT = 3, 2, 1
-MAKE = "build it again with `trajsmith graph build`; in a run, delete it and go on with `trajsmith resume`"
+MAKE = "build it again with `trajsmith graph build`; in a run, delete it and use `trajsmith resume`"
 """What to do about a file that is no graph."""
 
 

@@ -57,7 +57,7 @@ def translate_write_errors(out: Path) -> Iterator[None]:
 
 
 def _build_write_error(out: Path, cause: object) -> RunError:
-    how = "go on with --resume" if find_newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
+    how = "continue with --resume" if find_newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
     reason = (str(cause).splitlines() or ["no reason given"])[0]
     return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
 

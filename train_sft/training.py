@@ -163,9 +163,9 @@ def check_resume(out: Path, resume: bool) -> str | None:
     """
     checkpoint = find_newest_checkpoint(out)
     if resume and checkpoint is None:
-        raise InputError(f"{out} has no checkpoint to go on from: start without --resume")
+        raise InputError(f"{out} has no checkpoint to resume from: start without --resume")
     if checkpoint and not resume:
-        raise InputError(f"{out} holds checkpoints: go on with --resume, or name another folder as out")
+        raise InputError(f"{out} holds checkpoints: continue with --resume, or name another folder as out")
     return checkpoint
 
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trajsmith.environments import ToolResult
-from trajsmith.models.model import MalformedCall
-from trajsmith.records import EnvironmentSpec, JsonObject, ToolCall, ToolSpec
-from trajsmith.records.canonical import canonical_json
+from trajsmith.models import MalformedCall
+from trajsmith.records import EnvironmentSpec, JsonObject, ToolCall, ToolSpec, canonical_json
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED
 
 SHOWN = 400

@@ -1,4 +1,4 @@
-"""The dialogue loop: a task is played by a user and an agent on a live session. Design section 5, stage `play`."""
+"""The dialogue loop: a task is played by a user and an agent on a live session."""
 
 from typing import Any, Literal
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from trajsmith.environments import ToolResult
-from trajsmith.models.model import ChatModel, ChatReply, ChatRequest
+from trajsmith.models import ChatModel, ChatReply, ChatRequest
 from trajsmith.records import (
     EnvironmentSpec,
     FunctionCall,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trajsmith.environments import ToolResult
-from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed

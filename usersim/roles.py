@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trajsmith.environments import ToolResult
-from trajsmith.models.model import MalformedCall
+from trajsmith.models import MalformedCall
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, Task
 

@@ -1,4 +1,4 @@
-"""Checks, tested before a task is used (design section 6): gold and equivalent runs must pass, everything else fail."""
+"""Checks, tested before a task is used: gold and equivalent runs must pass, everything else fail."""
 
 from collections import Counter
 from collections.abc import Sequence

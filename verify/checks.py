@@ -1,4 +1,4 @@
-"""State, answer and policy checks: deriving them from a gold run, and running them. Design section 6.
+"""State, answer and policy checks: deriving them from a gold run, and running them.
 
 Checks look at states in the form of `trajsmith.verify.normalized_state`: what the environment gives out itself has
 names there that do not depend on the order or the time of the run.

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
@@ -17,6 +17,7 @@ from trajsmith.records import (
     EnvironmentSpec,
     FrozenModel,
     JsonValue,
+    JudgeOpinion,
     Message,
     ModelFault,
     Task,
@@ -26,7 +27,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.records.text import truncate_text
-from trajsmith.records.verdict import JudgeOpinion, Outcome
+from trajsmith.records.verdict import Outcome
 
 MAX_RESULT_LENGTH = 600
 MAX_CHANGES_LENGTH = 3000

@@ -1,4 +1,4 @@
-"""The verdict on one trajectory, by running it again. Design sections 1, 5 and 6."""
+"""The verdict on one trajectory, by running it again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -188,7 +188,7 @@ class NoSideEffects(Check):
         return (
             ""
             if isinstance(check_session.source, LeakReportingSource)
-            else "nobody watches the modules of this kind of environment"
+            else "the modules of this kind of environment are not watched"
         )
 
     async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:

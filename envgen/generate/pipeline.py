@@ -141,8 +141,8 @@ def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
         source.close()  # type: ignore[attr-defined]
     if report.score is None:
         raise RunError(
-            f"{blueprint.name}: the doctor's time was over before any check, so nothing is known of it: give the same "
-            "command again when the machine has less to do"
+            f"{blueprint.name}: the environment checker had no time for its first check, so nothing is decided: "
+            "repeat the command when the machine is less busy"
         )
     (work / "doctor.json").write_bytes(report.model_dump_json(indent=1).encode())
     return f"{report.score:.2f}"
@@ -174,7 +174,7 @@ def _find_rejection_reasons(report: EnvironmentReport, tests: str) -> tuple[str,
     score = report.score or 0.0
     if score < ACCEPTANCE_SCORE:
         worst = [f"{f.check}: {f.tool or 'environment'}: {f.message}" for f in report.findings if f.severity != "note"]
-        reasons += [f"the doctor gives {score:.2f}, less than {ACCEPTANCE_SCORE}", *worst[:10]]
+        reasons += [f"the environment checker gives {score:.2f}, less than {ACCEPTANCE_SCORE}", *worst[:10]]
     if not is_passing(tests):
         reasons.append(f"its own tests: {tests}")
     return tuple(reasons)

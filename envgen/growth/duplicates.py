@@ -182,14 +182,14 @@ def _choose_better(
 ) -> tuple[EnvironmentShape, EnvironmentShape, str]:
     """Return which of two to keep, and the reason."""
     criteria = (
-        ("the doctor gives it {} against {}", lambda shape: round(scores.get(shape.name, -1.0), 2)),
+        ("the environment checker gives it {} against {}", lambda shape: round(scores.get(shape.name, -1.0), 2)),
         ("it has {} tools against {}", lambda shape: len(shape.tools)),
         ("it keeps {} kinds of facts against {}", lambda shape: len(shape.fields)),
         ("its policy has {} letters against {}", lambda shape: len(shape.spec.policy)),
     )
     for text, measure in criteria:
         mine, theirs = measure(one), measure(other)
-        if text.startswith("the doctor") and -1.0 in (mine, theirs):
+        if text.startswith("the environment checker") and -1.0 in (mine, theirs):
             continue
         if mine != theirs:
             first, second = (one, other) if mine > theirs else (other, one)

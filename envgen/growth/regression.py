@@ -138,7 +138,7 @@ class GrowthDraftRunner(DraftRunner):
             again, f", from a state of {self.parent.name} as it was"
         )
         if strange:
-            problem = f"a state of {self.parent.name} is none of this any more: {strange}; give what is new a default"
+            problem = f"a state of {self.parent.name} is not valid any more: {strange}; give new fields a default"
             complaints.insert(0, Complaint(id="", kind="earlier", what=problem))
         incompatible = find_incompatible_tools(before.spec, after.spec) + self._find_missing_growth(
             before, after, design, examination.rules_bound
@@ -207,7 +207,7 @@ def find_incompatible_tools(before: EnvironmentSpec, after: EnvironmentSpec) -> 
             parts = [("demands", demanded), ("does not take", gone), ("does not give", fields)]
             difference = "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts if names)
             problems.append(
-                (old.name, f"{old.name} is not called as before: it {difference}; make what is new optional")
+                (old.name, f"{old.name} is not called as before: it {difference}; make new parameters optional")
             )
     return problems
 

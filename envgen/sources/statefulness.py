@@ -151,7 +151,7 @@ def _estimate_question(words: list[str], stems: list[str], numbered: bool, makes
         return StatefulnessEstimate(True, f"asks for the state of a record: {stored_noun}")
     question = words[0] in QUESTION_WORDS and words[1:2] != ["you"]
     return StatefulnessEstimate(
-        False, "a question that names no record of anybody" if question else "no word tells of a state"
+        False, "a question that names no record of a person" if question else "no word tells of a state"
     )
 
 

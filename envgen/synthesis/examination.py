@@ -114,11 +114,16 @@ async def _build_score_complaints(
     """Why the doctor's score does not do; nothing if it does."""
     if report.score is None:
         return [
-            _build_complaint("D", 1, "doctor", "the doctor's time was over before any check: its tools are too slow")
+            _build_complaint(
+                "D",
+                1,
+                "doctor",
+                "the time of the environment checker ended before its first check: its tools are too slow",
+            )
         ]
     if report.score >= settings.doctor:
         return []
-    summary = f"the doctor gives {report.score:.2f}, less than {settings.doctor:g}"
+    summary = f"the environment checker gives {report.score:.2f}, less than {settings.doctor:g}"
     return await build_checker_complaints(source, report) or [_build_complaint("D", 1, "doctor", summary)]
 
 
@@ -192,7 +197,7 @@ def names_closed_access(text: str) -> bool:
 
 
 def _build_reach_complaint(problem: str) -> Complaint:
-    return _build_complaint("A", 1, "reach", f"the code reaches for what the sandbox closes: {problem}")
+    return _build_complaint("A", 1, "reach", f"the code uses names that the sandbox forbids: {problem}")
 
 
 def build_load_complaint(fault: Exception, how: str) -> Complaint:

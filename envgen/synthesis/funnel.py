@@ -93,7 +93,7 @@ def _find_last_step(outcome: SynthesisOutcome) -> int:
 def shorten_reason(outcome: SynthesisOutcome) -> str:
     """Return the short reason of a rejection."""
     first = outcome.reasons[0]
-    if first.startswith(("the code reaches", "nothing usable")):
+    if first.startswith(("the code uses names", "nothing usable")):
         return first.partition(":")[0]
     return ":".join(first.split(":")[:2])[:120]
 

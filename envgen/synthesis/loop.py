@@ -1,6 +1,7 @@
 """From a theme to an accepted environment or to the reasons against it; every step is kept as a record."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from trajsmith.envgen.synthesis.semantic import assess_draft, build_assessment, 
 from trajsmith.envgen.synthesis.unit_tests import write_tests
 from trajsmith.records import EnvironmentFault, ModelFault
 from trajsmith.records.journal import StepJournal
+
+_log = logging.getLogger(__name__)
 
 UNDECIDED_FAULTS = frozenset({"timeout", "connection", "rate_limit", "server"})
 """Faults of a model that say nothing of a theme: it is left for the next start."""
@@ -112,6 +115,7 @@ class SynthesisLoop:
             design = await self._design(theme, proposed, progress)
             await self._build(design, progress)
         except ThemeRejected as rejected:
+            _log.info("%s: theme rejected: %s", theme.source.name, rejected)
             return self._outcome(theme, progress, rejected.stage, rejected.reasons)
         except (EnvironmentFault, FormattingError) as fault:
             return self._outcome(theme, progress, progress.stage, (f"{progress.stage}: {fault}",))
@@ -169,6 +173,9 @@ class SynthesisLoop:
             examination = await self._examine_draft(design, draft)
             progress.note(draft, examination)
             self.tell(f"{design.proposal.name}: version {progress.rounds}: {_summarize_examination(examination)}")
+            if examination.complaints:
+                first = format_complaint(find_gravest(examination.complaints, 1)[0])
+                _log.info("%s: draft %d rejected: %s", design.proposal.name, progress.rounds, first)
             if examination.hostile:
                 raise ThemeRejected("examine", *[complaint.what for complaint in examination.complaints])
             complaints: Sequence[Complaint] = examination.complaints
@@ -260,7 +267,7 @@ class SynthesisLoop:
         self.tell(f"{design.proposal.name}: the checker approves {semantic.score:.2f} of {len(semantic.judged)} calls")
         hostile = [one.outcome for one in semantic.judged if names_closed_access(one.outcome)]
         if hostile:
-            raise ThemeRejected("check", f"the code reaches for what the sandbox closes: {hostile[0]}")
+            raise ThemeRejected("check", f"the code uses names that the sandbox forbids: {hostile[0]}")
         settings = self.bench.settings
         weak = sorted(tool for tool, share in semantic.by_tool.items() if share < settings.drop_tool_below)
         if weak:
@@ -312,7 +319,7 @@ def _explain_fault(stage: str, fault: ModelFault) -> tuple[str, ...]:
 def _summarize_examination(examination: Examination) -> str:
     """An examination in a few words."""
     kinds = Counter(complaint.kind for complaint in examination.complaints)
-    score = "" if examination.doctor is None else f", doctor {examination.doctor:.2f}"
+    score = "" if examination.doctor is None else f", environment checker {examination.doctor:.2f}"
     wrong = ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "nothing"
     tests = f"tests {examination.tests_passed}/{examination.tests}"
     return f"{tests}, rules {examination.rules_bound}/{examination.rules}{score}; complaints: {wrong}"

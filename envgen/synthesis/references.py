@@ -170,4 +170,4 @@ def _resolve_day(reference: Any, state: JsonObject) -> str:
     try:
         return (datetime.fromisoformat(str(state["now"])) + timedelta(days=reference)).date().isoformat()
     except (KeyError, ValueError, OverflowError) as error:
-        raise UnresolvedTestReference(f"$days cannot be told: {error}") from error
+        raise UnresolvedTestReference(f"$days cannot be computed: {error}") from error

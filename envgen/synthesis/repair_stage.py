@@ -86,7 +86,7 @@ def find_repair_fault(
     if undecided:
         return f"decide on every complaint; missing are {', '.join(sorted(undecided))}."
     if "code" in decided.values() and code is None:
-        return "you found the code wrong: give the whole mended file in a block fenced by ```python and ```."
+        return "you say that the code is wrong: give the whole corrected file in a block fenced by ```python and ```."
     blamed = {complaints[name].test for name, wrong in decided.items() if wrong == "test"}
     held = sorted(fixed & (blamed | {test.name for test in answer.tests}))
     if held:
@@ -109,4 +109,4 @@ def _find_tests_fault(
         if known is not None and (test.tool, test.rule) != (known.tool, known.rule):
             return f"test {test.name} must stay one of {known.tool}" + (f" and {known.rule}." if known.rule else ".")
     unmended = blamed - {test.name for test in answer.tests} - {test.rule for test in answer.tests} - {""}
-    return f"you found {', '.join(sorted(unmended))} wrong: give it mended." if unmended else ""
+    return f"you found {', '.join(sorted(unmended))} wrong: give it corrected." if unmended else ""

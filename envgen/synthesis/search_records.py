@@ -109,7 +109,7 @@ def _find_search(store: StepJournal, theme: str) -> SearchRecord | None:
 
 def _describe_search(one: SearchRecord) -> str:
     if not one.passages:
-        return f"goes on without passages: {'; '.join(one.faults)}"
+        return f"continues without passages: {'; '.join(one.faults)}"
     lost = f", {len(one.faults)} queries gave nothing: {'; '.join(one.faults)}" if one.faults else ""
     return f"{len(one.passages)} passages from {one.passages[0].server}{lost}"
 

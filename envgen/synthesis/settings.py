@@ -4,7 +4,8 @@ from typing import Literal, get_args
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from trajsmith.models.settings import ModelSettings, RoleEntry, RoleSettings
+from trajsmith.models import ModelSettings, RoleSettings
+from trajsmith.models.settings import RoleEntry
 from trajsmith.records import FrozenModel, InputError
 
 StageRole = Literal["designer", "programmer", "tester", "checker"]

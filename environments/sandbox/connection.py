@@ -1,6 +1,7 @@
 """One worker's channel in the parent's event loop: requests of one tick travel in one frame, replies are checked."""
 
 import asyncio
+import logging
 import os
 import socket
 import struct
@@ -13,6 +14,8 @@ import msgspec
 from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Reply, Request, WorkerOp
 from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
 from trajsmith.records.text import to_one_line
+
+_log = logging.getLogger(__name__)
 
 _BATCH = 256
 """Most requests in one frame."""
@@ -202,7 +205,7 @@ class WorkerConnection:
             self._fail(f"it broke the protocol: {error}", killed=True)
             return
         if len(self._reader) and not self._frames:
-            self._fail("it broke the protocol: bytes that nobody asked for", killed=True)
+            self._fail("it broke the protocol: unrequested bytes", killed=True)
 
     def _resolve(self, body: bytes) -> None:
         """Hand the replies of one frame to who waits for them.
@@ -211,7 +214,7 @@ class WorkerConnection:
             ValueError: The frame is not the answer to the oldest one that was sent.
         """
         if not self._frames:
-            raise ValueError("a frame that nobody asked for")
+            raise ValueError("an unrequested frame")
         try:
             replies = self._decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -258,6 +261,8 @@ class WorkerConnection:
         status = self._status(self.forked.pid)
         self.lost = reason or status
         release(self.forked)
+        if not self._recycled:
+            _log.info("worker %d lost: %s", self.forked.pid, self.lost)
         waiting = [item for batch in self._frames for item in batch] + self._pending
         self._frames.clear()
         self._pending = []

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import itertools
+import logging
 import os
 from typing import Any
 
@@ -22,6 +23,8 @@ from trajsmith.environments.sandbox.zygote_process import (
 )
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError
 
+_log = logging.getLogger(__name__)
+
 _LOCKED = frozenset(
     {"uid", "rlimits", "undumpable", "landlock", "no_new_privs", "pdeathsig", "seccomp", "audit", "hide"}
 )
@@ -37,6 +40,8 @@ _DYING = 64
 """Processes beyond the allowed ones: the worker itself, and plays that have been killed and are not gone yet."""
 _BASES = 64
 """Initial states that a worker keeps."""
+_LIMITS = frozenset({"timeout", "limit"})
+"""Kinds of faults by which a worker enforces a limit."""
 _zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
 _workers = itertools.count()
 
@@ -271,6 +276,8 @@ class WorkerHost:
             spec, notes = unwrap_reply(reply, self.name)
             self._spec = EnvironmentSpec.model_validate_json(spec)
             self.name, self.notes = self._spec.name, tuple(notes)
+        started = f"restarted after {self.kills} lost workers" if self.kills else "started"
+        _log.info("%s: worker %d %s in mode %s", self.name, forked.pid, started, self.settings.mode)
         return connection
 
     def _check_pidfd(self, forked: ForkedProcess) -> None:
@@ -340,6 +347,8 @@ def unwrap_reply(reply: Reply, environment: str, tool: str | None = None) -> Any
     status, result = reply[1], reply[2]
     if status == ReplyStatus.FAULT:
         kind, message, where = result
+        if kind in _LIMITS:
+            _log.info("%s.%s: limit of the sandbox reached (%s): %s", environment, where or tool, kind, message)
         raise EnvironmentFault(kind, environment, message, where or tool)
     if status == ReplyStatus.INPUT:
         raise InputError(str(result))

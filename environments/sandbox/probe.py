@@ -68,14 +68,14 @@ class ProbeReport(FrozenModel):
 
 _NEEDED_FOR: dict[Name, str] = {
     "architecture": "system call numbers of the filter (default, strict)",
-    "kernel": "nothing by itself: only what it offers counts",
+    "kernel": "nothing by itself: only its offered features count",
     "seccomp": "the list of system calls that foreign code may make (default, strict)",
     "landlock": "no files, no TCP, no signals, even if the filter had a gap (default, strict)",
     "rlimits": "memory, files, processes (default, strict)",
     "uid": "every worker a user of its own, where root starts it (default, strict)",
     "pidfd": "ending exactly the process that was meant (default, strict)",
     "cpu_timer": "CPU time per call (all modes)",
-    "namespaces": "empty root, no network, nobody else's processes (strict)",
+    "namespaces": "empty root, no network, no other processes (strict)",
     "cgroup_memory": "nothing yet: memory is limited per process by rlimits",
 }
 

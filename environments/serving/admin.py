@@ -11,7 +11,7 @@ ADMIN_TOOLS: dict[str, ToolSpec] = {
         ToolSpec(
             server="admin",
             name="load_state",
-            description="Administration: go on from this state, whatever happened before.",
+            description="Administration: continue from this state, whatever happened before.",
             input_schema={
                 "type": "object",
                 "properties": {

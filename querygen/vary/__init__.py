@@ -1,6 +1,6 @@
 """Variants of tasks: what goes wrong, is missing or must be refused, derived from a task and proved by execution.
 
-One file is one variant. Design section 5, stage `vary`.
+One file is one variant.
 """
 
 from pydantic import Field, field_validator

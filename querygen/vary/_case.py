@@ -31,8 +31,7 @@ from trajsmith.records import (
     content_hash,
     derive_seed,
 )
-from trajsmith.verify.check_audit import AuditSettings
-from trajsmith.verify.checks import run_check
+from trajsmith.verify import AuditSettings, run_check
 from trajsmith.verify.normalized_state import normalize_state
 
 VariantFunction = Callable[["VariantCase"], Awaitable["VariantResult"]]

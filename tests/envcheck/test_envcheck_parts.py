@@ -133,7 +133,7 @@ async def test_a_budget_ends_an_examination_and_says_where() -> None:
     assert report.score is None, "nothing can be said where nothing was looked at"
     assert {tool.score for tool in report.tools} == {None}
     assert {check.outcome for check in report.checks} == {"not reached"}
-    assert "so that there is no score" in render_reports_html([report])
+    assert "so there is no score" in render_reports_html([report])
 
 
 async def test_checks_that_the_budget_does_not_reach_have_not_passed() -> None:

@@ -73,7 +73,7 @@ def test_the_same_environment_under_another_name_is_a_duplicate():
 def test_the_doctors_score_decides_first():
     scores = {"library_desk": 0.99, "book_lending": 0.91}
     (pair,) = find_duplicates([LOANS, RENAMED], encode_words, 0.5, scores)
-    assert (pair.keep, pair.why) == ("library_desk", "the doctor gives it 0.99 against 0.91")
+    assert (pair.keep, pair.why) == ("library_desk", "the environment checker gives it 0.99 against 0.91")
 
 
 def test_of_three_equal_ones_one_stays():

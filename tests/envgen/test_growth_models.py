@@ -73,7 +73,7 @@ def test_a_draft_that_breaks_earlier_tests_is_mended_until_they_pass(story):
     first, second, last = ([one for one in exam["complaints"] if one["kind"] in ("earlier", "task")] for exam in exams)
     assert {one["test"] for one in first} >= {"lends_a_free_copy", "renews_no_third_time"}
     assert any(one["what"].startswith("lend_score is not called as before: it demands booking_id") for one in first)
-    assert [one["what"].partition(":")[0] for one in second] == ["a state of score_library is none of this any more"]
+    assert [one["what"].partition(":")[0] for one in second] == ["a state of score_library is not valid any more"]
     assert "members.M501.ensemble: Field required" in second[0]["what"]
     assert not last and [exam["score"] for exam in exams] == sorted(exam["score"] for exam in exams)
     assert [exam["tests_passed"] for exam in exams] == [25, 32, 32]

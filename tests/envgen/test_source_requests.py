@@ -22,7 +22,7 @@ STATEFUL = {
     "check in is one word": ("Check in to flight KL1001 for me", "changes a record: checkin"),
 }
 NOT = {
-    "knowledge": ("Who painted the Night Watch?", "a question that names no record of anybody"),
+    "knowledge": ("Who painted the Night Watch?", "a question that names no record of a person"),
     "content": ("Write a poem about autumn.", "makes or works out something: write"),
     "computation": ("Calculate the area of a circle of radius 5", "makes or works out something: calculate"),
     "media": ("Create a video of example1.jpg and example2.jpg", "makes or works out something: create"),

@@ -123,7 +123,7 @@ async def test_a_run_that_goes_on_asks_nothing_again(tmp_path, asked):
     assert len(asked()) == 2, "stopped after the first of two themes"
     first = await search_all(StepJournal(tmp_path / "run"), settings, wanted, told.append)
     assert len(asked()) == 4 and told[0] == "score lending: 4 passages from six-pages"
-    assert told[1].startswith("unknown things: goes on without passages: ")
+    assert told[1].startswith("unknown things: continues without passages: ")
     store = StepJournal(tmp_path / "run")
     assert await search_all(store, settings, wanted, told.append) == first
     assert await search_all(store, settings, [*wanted, *first], told.append) == first, "bare and found are one theme"

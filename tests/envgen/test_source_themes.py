@@ -56,7 +56,7 @@ def test_every_request_is_in_a_theme_or_left_out_with_a_reason(tmp_path):
     assert reading.read == len(texts) == sum(len(one.requests) for one in reading.sources) + len(reading.left_out)
     assert reading.reasons == {
         "says the same as another": 2,
-        "a question that names no record of anybody": 1,
+        "a question that names no record of a person": 1,
         "makes or works out something": 1,
     }
 

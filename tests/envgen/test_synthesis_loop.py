@@ -39,9 +39,9 @@ def no_further(request):
 async def test_code_that_reaches_outside_is_rejected_before_it_runs(tmp_path):
     model = Expert()
     (outcome,) = await made(loop_in(tmp_path, model), "notice board")
-    assert outcome.reasons[0].startswith("the code reaches for what the sandbox closes: line 3: imports subprocess")
+    assert outcome.reasons[0].startswith("the code uses names that the sandbox forbids: line 3: imports subprocess")
     assert (outcome.stage, outcome.rounds, shorten_reason(outcome)) == (
-        "examine", 0, "the code reaches for what the sandbox closes",
+        "examine", 0, "the code uses names that the sandbox forbids",
     )  # fmt: skip
     assert not (tmp_path / "environments").exists()
     assert model.asked[-1] == "seeds", "nobody is asked for tests of such code"

@@ -285,7 +285,7 @@ def repaired(tests=(), **wrong):
     [
         (repaired(T1="code"), "x", "missing are B1"),
         (repaired(T1="code", B1="code", X9="code"), "x", "no complaint X9"),
-        (repaired(T1="code", B1="code"), None, "give the whole mended file"),
+        (repaired(T1="code", B1="code"), None, "give the whole corrected file"),
         (repaired(T1="test", B1="code"), "x", "found old wrong"),
         (repaired([TEST], T1="code", B1="code"), "x", "may not be changed"),
         (repaired([TEST.model_copy(update={"name": "new"})], T1="code", B1="code"), "x", "is new"),

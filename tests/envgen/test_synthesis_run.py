@@ -190,7 +190,7 @@ def test_requests_become_themes_by_the_designer_and_reach_the_tasks(tmp_path, he
     (theme,) = lines(tmp_path / "run" / "themes.jsonl")
     assert (theme["source"]["name"], len(theme["source"]["requests"])) == ("notice board", 4)
     (outcome,) = lines(tmp_path / "run" / "outcomes.jsonl")
-    assert outcome["reasons"] == ["the code reaches for what the sandbox closes: line 3: imports subprocess"]
+    assert outcome["reasons"] == ["the code uses names that the sandbox forbids: line 3: imports subprocess"]
     stages = {one["stage"] for one in json.loads((tmp_path / "run" / "summary.json").read_text())["stages"]}
     assert {"stateful", "propose", "seeds"} <= stages and "test" not in stages
 
@@ -214,8 +214,8 @@ def test_a_run_that_is_stopped_while_requests_are_read_goes_on_by_its_directory_
         other = here("env", "gen", "--from-domain", "score lending", "--config", config)
         done = here("resume", tmp_path / "run")
         assert server.stats()["answered_twice"] == 0
-    assert stop == signal.SIGKILL or said.strip().endswith(f"go on with: trajsmith resume {tmp_path / 'run'}")
-    assert other.code == 2 and f"was stopped while it read {requests}: go on with" in other.err
+    assert stop == signal.SIGKILL or said.strip().endswith(f"resume with: trajsmith resume {tmp_path / 'run'}")
+    assert other.code == 2 and f"was stopped while it read {requests}: resume with" in other.err
     assert "6 read, 1 themes, 2 left out" in done.out and not (tmp_path / "run" / "unread.json").exists()
     (outcome,) = lines(tmp_path / "run" / "outcomes.jsonl")
     assert (outcome["source"], outcome["stage"]) == ("notice board", "examine")
@@ -228,7 +228,7 @@ def test_a_run_that_was_killed_while_it_kept_its_themes_knows_all_of_them(tmp_pa
     _store_inputs(run, given)
     _store_sources(StepJournal(run.path), [one])  # and here it is killed
     assert load_run_inputs(run.path) == given
-    with pytest.raises(InputError, match="was stopped while it read 2 sources: go on with trajsmith resume"):
+    with pytest.raises(InputError, match="was stopped while it read 2 sources: resume with trajsmith resume"):
         _store_inputs(run, GenerationInputs(sources=(one,)))
     (run.path / "unread.json").write_text("{")
     with pytest.raises(InputError, match=r"unread.json was changed by hand"):
@@ -250,7 +250,7 @@ def test_a_model_that_goes_while_requests_are_read_says_how_to_go_on(tmp_path, h
         )
         server.change(faults={})
         again = here("env", "gen", "--run", tmp_path / "run")
-    assert done.code == 1 and f"go on with: trajsmith resume {tmp_path / 'run'}" in done.err
+    assert done.code == 1 and f"resume with: trajsmith resume {tmp_path / 'run'}" in done.err
     assert "6 read, 1 themes" in again.out
 
 

@@ -54,12 +54,16 @@ async def test_a_stalled_request_costs_its_time_and_is_sent_again(language_serve
         ("silent", "bad_reply", "the answer is empty"),
     ],
 )
-async def test_a_failure_that_stays_is_named_after_its_kind(language_server, tmp_path, fault, kind, said):
+async def test_a_failure_that_stays_is_named_after_its_kind(language_server, tmp_path, fault, kind, said, caplog):
+    caplog.set_level("INFO", "trajsmith.models")
     async with board(tmp_path, language_server.url, attempts=2) as models:
         with pytest.raises(ModelFault) as caught:
             await models.role_model("agent").complete(request(f"always {fault}", fault, times=9))
     assert caught.value.kind == kind
     assert said.lower() in caught.value.message.lower()
+    retry, end = [record.getMessage() for record in caplog.records if record.name == "trajsmith.models.retry"]
+    assert f": attempt 1 of 2 failed ({kind}: " in retry
+    assert "request given up" in end and kind in end
     assert caught.value.message.endswith("(sent 2 times)")
 
 

@@ -332,7 +332,7 @@ def test_ctrl_c_says_how_to_go_on(config, tmp_path):
         time.sleep(0.01)
     started.send_signal(signal.SIGINT)
     line = one_line(ended(started), 1)
-    assert line == f"error: stopped; nothing is lost, go on with: trajsmith resume {run}"
+    assert line == f"error: stopped; nothing is lost, resume with: trajsmith resume {run}"
     kept = records(run)
     resumed = process("resume", run)
     while resumed.poll() is None and len((run / "tasks.jsonl").read_bytes()) <= len(kept["tasks.jsonl"]):

@@ -59,7 +59,9 @@ def test_a_source_without_output_schema_is_guessed_from_its_name() -> None:
 def test_reasons_of_words_are_said_to_be_so_where_an_encoder_had_a_say() -> None:
     edges = [edge for edge in GRAPH.edges if edge.target == "shop.ship_order"]
     assert edges
-    assert "The reasons below are told by the words alone." not in explain_edge(GRAPH, "find_order", "ship_order")
+    assert "The reasons below come from names and descriptions only." not in explain_edge(
+        GRAPH, "find_order", "ship_order"
+    )
 
     def encode(texts: Any) -> Any:
         import numpy as np
@@ -67,4 +69,4 @@ def test_reasons_of_words_are_said_to_be_so_where_an_encoder_had_a_say() -> None
         return np.ones((len(texts), 1), np.float32)
 
     built = build_graph([FIND, SHIP, PLACE, PING], None, encode)
-    assert "The reasons below are told by the words alone." in explain_edge(built, "find_order", "ship_order")
+    assert "The reasons below come from names and descriptions only." in explain_edge(built, "find_order", "ship_order")

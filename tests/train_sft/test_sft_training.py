@@ -187,7 +187,9 @@ def test_a_full_disk_is_one_line_and_what_was_whole_is_kept(folder, tmp_path, ro
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
-        with pytest.raises(RunError, match=r"could not be written \(.*File too large.*\); free some space, then go on"):
+        with pytest.raises(
+            RunError, match=r"could not be written \(.*File too large.*\); free some space, then continue"
+        ):
             train(config(folder, out=out, trainer=TRAINER | {"max_steps": 6}), resume=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -210,7 +212,7 @@ def test_an_interrupted_training_goes_on(folder, tmp_path):
 
     out = tmp_path / "model"
     train(config(folder, out=out))
-    with pytest.raises(InputError, match="go on with --resume"):
+    with pytest.raises(InputError, match="continue with --resume"):
         train(config(folder, out=out))
     train(config(folder, out=out, trainer=TRAINER | {"max_steps": 5}), resume=True)
     assert (out / "checkpoints/checkpoint-4").is_dir()

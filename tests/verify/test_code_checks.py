@@ -32,11 +32,11 @@ def written(body: str) -> CodeCheck:
         pytest.param(written("return 'yes'"), None, "output_schema: a check must return True or False", id="no-bool"),
         pytest.param(written("pass"), None, "output_schema: a check must return True or False", id="nothing"),
         pytest.param(
-            written("final_state['x'] = 2; return True"), None, "state: the check changed what it was given",
+            written("final_state['x'] = 2; return True"), None, "state: the check changed its arguments",
             id="mutates",
         ),
         pytest.param(
-            written("initial_state['x'] = {1}; return True"), None, "state: the check changed what it was given",
+            written("initial_state['x'] = {1}; return True"), None, "state: the check changed its arguments",
             id="leaves-no-json",
         ),
         pytest.param(written("return len(bytearray(1 << 30)) > 0"), None, "crash: MemoryError", id="gigabyte"),

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
-from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
 from trajsmith.records import FrozenModel, JsonObject, ModelFault, ToolSpec

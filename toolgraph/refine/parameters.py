@@ -11,7 +11,7 @@ import msgspec
 from pydantic import Field
 
 from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.models.model import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.records import FrozenModel, ModelFault
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode, ToolGraph

@@ -38,7 +38,7 @@ app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(scaffold.configs_app, name="configs")
-app.callback()(scaffold.show_version)
+app.callback()(scaffold.set_global_options)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
@@ -57,12 +57,12 @@ def run(
     directory: Annotated[
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Throw an existing run in that directory away first.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete an existing run in that directory first.")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
-    Stopped or killed, it goes on with: trajsmith resume RUN
+    Stopped or killed, resume it with: trajsmith resume RUN
     """
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
@@ -84,11 +84,11 @@ def resume(
     directory: RunPath = None,
     option: RunOption = None,
     overrides: Set = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do stale stages again without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Repeat stale stages without asking.")] = False,
 ) -> None:
-    """Go on where a run stopped, also one of env gen or env grow; nothing is lost, doubled or done twice.
+    """Continue a stopped run, also one of env gen or env grow; nothing is lost, duplicated or done twice.
 
-    With --set, what the change makes stale is done again: you are told which stages, and asked.
+    With --set, stages that the change makes stale are repeated: the command lists them and asks.
     """
     from trajsmith.api import runs
     from trajsmith.pipeline.environment_generation import is_generation
@@ -258,7 +258,7 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     """Change the settings of a run, after asking whether what that makes stale may be done again.
 
     Raises:
-        InputError: The settings are wrong, or nobody can be asked.
+        InputError: The settings are wrong, or there is no terminal to ask.
     """
     from trajsmith.pipeline.config_changes import apply_change, plan_change
     from trajsmith.pipeline.runner import check_ready
@@ -267,8 +267,8 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     asyncio.run(check_ready(change.after))
     if change.stale and not yes:
         if not sys.stdin.isatty():
-            raise InputError(f"{change}; say --yes to do so")
-        if not typer.confirm(f"{str(change).capitalize()}. Go on?", err=True):
+            raise InputError(f"{change}; pass --yes to do so")
+        if not typer.confirm(f"{str(change).capitalize()}. Continue?", err=True):
             raise InputError("nothing was changed")
     apply_change(run, change)
 
@@ -288,7 +288,7 @@ def _open_progress(path: Path) -> "Iterator[RunProgress]":
         with open_progress() as progress:
             yield progress
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {path}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {path}") from stop
 
 
 def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:

@@ -13,7 +13,7 @@ from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import EnvironmentSpec, RunError
 
-app = typer.Typer(help="List, show, examine and serve environments; see what the sandbox can do.", no_args_is_help=True)
+app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
 app.command()(check)
 app.command()(gen)
 app.command()(serve)

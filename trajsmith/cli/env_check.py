@@ -204,7 +204,7 @@ def _show(report: "EnvironmentReport", target: str) -> None:
     if skipped:
         out.print(f"skipped: {'; '.join(skipped)}", markup=False, style="dim")
     if report.stopped:
-        out.print(f"the time was over at {report.stopped}; give more with --budget", markup=False)
+        out.print(f"the time ended at {report.stopped}; raise --budget", markup=False)
     if report.findings:
         out.print(f"see one happen: trajsmith env check {target} --replay {report.findings[0].id}", markup=False)
 

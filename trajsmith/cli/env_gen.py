@@ -44,7 +44,7 @@ def gen(
     ] = None,
     config: ModelConfig = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="With models: run directory; alone, the run there goes on.")
+        Path | None, typer.Option("--run", help="With models: run directory; alone, resume that run.")
     ] = None,
     overrides: Set = None,
     dry_run: DryRun = False,
@@ -121,7 +121,7 @@ def _print_result(result: "GenerationResult") -> None:
     blueprint = Blueprint.model_validate_json((result.directory / "blueprint.json").read_bytes())
     verdict = "accepted" if result.accepted else "rejected"
     score = "no score" if result.score is None else f"{result.score:.2f}"
-    out.print(f"{result.name}: {verdict}, doctor {score}, tests: {result.tests}", markup=False)
+    out.print(f"{result.name}: {verdict}, environment checker {score}, tests: {result.tests}", markup=False)
     out.print(
         f"{result.entities} entities, {result.tools} tools, {result.left_out} left out, {result.seconds} s",
         markup=False,

@@ -72,9 +72,9 @@ def explain_resume(run: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {run}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {run}") from stop
     except ModelFault as fault:
-        raise RunError(f"{fault}; nothing is lost, go on with: trajsmith resume {run}") from fault
+        raise RunError(f"{fault}; nothing is lost, resume with: trajsmith resume {run}") from fault
 
 
 def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
@@ -84,9 +84,9 @@ def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
         RunError: There are some; each has been shown.
     """
     for reason in undecided.values():
-        print_line(f"undecided: {reason}; go on with: trajsmith resume {run}")
+        print_line(f"undecided: {reason}; resume with: trajsmith resume {run}")
     if undecided:
-        raise RunError(f"{len(undecided)} themes could not be decided; go on with: trajsmith resume {run}")
+        raise RunError(f"{len(undecided)} themes could not be decided; resume with: trajsmith resume {run}")
 
 
 def load_run_settings(
@@ -179,7 +179,15 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
         run: Folder below which `environments/` has what was accepted; None if it is told otherwise where that is.
     """
     table = Table(
-        "theme", "environment", "outcome", "repairs", "tests and doctor", "doctor", "checker", "tools", "cost"
+        "theme",
+        "environment",
+        "outcome",
+        "repairs",
+        "tests and environment checker",
+        "doctor",
+        "checker",
+        "tools",
+        "cost",
     )
     for one in outcomes:
         table.add_row(

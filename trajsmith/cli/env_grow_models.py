@@ -125,7 +125,8 @@ def _print_growth(grown: "GrowthResult") -> None:
     before, after = grown.before, grown.after
     score = "no score" if grown.score is None else f"{grown.score:.2f}"
     out.print(
-        f"{grown.name}: grown from {grown.parent}, doctor {score}, earlier tests: {grown.earlier_tests}", markup=False
+        f"{grown.name}: grown from {grown.parent}, environment checker {score}, earlier tests: {grown.earlier_tests}",
+        markup=False,
     )
     out.print(
         f"tables {before.entities} -> {after.entities}, references {before.references} -> {after.references}, "

@@ -90,7 +90,7 @@ def taxonomy(
 def duplicates(
     where: Where = None,
     library: Library = False,
-    threshold: Annotated[float, typer.Option("--threshold", help="Score from which pairs are told, 0 to 1.")] = 0.6,
+    threshold: Annotated[float, typer.Option("--threshold", help="Lowest score of a reported pair, 0 to 1.")] = 0.6,
     embedding: Embedding = None,
     json: Json = None,
 ) -> None:

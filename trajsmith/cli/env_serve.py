@@ -25,7 +25,11 @@ def serve(
         str | None, typer.Option("--openenv", metavar="HOST:PORT", help="As an OpenEnv server, in place of MCP.")
     ] = None,
     admin: Annotated[
-        bool, typer.Option("--admin", help="Also offer load_state, save_state and reset: who has them decides all.")
+        bool,
+        typer.Option(
+            "--admin",
+            help="Also offer load_state, save_state and reset. A client with these tools controls everything.",
+        ),
     ] = False,
     actor: Annotated[str, typer.Option("--actor", help="Whose tools: assistant, or user.")] = "assistant",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the initial states.")] = 0,
@@ -132,8 +136,8 @@ def _run_openenv(
         from trajsmith.environments.serving.openenv import serve_openenv
     except ImportError as error:
         raise InputError(
-            f"--openenv needs the package openenv ({error}), which does not go with our version of mcp: `make faces` "
-            "makes an environment of its own for both, .faces/openenv/bin/trajsmith"
+            f"--openenv needs the package openenv ({error}), which does not work with this version of mcp: `make "
+            "faces` makes an environment of its own for both, .faces/openenv/bin/trajsmith"
         ) from error
 
     async def work() -> None:

@@ -29,7 +29,7 @@ def import_files(
         str, typer.Option("--environment", help="Which of the configuration's environments; needed if it has several.")
     ] = "",
     tasks: Annotated[
-        Path | None, typer.Option("--tasks", help="File with what the results leave out: BFCL's questions.")
+        Path | None, typer.Option("--tasks", help="File with the questions that BFCL results leave out.")
     ] = None,
     without_gold: Annotated[
         str,
@@ -70,7 +70,7 @@ def import_files(
                 progress=progress,
             )
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, go on with: trajsmith resume {directory}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {directory}") from stop
     _show(run.directory)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from trajsmith.cli.console import print_line
+from trajsmith.cli.log_output import configure_logging
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable
@@ -25,12 +26,16 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def show_version(
+def set_global_options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log what happens on standard error; -vv logs each drop.")
+    ] = 0,
 ) -> None:
     """Turns executable tool environments into verified multi-turn tool-use datasets."""
+    configure_logging(verbose)
 
 
 def init(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trajsmith.train_sft.training import TrainingPlan
 
 
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")]
 
 
 def sft(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
@@ -78,7 +78,7 @@ def evaluate(config: ConfigFile, overrides: Set = None) -> None:
         with open_progress() as progress:
             scores = asyncio.run(run_eval(settings, progress))
     except KeyboardInterrupt as stop:
-        raise RunError("stopped; episodes that are over are kept, the same command goes on") from stop
+        raise RunError("stopped; finished episodes are stored, the same command continues") from stop
     show_scores(scores)
     print_line(f"results: {settings.out / RESULTS}")
 

@@ -83,7 +83,7 @@ def show_roles(config: RunConfig, tools: int, out: Console) -> None:
         "played by",
         "requests",
         "prompt tokens",
-        "of them cached",
+        "cached",
         "completion tokens",
         "cost",
         title="roles and an estimate of what they will be asked",

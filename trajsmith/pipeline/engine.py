@@ -5,6 +5,7 @@ same run gives the same bytes whatever the timing was.
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence, Sized
@@ -35,6 +36,8 @@ In = TypeVar("In")
 Out = TypeVar("Out", bound=Record)
 
 _Pending: TypeAlias = tuple[str, asyncio.Task[Sequence[Out] | RecordDropped]]
+
+_log = logging.getLogger(__name__)
 
 AHEAD = 4
 """Inputs taken up per worker: while the first in line is slow, the workers go on with the next ones."""
@@ -142,12 +145,15 @@ async def run_stage(
     clock = _Clock(run, stage.name)
     with Journal(run, stage.name, stage.output) as journal:
         read, _, dropped, _ = journal.counts()
+        _log.info("stage %s: start, %d of %s inputs done before", stage.name, read, "?" if total is None else total)
         bars = progress or NullProgress()
         with bars.stage(stage.title or stage.name, total, read, sum(dropped.values())) as bar:
             try:
                 async with aclosing(_in_order(stage, _remaining(stage, run, inputs, journal), concurrency)) as done:
                     async for source, outcome in done:
                         drop = outcome if isinstance(outcome, RecordDropped) else None
+                        if drop is not None:
+                            _log.debug("stage %s: %s dropped: %s", stage.name, source, drop)
                         journal.commit(source, () if isinstance(outcome, RecordDropped) else outcome, drop)
                         bar.advance(dropped=drop is not None)
                         clock.tick()
@@ -155,7 +161,13 @@ async def run_stage(
                 if journal.rows > read:
                     clock.save()
         counts = journal.counts()
-    return StageSummary(name=stage.name, **counts._asdict(), seconds=read_stage_seconds(run, stage.name))
+    summary = StageSummary(name=stage.name, **counts._asdict(), seconds=read_stage_seconds(run, stage.name))
+    drops = sum(summary.dropped.values())
+    _log.info(
+        "stage %s: end, %d read, %d written, %d dropped, %.1f s",
+        stage.name, summary.read, summary.written, drops, summary.seconds,
+    )  # fmt: skip
+    return summary
 
 
 async def _in_order(

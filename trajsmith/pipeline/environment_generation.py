@@ -269,7 +269,7 @@ def _store_inputs(run: RunDirectory, inputs: GenerationInputs) -> None:
     if left is not None and (left.tasks not in (None, inputs.tasks) or not set(left.sources) <= set(inputs.sources)):
         remaining = left.tasks or f"{len(left.sources)} sources"
         raise InputError(
-            f"{run.path} was stopped while it read {remaining}: go on with trajsmith resume {run.path} first, "
+            f"{run.path} was stopped while it read {remaining}: resume with trajsmith resume {run.path} first, "
             "or choose another run directory"
         )
     run.write_json(UNREAD, inputs.model_dump(mode="json"))

@@ -17,10 +17,10 @@ from trajsmith.evals import (
     score_episodes,
 )
 from trajsmith.evals.evaluate import read_episodes
-from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
+from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RoleSettings, RolesSettings
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
-from trajsmith.models.settings import RoleEntry, RoleSettings
+from trajsmith.models.settings import RoleEntry
 from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.progress import NullProgress, RunProgress

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
-from trajsmith.models import SCRIPTED, Role
-from trajsmith.models.model import ChatReply, ChatRequest
+from trajsmith.models import SCRIPTED, ChatReply, ChatRequest, Role
 from trajsmith.models.registry import RoleModel
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.record_joins import PlayedPairs

@@ -120,7 +120,7 @@ class RunContext:
         try:
             graph = await self._refine_by_models(graph)
         except ModelFault as fault:
-            message = f"the tool graph: {fault}; when the model answers, go on with `trajsmith resume {self.run.path}`"
+            message = f"the tool graph: {fault}; when the model answers, resume with `trajsmith resume {self.run.path}`"
             raise RunError(message) from fault
         graph.save(self.run.file(GRAPH))
 

@@ -60,7 +60,7 @@ class RunDirectory:
             raise InputError(f"{run.path} is a file: choose another run directory")
         if run._is_run() and not fresh:
             raise InputError(
-                f"{run.path} already holds a run: go on with `trajsmith resume {run.path}`, or start anew with --fresh"
+                f"{run.path} already holds a run: resume with `trajsmith resume {run.path}`, or start anew with --fresh"
             )
         if not run._is_run() and run._holds_files():
             raise InputError(

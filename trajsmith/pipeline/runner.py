@@ -253,7 +253,7 @@ def _choose(run: RunDirectory, selector: DatasetSelector) -> None:
         return
     selector.add_new()
     if selector.quotas and selector.quotas.missing():
-        raise RunError(f"not all rows that were asked for are there yet: go on with `trajsmith resume {run.path}`")
+        raise RunError(f"not all rows that were asked for are there yet: resume with `trajsmith resume {run.path}`")
     run.write_text(SELECTION, "".join(f"{canonical_json(row).decode()}\n" for row in selector.rows()))
 
 

@@ -204,7 +204,7 @@ class McpConnection:
                 raise ToolCallError(error.message) from error
             raise self._fault("server_exited", self._end(error), tool) from error
         if not isinstance(result, CallToolResult):
-            raise self._fault("protocol", "the server asks the client for input, which nobody can give", tool)
+            raise self._fault("protocol", "the server asks the client for input, which a run cannot give", tool)
         return result
 
     async def _dying(self) -> bool:
@@ -223,7 +223,7 @@ class McpConnection:
         """A fault with what the server last said. What it wrote between messages explains more than silence does."""
         if self._process and self._process.garbage and kind in ("start", "timeout", "server_exited"):
             kind = "protocol"
-            message = f"{message}; stdout has what is no JSON-RPC message: {self._process.garbage[0][:200]!r}"
+            message = f"{message}; stdout has a line that is not a JSON-RPC message: {self._process.garbage[0][:200]!r}"
         if self._session is None:
             message = f"{self._address}: {message}"
         words = self._process.last_stderr_line[:300] if self._process else ""

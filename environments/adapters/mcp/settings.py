@@ -147,9 +147,11 @@ class McpSettings(_Settings):
             if any(state.load is not None for state in self.states.values()):
                 raise ValueError("`load` in a state needs `snapshot`, which names the tool that loads it")
         elif self.observe:
-            raise ValueError("give either `observe` or `snapshot`: what the server saves is all of the state")
+            raise ValueError("give either `observe` or `snapshot`: the saved state of the server is the whole state")
         elif any(state.files != self.first_state.files for state in self.states.values()):
-            raise ValueError("with `snapshot`, all states must have the same files: they are no part of what is saved")
+            raise ValueError(
+                "with `snapshot`, all states must have the same files, because the saved state does not contain them"
+            )
         return self
 
     @property

@@ -58,4 +58,4 @@ class SnapshotSession(McpSession):
         change = next(iter(diff(wanted, saved)), {"op": "replace", "path": ""})
         difference = {"add": "is more in it", "remove": "is missing"}.get(change["op"], "differs")
         hint = "; if only a fresh server loads well, set reuse: false" if self._tools.reuse else ""
-        return f"the server saves another state than it was told to load: {change['path'] or '/'} {difference}{hint}"
+        return f"the server saves another state than it was asked to load: {change['path'] or '/'} {difference}{hint}"

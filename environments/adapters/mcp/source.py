@@ -11,8 +11,7 @@ from trajsmith.environments.adapters.mcp.settings import McpSettings, SnapshotSe
 from trajsmith.environments.adapters.mcp.snapshot_session import SnapshotSession
 from trajsmith.environments.adapters.mcp.tools import describe
 from trajsmith.environments.replaying import ReplayingSession
-from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.phrasebook import load_phrasebook
+from trajsmith.phrasing import Phrasebook, load_phrasebook
 from trajsmith.records import EnvironmentSpec, JsonObject
 
 

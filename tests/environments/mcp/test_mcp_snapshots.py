@@ -114,7 +114,7 @@ LIES = [
     ("forgets", SAVING, ONE, r"/books/b1 is missing$"),
     ("dies_in_load", SAVING, ONE, r"trial.restore: server_exited: the server exited with code 5"),
     ("hangs_in_load", SAVING, ONE, r"trial.restore: timeout: no answer within 0.5 s"),
-    ("nonsense_in_load", SAVING, ONE, r"trial.restore: protocol: .* no JSON-RPC message: 'loading...'"),
+    ("nonsense_in_load", SAVING, ONE, r"trial.restore: protocol: .* not a JSON-RPC message: 'loading...'"),
     ("refuses_load", SAVING, ONE, r"trial.restore: state: the state cannot be loaded: .*no shelf"),
     ("saves_text", SAVING, ONE, r"trial.dump: state: a saved state must be an object, not a shelf with books"),
     ("saves_list", SAVING, ONE, r"trial.dump: state: a saved state must be an object, not \["),
