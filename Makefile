@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+# In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint docs bench train-extra train-demo servers faces clean
+.PHONY: demo test test-full test-fast lint docs bench train-extra train-demo servers faces clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -20,7 +22,13 @@ docs: $(STAMPS)/docs  ## Build the documentation site into site/; broken links a
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
+
+test-full: lint docs .servers/.installed  ## The same with every kill, attack and combination
+	$(PYTEST) --full
+
+test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no long runs
+	$(PYTEST) -m "not slow and not servers and not train"
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 

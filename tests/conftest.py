@@ -1,4 +1,4 @@
-"""What tests of several packages share: the failing language server, on the path and running when it is asked for."""
+"""What tests of several packages share: how much is tested, in which order, and the failing language server."""
 
 import os
 import sys
@@ -9,6 +9,23 @@ import pytest
 os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
 sys.path.insert(0, str(Path(__file__).parent / "language_server"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="Every kill, attack and combination (`make test-full`).")
+
+
+def pytest_collection_modifyitems(items):
+    """Put files with slow tests first, so that no worker is left with a long file when the others have ended."""
+    long = ("slow", "train", "servers")
+    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in long)}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig):
+    """Whether everything is wanted, at any cost of time."""
+    return pytestconfig.getoption("--full")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ The public names are loaded on first use, so that `import trajsmith` costs nothi
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ def __getattr__(name: str) -> Any:
         return import_module("trajsmith.verify")
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("trajsmith")
     except PackageNotFoundError:

@@ -13,6 +13,7 @@ import ast
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from trajsmith.environments.sandbox._gate_capabilities import CapabilityChecker
@@ -56,6 +57,12 @@ def examine_source(source: str, file: str, own_variables: bool = False) -> list[
         own_variables: Whether an adapter gives every session its own copies of what the module and its classes keep,
             as `trajsmith.environments.module_state` does.
     """
+    return list(_examine(source, file, own_variables))
+
+
+@lru_cache(maxsize=16)
+def _examine(source: str, file: str, own_variables: bool) -> tuple[GateFinding, ...]:
+    """Examine a source once; one file is opened many times while it is examined, and by every stage of a run."""
     findings: set[GateFinding] = set()
 
     def report(line: int, rule: str, message: str) -> None:
@@ -74,7 +81,7 @@ def examine_source(source: str, file: str, own_variables: bool = False) -> list[
         report(1, "unreadable", "nests too deeply to be examined")
     except ValueError as error:
         report(1, "unreadable", f"cannot be read: {to_one_line(error)}")
-    return sorted(findings)
+    return tuple(sorted(findings))
 
 
 def can_share_worker(findings: Iterable[GateFinding]) -> bool:

@@ -1,7 +1,6 @@
 """`trajsmith env gen` with models behind a real server: from wrong drafts to trajectories, stopped and killed."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -30,6 +29,8 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
 from trajsmith.records.journal import StepJournal
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 EXPERT = HERE / "expert" / "expert.py"
@@ -41,14 +42,12 @@ CONFIG = {
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "trajsmith", *map(str, arguments)]
+    """With -P, which keeps the working folder off the path: what is installed must be enough."""
+    return [sys.executable, "-P", "-m", "trajsmith", *map(str, arguments)]
 
 
 def trajsmith(*arguments):
-    environment = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=280
-    )
+    return subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
 
 
 def write_config(folder, url, **more):
@@ -102,8 +101,7 @@ def story(tmp_path_factory):
 
 def kill_after(started, file, count):
     """Kill a command when a record file has so many lines; its exit code."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(started, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(started, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and len(lines(file)) < count:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
@@ -205,7 +203,7 @@ def test_a_run_that_is_stopped_while_requests_are_read_goes_on_by_its_directory_
         config = write_config(tmp_path, server.url)
         source = ("--from-tasks", requests, "--config", config)
         process = subprocess.Popen(
-            command("env", "gen", *source), cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            command("env", "gen", *source), cwd=ROOT,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         while process.poll() is None and not (tmp_path / "run" / "unread.json").is_file():

@@ -16,6 +16,8 @@ import pytest
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import Summary
 
+pytestmark = pytest.mark.slow
+
 PROGRESS = re.compile(
     r"(sample chains|ground by execution|write tasks|play dialogues|verify by replay|export dataset|replay): "
 )
@@ -295,12 +297,20 @@ def limited(bytes_per_file):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_per_file, resource.RLIM_INFINITY))
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """A run of 16 chains that nothing disturbed; its configuration lies beside it."""
+    folder = tmp_path_factory.mktemp("calm")
+    (folder / "line.yaml").write_text(TINY.replace("count: 5", "count: 16"))
+    said = ended(process("run", folder / "line.yaml", "--run", folder / "run"))
+    assert said.code == 0, said.err
+    return folder / "run"
+
+
 @pytest.mark.parametrize("when", ["records", "export"])
-def test_a_full_disk_ends_the_run_and_resume_completes_it(config, tmp_path, when):
-    config.write_text(TINY.replace("count: 5", "count: 16"))
-    calm = ended(process("run", config, "--run", tmp_path / "calm"))
-    assert calm.code == 0
-    sizes = {path.name: path.stat().st_size for path in (tmp_path / "calm").rglob("*") if path.is_file()}
+def test_a_full_disk_ends_the_run_and_resume_completes_it(calm, tmp_path, when):
+    config = calm.with_name("line.yaml")
+    sizes = {path.name: path.stat().st_size for path in calm.rglob("*") if path.is_file()}
     largest = max(sizes["tasks.jsonl"], sizes["trajectories.jsonl"], sizes["graph.json"])
     limit = sizes["tasks.jsonl"] - 10 if when == "records" else largest + 10
     assert sizes["graph.json"] < limit < sizes["report.html"], sizes
@@ -309,9 +319,9 @@ def test_a_full_disk_ends_the_run_and_resume_completes_it(config, tmp_path, when
     assert "disk full" in line
     assert f"trajsmith resume {tmp_path / 'full'}" in line
     assert ended(process("resume", tmp_path / "full")).code == 0
-    assert records(tmp_path / "full") == records(tmp_path / "calm")
+    assert records(tmp_path / "full") == records(calm)
     left = {path.name for path in (tmp_path / "full").rglob("*")}
-    assert left == {path.name for path in (tmp_path / "calm").rglob("*")}
+    assert left == {path.name for path in calm.rglob("*")}
 
 
 def test_ctrl_c_says_how_to_go_on(config, tmp_path):

@@ -10,6 +10,8 @@ import pytest
 
 from trajsmith.records import Summary
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = Path(__file__).parent / "foreign"
 CANARY = "canary-3f9a"
 ENTRIES = {
@@ -29,7 +31,11 @@ def trajsmith(*arguments: object, hash_seed: str = "random") -> subprocess.Compl
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 @pytest.mark.parametrize("mode", ["default", "strict"])
 @pytest.mark.parametrize("kind", ENTRIES)
-def test_a_foreign_environment_gives_accepted_trajectories_that_replay(kind: str, mode: str, tmp_path: Path) -> None:
+def test_a_foreign_environment_gives_accepted_trajectories_that_replay(
+    kind: str, mode: str, tmp_path: Path, full: bool
+) -> None:
+    if mode == "strict" and kind != "envscaler" and not full:
+        pytest.skip("strict mode of every kind is for --full")
     if kind == "awm":
         pytest.importorskip("sqlalchemy", reason="needs the extra awm")
         pytest.importorskip("fastapi", reason="needs the extra awm")

@@ -14,9 +14,12 @@ import pytest
 
 from trajsmith.pipeline.run_directory import SCRAP
 
-KILLS = 20
-RUNS = 4
-"""Runs that share the kills."""
+pytestmark = pytest.mark.slow
+
+KILLS = 6, 20
+"""Kills, and with --full."""
+RUNS = 2, 4
+"""Runs that share the kills, and with --full."""
 AT_A_TIME = 2
 CONFIG = """
 name: killed
@@ -69,13 +72,13 @@ def watch(config, path):
     return [*curve, (time.monotonic() - began, curve[-1][1])]
 
 
-def moments(curve, dice):
+def moments(curve, dice, kills):
     """Random moments spread over the whole duration, as (bytes to wait for, seconds to wait then)."""
     whole = curve[-1][0]
     first_commit = next(seconds for seconds, grown in curve if grown)
     found = []
-    for slot in range(KILLS):
-        at = whole * (slot + dice.random()) / KILLS
+    for slot in range(kills):
+        at = whole * (slot + dice.random()) / kills
         seconds, grown = max(point for point in curve if point[0] <= at)
         found.append((grown, at - seconds, first_commit))
     return found
@@ -125,16 +128,17 @@ def rows(path):
 
 
 @pytest.fixture(scope="module")
-def disturbed(tmp_path_factory):
-    """The undisturbed run, and all runs that 20 kills went through."""
+def disturbed(tmp_path_factory, full):
+    """The undisturbed run, and all runs that the kills went through."""
     folder = tmp_path_factory.mktemp("killed")
     config = folder / "line.yaml"
     config.write_text(CONFIG)
     dice = random.Random(20)
-    wanted = moments(watch(config, folder / "undisturbed"), dice)
+    runs = RUNS[full]
+    wanted = moments(watch(config, folder / "undisturbed"), dice, KILLS[full])
     dice.shuffle(wanted)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        made = [pool.submit(disturb, config, folder / f"run{number}", wanted[number::RUNS]) for number in range(RUNS)]
+        made = [pool.submit(disturb, config, folder / f"run{number}", wanted[number::runs]) for number in range(runs)]
     return folder / "undisturbed", [run for line in made for run in line.result()]
 
 

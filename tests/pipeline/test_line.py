@@ -24,6 +24,8 @@ from trajsmith.records import EnvironmentSpec, FromOutput, Summary, Task, Trajec
 from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import ToolGraph
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 DIALOGUES = 200

@@ -29,6 +29,8 @@ from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUse
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES
 
+pytestmark = pytest.mark.slow
+
 PLAYED = ("retail", "mobile_care")
 CHAINS = 26
 

@@ -67,7 +67,7 @@ def test_a_long_build_says_how_long_and_shows_how_far_the_encoder_is(
 
         return encode
 
-    monkeypatch.setattr(cli_graph, "build_embedding_similarity", encoder)
+    monkeypatch.setattr("trajsmith.toolgraph.embeddings.build_embedding_similarity", encoder)
     monkeypatch.setattr(cli_graph, "BATCH", 7)
     monkeypatch.setattr(cli_graph, "LARGE", 10)
     said = call("build", "--library", "bank", "--out", tmp_path / "graph.json", "--embedding", "some-model")

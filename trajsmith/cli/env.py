@@ -10,9 +10,7 @@ from trajsmith.cli.console import out, print_line
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
-from trajsmith.cli.options import Sandbox
-from trajsmith.environments.library import ENVIRONMENTS
-from trajsmith.pipeline.environment_references import WHAT, open_named_source
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import EnvironmentSpec, RunError
 
 app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
@@ -27,6 +25,8 @@ def list_environments(
     names: Annotated[bool, typer.Option("--names", help="Only the names, one a line.")] = False,
 ) -> None:
     """List the bundled and installed environments."""
+    from trajsmith.environments.library import ENVIRONMENTS
+
     if names:
         for name in ENVIRONMENTS.names():
             typer.echo(name)
@@ -45,6 +45,8 @@ def show(
     sandbox: Sandbox = None,
 ) -> None:
     """Show the policy, the tools and the state of an environment, and what its loader noted."""
+    from trajsmith.pipeline.environment_references import open_named_source
+
     source = open_named_source(name, sandbox=sandbox)
     spec = asyncio.run(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)

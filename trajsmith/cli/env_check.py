@@ -11,8 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from trajsmith.cli.console import out, print_line, write_json
-from trajsmith.cli.options import Sandbox
-from trajsmith.pipeline.environment_references import WHAT
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import InputError, RunError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 

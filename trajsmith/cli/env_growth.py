@@ -8,9 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, write_json
-from trajsmith.cli.options import DryRun, ModelConfig, Set
-from trajsmith.pipeline.environment_collections import load_encoder, load_specs
-from trajsmith.pipeline.environment_references import WHAT
+from trajsmith.cli.options import WHAT, DryRun, ModelConfig, Set
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
@@ -80,6 +78,7 @@ def taxonomy(
 ) -> None:
     """Group environments by what they are about, as a tree of two tiers; or draw a stratified sample of them."""
     from trajsmith.envgen.growth.taxonomy import build_taxonomy, sample_stratified
+    from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 
     tree = build_taxonomy(load_specs(where, library)[0], load_encoder(embedding), groups, inner)
     if json is not None:
@@ -100,6 +99,7 @@ def duplicates(
     Pairs of which one's tools are nearly all in the other are told from 0.15 below the threshold on.
     """
     from trajsmith.envgen.growth.duplicates import choose_dropped, find_duplicates
+    from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 
     specs, scores = load_specs(where, library)
     pairs = find_duplicates(specs, load_encoder(embedding), threshold, scores)
@@ -128,6 +128,7 @@ def gaps(
 ) -> None:
     """Say which domains, kinds of rules and relations are thin, and propose what to make next."""
     from trajsmith.envgen.growth.gaps import find_gaps
+    from trajsmith.pipeline.environment_collections import load_encoder, load_specs
 
     proposals = _candidates(candidates) if candidates is not None else ()
     coverage_gaps = find_gaps(load_specs(where, library)[0], load_encoder(embedding), count, proposals)

@@ -4,16 +4,16 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import orjson
 import typer
 
-from trajsmith.cli.options import Sandbox
-from trajsmith.environments.sandbox.settings import MODES
-from trajsmith.environments.session import EnvironmentSource
-from trajsmith.pipeline.environment_references import WHAT, open_named_source
+from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import Actor, InputError, JsonObject
+
+if TYPE_CHECKING:
+    from trajsmith.environments import EnvironmentSource
 
 
 def serve(
@@ -45,6 +45,9 @@ def serve(
 
     Over stdio one client is served until it closes stdin; over HTTP any number, until Ctrl-C or SIGTERM.
     """
+    from trajsmith.environments.sandbox.settings import MODES
+    from trajsmith.pipeline.environment_references import open_named_source
+
     if http is not None and openenv is not None:
         raise InputError("--http serves MCP and --openenv serves OpenEnv: choose one, and start the other beside it")
     if actor not in ("assistant", "user"):
@@ -94,7 +97,7 @@ def parse_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _run_stdio(source: Callable[[], EnvironmentSource], start: dict[str, Any]) -> None:
+def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any]) -> None:
     from trajsmith.environments.serving import prepare_serving
     from trajsmith.environments.serving.stdio import claim_stdio, serve_stdio
 
@@ -107,7 +110,7 @@ def _run_stdio(source: Callable[[], EnvironmentSource], start: dict[str, Any]) -
 
 
 def _run_http(
-    source: Callable[[], EnvironmentSource], start: dict[str, Any], host: str, port: int, most: int, idle: float
+    source: Callable[[], "EnvironmentSource"], start: dict[str, Any], host: str, port: int, most: int, idle: float
 ) -> None:
     from trajsmith.environments.serving import prepare_serving
     from trajsmith.environments.serving.http import PATH, listen, serve_http
@@ -124,7 +127,7 @@ def _run_http(
 
 
 def _run_openenv(
-    source: Callable[[], EnvironmentSource], start: dict[str, Any], host: str, port: int, most: int
+    source: Callable[[], "EnvironmentSource"], start: dict[str, Any], host: str, port: int, most: int
 ) -> None:
     from trajsmith.environments.serving import prepare_serving
     from trajsmith.environments.serving.sockets import listen

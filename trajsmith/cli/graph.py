@@ -3,35 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-import yaml
 from pydantic import ValidationError
 
-from trajsmith.environments.library import ENVIRONMENTS
-from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import InputError, ToolSpec, format_first_error
 from trajsmith.records.storage import ensure_writable, storage_boundary
-from trajsmith.toolgraph import GraphSettings, SampleSettings, ToolGraph, sample_across
-from trajsmith.toolgraph.edge_explanation import explain_edge as explain_edge
-from trajsmith.toolgraph.edge_explanation import find_tool
-from trajsmith.toolgraph.embeddings import build_embedding_similarity
-from trajsmith.toolgraph.evidence import (
-    GraphEvidence,
-    apply_evidence,
-    compute_schema_scores,
-    mine_recordings,
-    read_recordings,
-)
-from trajsmith.toolgraph.html_page import MOST, select_servers, write_page
-from trajsmith.toolgraph.incremental_build import update_graph
-from trajsmith.toolgraph.match import Similarity
-from trajsmith.toolgraph.networkx_graph import write_graphml
-from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
-from trajsmith.toolgraph.settings import SAMPLERS
-from trajsmith.toolgraph.text_view import render_graph_lines, render_tool_lines
+
+if TYPE_CHECKING:
+    from trajsmith.toolgraph.match import Similarity
 
 app = typer.Typer(
     help="Build a tool graph: which tool gives what another needs. Look at it, print it, draw chains from it.",
@@ -75,6 +57,17 @@ def build(
 
     What is odd about a tool is a note on standard error; the build goes on.
     """
+    from trajsmith.toolgraph import GraphSettings, ToolGraph
+    from trajsmith.toolgraph.embeddings import build_embedding_similarity
+    from trajsmith.toolgraph.evidence import (
+        GraphEvidence,
+        apply_evidence,
+        compute_schema_scores,
+        mine_recordings,
+        read_recordings,
+    )
+    from trajsmith.toolgraph.incremental_build import update_graph
+
     if (tools is None) == (not library):
         raise InputError("give either --tools FILE.jsonl or --library NAME")
     specs = list(read_tools(tools)) if tools else _library_tools(library or [])
@@ -105,9 +98,11 @@ def build(
     )
 
 
-def _with_bar(encode: Similarity) -> Similarity:
+def _with_bar(encode: "Similarity") -> "Similarity":
     """An encoder that says how far it is, and keeps what it has when it is stopped."""
     import numpy as np
+
+    from trajsmith.pipeline.progress import open_progress
 
     def encode_batches(texts: Sequence[str]) -> Any:
         batches = [texts[begin : begin + BATCH] for begin in range(0, len(texts), BATCH)]
@@ -127,12 +122,17 @@ def _with_bar(encode: Similarity) -> Similarity:
 @app.command()
 def edges(graph: GraphPath) -> None:
     """Print the edges as JSON Lines."""
+    from trajsmith.toolgraph import ToolGraph
+
     _print_lines(edge.as_line() for edge in ToolGraph.load(graph).edges)
 
 
 @app.command()
 def params(graph: GraphPath) -> None:
     """Print every parameter with its kind (internal, external, other) as JSON Lines."""
+    from trajsmith.toolgraph import ToolGraph
+    from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
+
     _print_lines(list_parameter_lines(ToolGraph.load(graph).parameters))
 
 
@@ -147,7 +147,7 @@ def show(
         Path | None, typer.Option("--html", help="Write a page for a browser: pan, zoom, search, click for evidence.")
     ] = None,
     most: Annotated[
-        int | None, typer.Option("--most", min=1, help=f"Most tools: {SHOWN} as text, {MOST} on a page.")
+        int | None, typer.Option("--most", min=1, help=f"Most tools: {SHOWN} as text, 3000 on a page.")
     ] = None,
     why: Annotated[
         tuple[str, str] | None,
@@ -159,6 +159,11 @@ def show(
     As text, every tool stands with its parameters, their kinds, and who gives them with which weight:
     3 the tool relies on it, 2 it is one way among others, 1 nothing better was found.
     """
+    from trajsmith.toolgraph import ToolGraph
+    from trajsmith.toolgraph.edge_explanation import explain_edge, find_tool
+    from trajsmith.toolgraph.html_page import MOST, select_servers, write_page
+    from trajsmith.toolgraph.text_view import render_graph_lines, render_tool_lines
+
     loaded = ToolGraph.load(graph)
     if why is not None:
         lines: Iterable[str] = explain_edge(loaded, *why)
@@ -183,6 +188,10 @@ def export(
     server: Servers = None,
 ) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
+    from trajsmith.toolgraph import ToolGraph
+    from trajsmith.toolgraph.html_page import select_servers
+    from trajsmith.toolgraph.networkx_graph import write_graphml
+
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):
         write_graphml(part, target)
@@ -196,7 +205,9 @@ def sample(
     length: Annotated[tuple[int, int], typer.Option("--length", metavar="MIN MAX", help="Tools of a chain.")] = (6, 11),
     servers: Annotated[int, typer.Option("--servers", min=1, help="Most servers of a chain.")] = 1,
     difficulty: Annotated[float | None, typer.Option("--difficulty", min=0, max=1, help="The dial, 0 to 1.")] = None,
-    method: Annotated[str, typer.Option("--method", help=f"One of {', '.join(SAMPLERS.names())}.")] = "topology",
+    method: Annotated[
+        str, typer.Option("--method", help="One that `trajsmith plugins --kind samplers` lists.")
+    ] = "topology",
     shape: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any other setting of `sample`: --set weak=0.5 --set writes=0.2. May be repeated."),
@@ -209,6 +220,9 @@ def sample(
     Every chain of `topology` can be called: what a tool needs and a person cannot know, an earlier tool gives.
     With --servers 3 chains may go across up to three servers; --difficulty turns length, servers and shares.
     """
+    from trajsmith.toolgraph import SampleSettings, ToolGraph, sample_across
+    from trajsmith.toolgraph.html_page import select_servers
+
     wanted: dict[str, Any] = {"count": count, "length": length, "servers": servers, "method": method}
     wanted |= {"difficulty": difficulty} | dict(_setting(one) for one in shape or ())
     try:
@@ -220,6 +234,8 @@ def sample(
 
 
 def _setting(text: str) -> tuple[str, Any]:
+    import yaml
+
     name, sign, value = text.partition("=")
     if not sign:
         raise InputError(f"--set {text}: write it as name=value, for example weak=0.5")
@@ -257,5 +273,7 @@ def _tool(line: bytes, where: str) -> ToolSpec:
 
 
 def _library_tools(names: list[str]) -> list[ToolSpec]:
+    from trajsmith.environments.library import ENVIRONMENTS
+
     chosen = ENVIRONMENTS.names() if "*" in names else names
     return [tool for name in chosen for tool in ENVIRONMENTS.get(name).describe().tools]

@@ -1,10 +1,16 @@
-"""Options that several commands have."""
+"""Options that several commands share. Modules of commands import what works only inside their commands."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+WHAT = (
+    "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
+    "an OpenAPI document; a directory in Agent-World's form; a checkout of EnvFactory or a metadata file of EnvScaler, "
+    "with :NAME for one of its environments."
+)
+"""Help of an argument that names an environment."""
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: --set sample.count=50. May be repeated."),

@@ -2,18 +2,17 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
 from rich.table import Table
 
 from trajsmith.cli.console import out
-from trajsmith.models.prompts import Prompts
-from trajsmith.pipeline.prompt_preview import PURPOSES, RenderedPrompts, render
-from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import PROMPTS
 from trajsmith.records import InputError
+
+if TYPE_CHECKING:
+    from trajsmith.pipeline.prompt_preview import RenderedPrompts
 
 app = typer.Typer(help="The prompts of the model roles.", no_args_is_help=True)
 
@@ -27,6 +26,8 @@ def list_prompts(
     """List the prompts with role, version, purpose and source; reads and checks every one."""
     from trajsmith.envgen.synthesis.prompt_specs import SPECS
     from trajsmith.envgen.synthesis.settings import STAGES
+    from trajsmith.models.prompts import Prompts
+    from trajsmith.pipeline.stages import PROMPTS
 
     prompts = Prompts(folder)
     table = Table("prompt", "role", "version", "purpose", "source")
@@ -39,7 +40,7 @@ def list_prompts(
 
 @app.command("render")
 def render_prompt(
-    stage: Annotated[str, typer.Argument(help=f"One of {', '.join(PURPOSES)}.")],
+    stage: Annotated[str, typer.Argument(help="One of persona, write, refine, agent, user, judge.")],
     name: Annotated[
         str,
         typer.Option(
@@ -50,6 +51,9 @@ def render_prompt(
     as_json: Annotated[bool, typer.Option("--json", help="One request a line, as JSON.")] = False,
 ) -> None:
     """Show the exact messages that are sent for a record. Nothing is sent."""
+    from trajsmith.pipeline.prompt_preview import PURPOSES, render
+    from trajsmith.pipeline.run_directory import RunDirectory
+
     wanted = next((purpose for purpose in PURPOSES if purpose == stage), None)
     if wanted is None:
         raise InputError(f"{_unrendered(stage)}: use one of {', '.join(PURPOSES)}")
@@ -64,6 +68,7 @@ def render_prompt(
 def _unrendered(stage: str) -> str:
     """Why a stage's prompts cannot be rendered."""
     from trajsmith.envgen.synthesis.prompt_specs import SPECS
+    from trajsmith.pipeline.stages import PROMPTS
 
     specs = [spec for role in ("refine", "classify") for spec in PROMPTS[role]]
     if stage in {"graph", "toolgraph", "classify", *(spec.name for spec in specs)}:
@@ -73,7 +78,7 @@ def _unrendered(stage: str) -> str:
     return f"there is no stage {stage!r} with prompts"
 
 
-def _show(stage: str, rendered: RenderedPrompts) -> None:
+def _show(stage: str, rendered: "RenderedPrompts") -> None:
     if rendered.scripted:
         typer.echo(f"note: {stage} is scripted in this run; this is what a model would be sent", err=True)
     for number, request in enumerate(rendered.requests, 1):

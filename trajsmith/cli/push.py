@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 
 from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError
@@ -55,6 +54,8 @@ def card(
         print_line(text)
         return
     front = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
+    from rich.markdown import Markdown
+
     out.print(Markdown(text[front.end() :] if front else text))
     print_line(f"card: {file}")
 

@@ -18,18 +18,13 @@ _CLASS = re.compile(r"(.*\.py):(\w+)")
 _FASTMCP = re.compile(r"^\s*from\s+mcp\.server\.fastmcp\s+import|^\s*(from|import)\s+fastmcp\b", re.M)
 _NATIVE = re.compile(r"^\s*(from|import)\s+trajsmith\b", re.M)
 _FASTAPI = re.compile(r"^\s*(from|import)\s+fastapi\b", re.M)
-WHAT = (
-    "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
-    "an OpenAPI document; a directory in Agent-World's form; a checkout of EnvFactory or a metadata file of EnvScaler, "
-    "with :NAME for one of its environments."
-)
 
 
 def open_named_source(reference: str, size: str | None = None, sandbox: str | None = None) -> EnvironmentSource:
     """The one environment that a reference stands for.
 
     Args:
-        reference: See `WHAT`.
+        reference: As the help of `trajsmith env show` describes it.
         size: Size of the initial states, where the environment makes its own.
         sandbox: Mode of the sandbox, in place of what a configuration says.
 

@@ -26,7 +26,7 @@ SLOW = ["hang", "load"]
 QUICK = sorted({attack.category for attack in ATTACKS} - set(SLOW))
 SAMPLE = [attack.id for number, attack in enumerate(host_attacks()) if number % 4 == 0]
 MODES = ("default", "strict")
-pytestmark = pytest.mark.timeout(900)  # the first test waits for all campaigns
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first test waits for all campaigns
 
 
 @dataclass
@@ -62,13 +62,14 @@ class Campaign:
 
 
 @pytest.fixture(scope="module")
-def campaigns() -> Iterator[list[Campaign]]:
-    """All campaigns that this machine can run, made."""
+def campaigns(full: bool) -> Iterator[list[Campaign]]:
+    """All campaigns that this machine can run, made; what burns time as an ordinary user only with --full."""
     works = [mode for mode in MODES if probe().modes[mode].works]
     planned = [Campaign(mode, "", names) for mode in works for names in (QUICK, SLOW)]
     planned += [Campaign(mode, "audit,hide", HOST) for mode in works]  # what the kernel alone stops
     if os.geteuid() == 0 and python_of(OTHER_USER) is not None:
-        planned += [Campaign(mode, "", [*SAMPLE, "load"] if mode == "default" else SAMPLE, True) for mode in works]
+        more = {"default": ["load"]} if full else {}
+        planned += [Campaign(mode, "", [*SAMPLE, *more.get(mode, ())], True) for mode in works]
     running = [(campaign, campaign.start()) for campaign in planned]
     try:
         for campaign, process in running:

@@ -16,7 +16,10 @@ from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import InitialAction, Preparable, Session, ToolResult
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, RunError, compute_state_digest
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux"),
+]
 
 
 @pytest.fixture(params=["shared", "process", "strict", "unsafe"])

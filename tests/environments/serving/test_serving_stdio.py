@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {folder!r})
