@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full test-fast lint docs bench train-extra train-demo servers faces clean
+.PHONY: demo test test-full test-fast lint docs bench train-extra train-demo servers integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -32,7 +32,7 @@ test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no 
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-faces: .faces/.openenv .faces/.verifiers  ## Install OpenEnv and verifiers, each beside trajsmith in an environment of its own
+integrations: .integrations/.openenv .integrations/.verifiers  ## Install OpenEnv and verifiers, each beside trajsmith in an environment of its own
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
 
@@ -66,7 +66,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/verification.py
 
 clean:
-	rm -rf $(VENV) .servers .faces dist site
+	rm -rf $(VENV) .servers .integrations dist site
 
 $(STAMPS)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -86,23 +86,23 @@ $(STAMPS)/train: $(STAMPS)/dev
 	@mkdir -p $(STAMPS) && touch $@
 
 # OpenEnv 0.10 needs mcp 1.x, verifiers 0.4 needs mcp 2.0 and openai 2: what of our dependencies they bring is left out.
-.faces/.openenv .faces/.verifiers: .faces/.%: pyproject.toml
-	$(PYTHON) -m venv .faces/$*
-	.faces/$*/bin/python -m pip install --quiet --disable-pip-version-check $(if $(filter openenv,$*),openenv==0.10.*,verifiers==0.4.*)
-	.faces/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .faces/$*/needs.txt
-	.faces/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .faces/$*/needs.txt
-	.faces/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+.integrations/.openenv .integrations/.verifiers: .integrations/.%: pyproject.toml
+	$(PYTHON) -m venv .integrations/$*
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(if $(filter openenv,$*),openenv==0.10.*,verifiers==0.4.*)
+	.integrations/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .integrations/$*/needs.txt
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .integrations/$*/needs.txt
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-.faces/.bfcl:  ## BFCL's own checker and data, without the model stacks that its wheel asks for
-	$(PYTHON) -m venv .faces/bfcl
-	.faces/bfcl/bin/python -m pip install --quiet --disable-pip-version-check --no-deps bfcl-eval==2026.3.23
-	.faces/bfcl/bin/python -m pip install --quiet --disable-pip-version-check numpy requests python-dotenv mpmath tenacity overrides tqdm rank_bm25 typer tabulate pydantic beautifulsoup4 html2text filelock networkx
+.integrations/.bfcl:  ## BFCL's own checker and data, without the model stacks that its wheel asks for
+	$(PYTHON) -m venv .integrations/bfcl
+	.integrations/bfcl/bin/python -m pip install --quiet --disable-pip-version-check --no-deps bfcl-eval==2026.3.23
+	.integrations/bfcl/bin/python -m pip install --quiet --disable-pip-version-check numpy requests python-dotenv mpmath tenacity overrides tqdm rank_bm25 typer tabulate pydantic beautifulsoup4 html2text filelock networkx
 	@touch $@
 
-.faces/.tau2:  ## What tau2-bench needs; its checkout goes onto PYTHONPATH
-	$(PYTHON) -m venv .faces/tau2
-	.faces/tau2/bin/python -m pip install --quiet --disable-pip-version-check rich tabulate fastapi uvicorn pandas psutil loguru docstring-parser "litellm>=1.80.15,<1.82.7" tenacity deepdiff addict PyYAML toml python-dotenv typer requests numpy httpx
+.integrations/.tau2:  ## What tau2-bench needs; its checkout goes onto PYTHONPATH
+	$(PYTHON) -m venv .integrations/tau2
+	.integrations/tau2/bin/python -m pip install --quiet --disable-pip-version-check rich tabulate fastapi uvicorn pandas psutil loguru docstring-parser "litellm>=1.80.15,<1.82.7" tenacity deepdiff addict PyYAML toml python-dotenv typer requests numpy httpx
 	@touch $@
 
 .servers/.installed:

@@ -1,7 +1,7 @@
 """Gold actions of BFCL's multi-turn tasks through BFCL's own package: what its checker says of the perfect agent.
 
-    make .faces/.bfcl
-    .faces/bfcl/bin/python benchmarks/public_bfcl.py
+    make .integrations/.bfcl
+    .integrations/bfcl/bin/python benchmarks/public_bfcl.py
 
 Runs in an environment of its own, since `bfcl-eval` pins numpy 1.26 and model stacks that are not needed here; the
 checker and the data are in its wheel. Nothing of this project is tuned or trained on these tasks: the run shows that

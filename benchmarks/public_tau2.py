@@ -1,7 +1,7 @@
 """Gold actions of tau2-bench's tasks through its own environments and evaluators: what they say of the perfect agent.
 
-    make .faces/.tau2
-    PYTHONPATH=../tau2-bench/src .faces/tau2/bin/python benchmarks/public_tau2.py --domains retail airline telecom
+    make .integrations/.tau2
+    PYTHONPATH=../tau2-bench/src .integrations/tau2/bin/python benchmarks/public_tau2.py --domains retail telecom
 
 Runs in an environment of its own, with the checkout beside it. Rewards that need what is said (COMMUNICATE, judged
 assertions) are left out: gold actions say nothing. Nothing of this project is tuned or trained on these tasks.

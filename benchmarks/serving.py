@@ -103,7 +103,7 @@ async def main() -> None:
     wanted = parser.parse_args()
     tool, arguments = await first_read(wanted.environment)
     print(f"{wanted.environment}.{tool}({arguments}), {wanted.calls} calls\n")
-    print(f"{'face':<34}{'calls per CPU second':>22}{'CPU ms per call':>18}")
+    print(f"{'interface':<34}{'calls per CPU second':>22}{'CPU ms per call':>18}")
     rows = [
         ("session in this process", await raw(wanted.environment, tool, arguments, wanted.calls)),
         ("streamable HTTP, one client", await http(wanted.environment, tool, arguments, wanted.calls, 1)),

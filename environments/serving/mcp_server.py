@@ -42,20 +42,20 @@ Context = ServerRequestContext[SessionManager]
 
 def build_mcp_server(offer: ServingSpec) -> Server[SessionManager]:
     """The MCP server of an environment: its tools, and its policy as instructions and as a resource."""
-    face = _McpHandlers(offer)
+    handlers = _McpHandlers(offer)
     spec = offer.spec
     server: Server[SessionManager] = Server(
         spec.name,
         version=spec.version,
         description=spec.description or None,
         instructions=spec.policy or spec.description or None,
-        lifespan=face.connection,
-        on_list_tools=face.list_tools,
-        on_call_tool=face.call_tool,
-        on_list_resources=face.list_resources,
-        on_read_resource=face.read_resource,
+        lifespan=handlers.connection,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_read_resource=handlers.read_resource,
     )
-    server.middleware.append(face.around)
+    server.middleware.append(handlers.around)
     return server
 
 

@@ -137,7 +137,7 @@ def _run_openenv(
     except ImportError as error:
         raise InputError(
             f"--openenv needs the package openenv ({error}), which does not work with this version of mcp: `make "
-            "faces` makes an environment of its own for both, .faces/openenv/bin/trajsmith"
+            "integrations` makes an environment of its own for both, .integrations/openenv/bin/trajsmith"
         ) from error
 
     async def work() -> None:

@@ -26,7 +26,7 @@ from trajsmith.verify import verify_trajectory
 pytestmark = pytest.mark.slow
 
 CONFIG = """
-name: faces
+name: integrations
 seed: 9
 run: {run}
 environments: [{{library: smart_home, states: {{small: 2}}}}, {{library: bank, states: {{small: 1}}}}]
@@ -77,7 +77,7 @@ async def served(ground):
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
     """Task, trajectory and the line's own verdict, and what they were made on."""
-    folder = tmp_path_factory.mktemp("faces")
+    folder = tmp_path_factory.mktemp("integrations")
     (folder / "line.yaml").write_text(CONFIG.format(run=folder / "run"))
     settings = load_config(folder / "line.yaml")
     run = RunDirectory.create(settings.run, dump_settings(settings))
@@ -86,7 +86,7 @@ def known(tmp_path_factory):
 
 
 async def through_mcp(task, record, ground):
-    async with served(ground) as face:
+    async with served(ground) as client:
         return await verify_trajectory(task, record, ground.state(task.initial_state), face)
 
 
@@ -119,7 +119,7 @@ def through_the_factory(task, record, ground, background):
     return made._rollout.verdict()[2]
 
 
-def assert_every_face_agrees(records, grounds):
+def assert_every_interface_agrees(records, grounds):
     """Gold transcripts score the same through MCP, our trainer and TRL's environment class as they did in the run."""
     background = BackgroundLoop()
     try:
@@ -136,13 +136,13 @@ def assert_every_face_agrees(records, grounds):
         background.close()
 
 
-def test_every_face_gives_the_same_verdict(known):
+def test_every_interface_gives_the_same_verdict(known):
     records, grounds = known
     assert {record.environment for _, record, _ in records} == {"smart_home", "bank"}
-    assert_every_face_agrees(records, grounds)
+    assert_every_interface_agrees(records, grounds)
 
 
-def test_a_face_that_changes_a_result_is_noticed(known):
+def test_an_interface_that_changes_a_result_is_noticed(known):
     records, grounds = known
     task, record, _ = records[0]
     first = next(event for event in record.events)

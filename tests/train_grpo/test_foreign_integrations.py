@@ -1,6 +1,6 @@
 """The same gold transcripts score the same through OpenEnv and through `verifiers`, each in an environment of its own.
 
-`make faces` installs them; neither goes with the versions of mcp or openai that this project needs.
+`make integrations` installs them; neither goes with the versions of mcp or openai that this project needs.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CONFIG = """
-name: faces
+name: integrations
 seed: 9
 run: {run}
 environments: [{{library: smart_home, states: {{small: 2}}}}, {{library: bank, states: {{small: 1}}}}]
@@ -32,9 +32,9 @@ SAME = ("outcome", "checks", "rewards", "state_match", "replay_match", "trajecto
 
 
 def python_of(name):
-    python = ROOT / ".faces" / name / "bin" / "python"
+    python = ROOT / ".integrations" / name / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"{name} is not installed: run `make faces`")
+        pytest.skip(f"{name} is not installed: run `make integrations`")
     return str(python)
 
 

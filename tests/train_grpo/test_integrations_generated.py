@@ -1,4 +1,4 @@
-"""Generated environments have the faces of bundled ones: gold transcripts score the same through each.
+"""Generated environments have the interfaces of bundled ones: gold transcripts score the same through each.
 
 One is made of tables without a model, one is the scripted expert's, as models would have written it.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_faces import assert_every_face_agrees
-from test_foreign_faces import HERE, ROOT, SAME, python_of, said
+from test_foreign_integrations import HERE, ROOT, SAME, python_of, said
+from test_integrations import assert_every_interface_agrees
 
 from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
 from trajsmith.envgen.generate.from_tables import read_tables
@@ -53,7 +53,7 @@ def run(files, tmp_path_factory):
     """A run on both, of which every transcript is gold."""
     folder = tmp_path_factory.mktemp("generated_run")
     (folder / "line.yaml").write_text(yaml.safe_dump({
-        "name": "faces", "seed": 9, "run": str(folder / "run"), "sample": {"count": 10, "length": [2, 4]},
+        "name": "integrations", "seed": 9, "run": str(folder / "run"), "sample": {"count": 10, "length": [2, 4]},
         "ground": {"min_calls": 1}, "write": {"direct": 1.0},
         "environments": [{"python": str(file), "states": {"small": 1}} for file in files],
     }))  # fmt: skip
@@ -63,10 +63,10 @@ def run(files, tmp_path_factory):
     return made
 
 
-def test_every_face_gives_the_same_verdict(run):
+def test_every_interface_gives_the_same_verdict(run):
     records, grounds = list(join_verdicts(run)), asyncio.run(open_eval_contexts(run))
     assert {record.environment for _, record, _ in records} == {"club", "score_library"}
-    assert_every_face_agrees(records, grounds)
+    assert_every_interface_agrees(records, grounds)
 
 
 @pytest.mark.servers
