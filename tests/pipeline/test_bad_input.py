@@ -175,6 +175,21 @@ def test_a_wrong_configuration_starts_nothing(trajsmith, config, tmp_path, monke
     assert not (tmp_path / "run" / "chains.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["python: gardn.py", "library: bnak", "python: broken.py", "mcp: {command: [no-such-server]}"],
+    ids=["missing file", "misspelt library", "syntax error", "missing command"],
+)
+def test_a_start_that_failed_does_not_block_the_mended_configuration(trajsmith, config, tmp_path, monkeypatch, wrong):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    config.write_text(TINY.replace("library: bank, states: {small: 1}", wrong))
+    assert trajsmith("run", config, "--run", "run").code in (1, 2)
+    config.write_text(TINY)
+    assert trajsmith("run", config, "--run", "run").code == 0
+    assert (tmp_path / "run" / "summary.json").is_file()
+
+
 def test_a_missing_configuration_is_named(trajsmith, tmp_path):
     assert one_line(trajsmith("run", tmp_path / "no.yaml"), 2) == f"error: no such file: {tmp_path / 'no.yaml'}"
 

@@ -53,9 +53,26 @@ def test_create_makes_the_layout(run):
 
 
 def test_create_refuses_a_run_and_says_what_to_do(run):
+    (run.path / "ledger" / "sample.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=f"already holds a run: .*`trajsmith resume {run.path}`.* --fresh"):
         RunDirectory.create(run.path, "seed: 2\n")
     assert run.config_path.read_text() == "seed: 1\n"
+
+
+def test_create_takes_over_a_run_without_records(run):
+    run.put_state({"a": 1})
+    run.write_json("environments/shop.json", {"name": "shop"})
+    RunDirectory.create(run.path, "seed: 2\n")
+    assert files(run.path) == [".lock", "config.yaml"]
+    assert run.config_path.read_text() == "seed: 2\n"
+
+
+@pytest.mark.parametrize("name", ["chains.jsonl", "ledger/sample.jsonl", "graph.json", "mine.txt"])
+def test_create_never_takes_over_a_run_with_a_record(run, name):
+    run.write_text(name, "{}\n")
+    with pytest.raises(InputError, match="already holds a run"):
+        RunDirectory.create(run.path, "seed: 2\n")
+    assert files(run.path) == sorted([".lock", "config.yaml", name])
 
 
 def test_fresh_replaces_a_run_and_leaves_nothing_of_it(run):

@@ -64,7 +64,7 @@ def import_dialogues(
 
 def _open_run(path: Path, config: ConfigInput | None, overrides: list[str]) -> tuple[RunDirectory, RunConfig]:
     """Return the run that is there, or a new one."""
-    if (path / "config.yaml").is_file():
+    if (path / "config.yaml").is_file() and (config is None or RunDirectory(path).holds_records()):
         if config is not None or overrides:
             raise InputError(
                 f"{path} holds a run with a configuration of its own: leave out --config, --set, "

@@ -30,6 +30,8 @@ LOCK = ".lock"
 SCRAP = ".tmp"
 KEPT = (LOCK, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
+OF_A_START = frozenset({LOCK, SCRAP, CONFIG, CACHE, "environments", "states"})
+"""What a start writes before its first record; another start loses nothing by taking it over."""
 STATE_CACHE = 64
 
 
@@ -49,7 +51,7 @@ class RunDirectory:
     def create(cls, path: Path | str, config_yaml: str, fresh: bool = False) -> "RunDirectory":
         """Start a run in an empty or new directory; with `fresh`, in place of the run that stands there.
 
-        The answers of models in `cache/` are kept even then: the same request is not paid again.
+        A run without records, of a start that failed, is taken over with the new configuration. The answers of models in `cache/` are kept even then: the same request is not paid again.
 
         Raises:
             InputError: Something stands there already. Only what looks like a run is ever removed.
@@ -58,7 +60,7 @@ class RunDirectory:
         run = cls(Path(path))
         if run.path.exists() and not run.path.is_dir():
             raise InputError(f"{run.path} is a file: choose another run directory")
-        if run._is_run() and not fresh:
+        if run._is_run() and run.holds_records() and not fresh:
             raise InputError(
                 f"{run.path} already holds a run: resume with `trajsmith resume {run.path}`, or start anew with --fresh"
             )
@@ -230,6 +232,11 @@ class RunDirectory:
     def _is_run(self) -> bool:
         """A run has a configuration and a ledger; a lone config.yaml could be anybody's project."""
         return self.config_path.is_file() and (self.path / LEDGER).is_dir()
+
+    def holds_records(self) -> bool:
+        """Return False for a run whose start failed before anything was committed."""
+        entries = (entry for entry in self.path.iterdir() if entry.name not in OF_A_START)
+        return any(entry.name != LEDGER or any(entry.iterdir()) for entry in entries)
 
     def _holds_files(self) -> bool:
         """False for what a start that was killed leaves behind: empty folders, the lock, scraps."""
