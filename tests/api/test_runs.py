@@ -98,6 +98,15 @@ def test_wrong_configurations_are_one_line(config, overrides, text, tmp_path):
     assert "\n" not in str(error.value) and not (tmp_path / "run").exists()
 
 
+def test_a_run_of_another_configuration_names_arguments_of_python(run):
+    with pytest.raises(InputError) as error:
+        ts.run({**CONFIG, "export": {"split": {"test": 0.2}}}, run=run.path)
+    assert "(export.split.test 0.3 -> 0.2): trajsmith.resume(" in str(error.value)
+    assert "overrides={'export.split.test': 0.2}) changes it, fresh=True starts anew" in str(error.value)
+    with pytest.raises(InputError, match=r"already holds a run: resume with trajsmith\.resume\(.* fresh=True"):
+        ts.run(CONFIG, run=run.path)
+
+
 def test_no_run_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"no run here: .* has no config\.yaml"):
         ts.load_run(tmp_path)

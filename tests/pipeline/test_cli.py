@@ -93,6 +93,20 @@ def test_a_dry_run_writes_nothing(trajsmith, config, tmp_path):
     assert sorted(tmp_path.iterdir()) == [config]
 
 
+def test_a_dry_run_finds_a_run_in_its_directory(trajsmith, config, made):
+    said = trajsmith("run", config, "--dry-run", "--set", "sample.count=9")
+    assert (said.code, said.out) == (2, "")
+    assert f"(sample.count 5 -> 9): trajsmith resume {made} --set sample.count=9 changes it, --fresh" in said.err
+    assert trajsmith("run", config, "--dry-run", "--fresh").code == 0
+
+
+def test_a_dry_run_finds_a_directory_that_cannot_be_made(trajsmith, config, tmp_path):
+    said = trajsmith("run", config, "--dry-run", "--run", config / "run")
+    assert said.code == 2
+    assert f"cannot be a run directory: {config} is a file" in said.err
+    assert sorted(tmp_path.iterdir()) == [config]
+
+
 def test_a_dry_run_fits_80_columns(trajsmith, tmp_path, monkeypatch):
     monkeypatch.setattr(app.out, "width", 80)
     path = tmp_path / "all.yaml"

@@ -55,8 +55,44 @@ def test_create_makes_the_layout(run):
 def test_create_refuses_a_run_and_says_what_to_do(run):
     (run.path / "ledger" / "sample.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=f"already holds a run: .*`trajsmith resume {run.path}`.* --fresh"):
-        RunDirectory.create(run.path, "seed: 2\n")
+        RunDirectory.create(run.path, "seed: 1\n")
     assert run.config_path.read_text() == "seed: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("from_python", "config", "end"),
+    [
+        (
+            False,
+            "{seed: 1, sample: {count: 9}}",
+            "(sample.count 5 -> 9): trajsmith resume RUN --set sample.count=9 changes it, "
+            "--fresh starts anew, --run names another directory",
+        ),
+        (False, "{seed: 2, sample: {count: 5}}", "(seed 1 -> 2): --fresh starts anew, --run names another directory"),
+        (
+            True,
+            "{seed: 1, sample: {count: 9}, run: b}",
+            "(sample.count 5 -> 9): trajsmith.resume('RUN', overrides={'sample.count': 9}) changes it, "
+            "fresh=True starts anew, run= names another directory",
+        ),
+    ],
+    ids=["command", "another seed", "Python"],
+)
+def test_create_says_in_which_settings_a_run_differs(tmp_path, from_python, config, end):
+    run = RunDirectory.create(tmp_path / "run", "{seed: 1, sample: {count: 5}, run: a}")
+    run.write_text("ledger/sample.jsonl", "{}\n")
+    with pytest.raises(InputError) as caught:
+        RunDirectory.create(run.path, config, from_python=from_python)
+    expected = f"{run.path} holds a run of another configuration " + end.replace("RUN", str(run.path))
+    assert str(caught.value) == expected
+
+
+def test_check_new_writes_nothing_and_names_what_is_in_the_way(tmp_path):
+    RunDirectory(tmp_path / "a" / "run").check_new("seed: 1\n")
+    assert files(tmp_path) == [] and not (tmp_path / "a").exists()
+    (tmp_path / "a").write_text("")
+    with pytest.raises(InputError, match=f"cannot be a run directory: {tmp_path / 'a'} is a file"):
+        RunDirectory(tmp_path / "a" / "run").check_new("seed: 1\n")
 
 
 def test_create_takes_over_a_run_without_records(run):
@@ -70,7 +106,7 @@ def test_create_takes_over_a_run_without_records(run):
 @pytest.mark.parametrize("name", ["chains.jsonl", "ledger/sample.jsonl", "graph.json", "mine.txt"])
 def test_create_never_takes_over_a_run_with_a_record(run, name):
     run.write_text(name, "{}\n")
-    with pytest.raises(InputError, match="already holds a run"):
+    with pytest.raises(InputError, match="holds a run of another configuration"):
         RunDirectory.create(run.path, "seed: 2\n")
     assert files(run.path) == sorted([".lock", "config.yaml", name])
 

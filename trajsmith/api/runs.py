@@ -206,7 +206,7 @@ def run(
 
     async def start() -> Path:
         await check_ready(settings)
-        directory = RunDirectory.create(settings.run, dump_settings(settings), fresh)
+        directory = RunDirectory.create(settings.run, dump_settings(settings), fresh, from_python=True)
         await run_pipeline(directory, progress)
         return directory.path
 

@@ -66,9 +66,12 @@ def run(
     """
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.yaml_settings import dump_settings
 
     extra = [f"run={directory}"] if directory else []
     settings = load_config(config, [*(overrides or []), *extra])
+    RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
     if dry_run:
         from trajsmith.pipeline.dry_run import preview
 

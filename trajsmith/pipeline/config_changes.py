@@ -11,6 +11,7 @@ from trajsmith.pipeline.run_context import GRAPH
 from trajsmith.pipeline.run_directory import (
     CHAINS,
     CONFIG,
+    FIXED,
     GROUNDED,
     LEDGER,
     TASKS,
@@ -58,8 +59,6 @@ FIRST_OF_ROLE: dict[Role, str] = {
     "agent": "play",
     "judge": "verify",
 }
-FIXED = ("name", "seed", "run", "environments")
-"""Settings that make it another run."""
 OF_ROLES = ("models", "roles", "prompts")
 """Settings that touch the stages of the roles which they concern."""
 SPEAKING = frozenset(

@@ -6,6 +6,7 @@ moment. Temp files live in `.tmp/` inside the run: the rename stays on one file 
 
 import fcntl
 import os
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator
@@ -14,10 +15,12 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import orjson
+import yaml
 
 from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
 from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
 from trajsmith.records.storage import open_whole_file, storage_boundary
+from trajsmith.records.text import to_one_line
 
 CONFIG = "config.yaml"
 CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
@@ -32,6 +35,8 @@ KEPT = (LOCK, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
 OF_A_START = frozenset({LOCK, SCRAP, CONFIG, CACHE, "environments", "states"})
 """What a start writes before its first record; another start loses nothing by taking it over."""
+FIXED = ("name", "seed", "run", "environments")
+"""Settings that make it another run."""
 STATE_CACHE = 64
 
 
@@ -48,27 +53,23 @@ class RunDirectory:
         self._verified_state = lru_cache(maxsize=STATE_CACHE)(self._read_state)
 
     @classmethod
-    def create(cls, path: Path | str, config_yaml: str, fresh: bool = False) -> "RunDirectory":
+    def create(
+        cls, path: Path | str, config_yaml: str, fresh: bool = False, from_python: bool = False
+    ) -> "RunDirectory":
         """Start a run in an empty or new directory; with `fresh`, in place of the run that stands there.
 
-        A run without records, of a start that failed, is taken over with the new configuration. The answers of models in `cache/` are kept even then: the same request is not paid again.
+        A run without records, of a start that failed, is taken over with the new configuration. The answers of models
+        in `cache/` are kept even then: the same request is not paid again.
+
+        Args:
+            from_python: Errors name arguments of `trajsmith.run` in place of commands.
 
         Raises:
             InputError: Something stands there already. Only what looks like a run is ever removed.
             RunError: The run to be replaced is being written by another process.
         """
         run = cls(Path(path))
-        if run.path.exists() and not run.path.is_dir():
-            raise InputError(f"{run.path} is a file: choose another run directory")
-        if run._is_run() and run.holds_records() and not fresh:
-            raise InputError(
-                f"{run.path} already holds a run: resume with `trajsmith resume {run.path}`, or start anew with --fresh"
-            )
-        if not run._is_run() and run._holds_files():
-            raise InputError(
-                f"{run.path} is not empty and holds no run that `trajsmith resume {run.path}` or --fresh could take: "
-                "choose another run directory"
-            )
+        run.check_new(config_yaml, fresh, from_python)
         with storage_boundary(run.path, run.again):
             run.path.mkdir(parents=True, exist_ok=True)
         for name in KEPT:  # the rest is removed, links as links
@@ -78,6 +79,50 @@ class RunDirectory:
             run._clear()
             run.write_text(CONFIG, config_yaml)
         return run
+
+    def check_new(self, config_yaml: str, fresh: bool = False, from_python: bool = False) -> None:
+        """Make the checks of `create` and write nothing.
+
+        Raises:
+            InputError: Something stands there already, or nothing can be written there.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file: choose another run directory")
+        place = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            reason = "is a folder in which nothing can be written" if place.is_dir() else "is a file"
+            raise InputError(f"{self.path} cannot be a run directory: {place} {reason}")
+        if self._is_run():
+            if not fresh and self.holds_records():
+                raise InputError(self._describe_run(config_yaml, from_python))
+        elif self._holds_files():
+            raise InputError(
+                f"{self.path} is not empty and holds no run that `trajsmith resume {self.path}` or --fresh could take: "
+                "choose another run directory"
+            )
+
+    def _describe_run(self, config_yaml: str, from_python: bool) -> str:
+        """Return the error for a run that stands here, with the settings in which it differs from the one wanted."""
+        try:
+            stored = yaml.safe_load(self.file(CONFIG).read_text("utf-8"))
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise InputError(f"{self.path} holds a run whose {CONFIG} cannot be read: {to_one_line(error)}") from error
+        changes = list_changes(stored, yaml.safe_load(config_yaml))
+        fresh, other = ("fresh=True", "run=") if from_python else ("--fresh", "--run")
+        resume = f"trajsmith.resume({str(self.path)!r})" if from_python else f"`trajsmith resume {self.path}`"
+        if not changes:
+            return f"{self.path} already holds a run: resume with {resume}, or start anew with {fresh}"
+        texts = [f"{key} {_shorten(old)} -> {_shorten(new)}" for key, old, new in changes[:3]]
+        more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+        message = f"{self.path} holds a run of another configuration ({', '.join(texts)}{more}): "
+        if len(changes) <= 3 and not any(key.split(".")[0] in FIXED for key, _, _ in changes):
+            if from_python:
+                values = {key: new for key, _, new in changes}
+                message += f"trajsmith.resume({str(self.path)!r}, overrides={values!r}) changes it, "
+            else:
+                values = [shlex.quote(f"{key}={orjson.dumps(new).decode()}") for key, _, new in changes]
+                message += f"trajsmith resume {self.path} --set {' --set '.join(values)} changes it, "
+        return message + f"{fresh} starts anew, {other} names another directory"
 
     @classmethod
     def open(cls, path: Path | str) -> "RunDirectory":
@@ -262,3 +307,17 @@ def find_written_tasks(run: RunDirectory) -> Path:
     """Return the path of the tasks that are played: with variants where the run has derived them."""
     varied = run.file(VARIED)
     return varied if varied.is_file() else run.file(TASKS)
+
+
+def list_changes(old: JsonValue, new: JsonValue, key: str = "") -> list[tuple[str, JsonValue, JsonValue]]:
+    """Return the settings in which two configurations differ, as (dotted key, old, new); not the run directory."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return [] if old == new else [(key, old, new)]
+    names = [name for name in dict.fromkeys([*new, *old]) if key or name != "run"]
+    inner = [list_changes(old.get(name), new.get(name), f"{key}.{name}" if key else name) for name in names]
+    return [change for changes in inner for change in changes]
+
+
+def _shorten(value: JsonValue, width: int = 60) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= width else f"{text[: width - 1]}…"
