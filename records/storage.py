@@ -35,7 +35,7 @@ def storage_error(error: OSError, file: Path, again: str = SAME_COMMAND) -> RunE
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunError(f"disk full ({reason}) at {file}: free some space, then {again}")
-    return RunError(f"cannot write {file}: {reason}; mend that, then {again}")
+    return RunError(f"cannot write {file}: {reason}; fix that, then {again}")
 
 
 @contextmanager

@@ -202,7 +202,7 @@ async def test_an_environment_that_breaks_at_the_second_look_is_a_complaint(tmp_
 async def test_a_full_disk_ends_the_run_with_one_line(tmp_path):
     loop = loop_in(tmp_path)
     (tmp_path / "proposals.jsonl").mkdir()
-    with pytest.raises(RunError, match=r"cannot write \S+proposals.jsonl: Is a directory; mend that, then give the"):
+    with pytest.raises(RunError, match=r"cannot write \S+proposals.jsonl: Is a directory; fix that, then give the"):
         await synthesize_environments(loop, [domain("notice board")])
     full = r"disk full \(No space left on device\) at .*: free some space, then give the same command again"
     with pytest.raises(RunError, match=full), storage_boundary(tmp_path):

@@ -107,6 +107,23 @@ def test_a_dry_run_finds_a_directory_that_cannot_be_made(trajsmith, config, tmp_
     assert sorted(tmp_path.iterdir()) == [config]
 
 
+@pytest.mark.parametrize(
+    ("command", "blocked"),
+    [(["report", "--all"], "gallery"), (["export"], "summary.json"), (["export", "--format", "openai"], "exports")],
+    ids=["report", "export", "another format"],
+)
+def test_a_write_that_fails_outside_of_a_run_names_the_same_command(trajsmith, made, command, blocked):
+    if blocked == "summary.json":
+        (made / blocked).unlink()
+        (made / blocked / "inside").mkdir(parents=True)
+    else:
+        (made / blocked).write_text("")
+    said = trajsmith(*command[:1], made, *command[1:])
+    assert said.code == 1
+    assert "; fix that, then give the same command again" in said.err
+    assert "resume" not in said.err
+
+
 def test_a_dry_run_fits_80_columns(trajsmith, tmp_path, monkeypatch):
     monkeypatch.setattr(app.out, "width", 80)
     path = tmp_path / "all.yaml"

@@ -144,7 +144,7 @@ def delete_outputs(run: RunDirectory, stages: Sequence[str]) -> None:
     Needs the run's lock.
     """
     for stage in reversed(stages):
-        with storage_boundary(run.path, run.again):
+        with storage_boundary(run.path):
             for name in _outputs(stage):
                 run.file(name).unlink(missing_ok=True)
 

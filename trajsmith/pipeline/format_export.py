@@ -63,7 +63,7 @@ async def export_formats(
     first, wanted = next(iter(targets.values())), ACCEPTED[include]
     matrix = MultiFormatWriter(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
     bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
-    with storage_boundary(first, run.again), matrix, bar_of as bar:
+    with storage_boundary(first), matrix, bar_of as bar:
         for task, trajectory, verdict in iter_selected(run) if records is None else records:
             taken = records is not None or verdict.accepted in wanted
             if taken:

@@ -19,7 +19,7 @@ import yaml
 
 from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
 from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
-from trajsmith.records.storage import open_whole_file, storage_boundary
+from trajsmith.records.storage import SAME_COMMAND, open_whole_file, storage_boundary
 from trajsmith.records.text import to_one_line
 
 CONFIG = "config.yaml"
@@ -48,6 +48,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.again = f"`trajsmith resume {path}`"
+        """What goes on after a stop, for errors of writing; `SAME_COMMAND` where resume does something else."""
         self.locked = False
         """True while this object holds the writer's lock."""
         self._verified_state = lru_cache(maxsize=STATE_CACHE)(self._read_state)
@@ -70,6 +72,7 @@ class RunDirectory:
         """
         run = cls(Path(path))
         run.check_new(config_yaml, fresh, from_python)
+        resume, run.again = run.again, SAME_COMMAND
         with storage_boundary(run.path, run.again):
             run.path.mkdir(parents=True, exist_ok=True)
         for name in KEPT:  # the rest is removed, links as links
@@ -78,6 +81,7 @@ class RunDirectory:
         with run._locked():
             run._clear()
             run.write_text(CONFIG, config_yaml)
+        run.again = resume
         return run
 
     def check_new(self, config_yaml: str, fresh: bool = False, from_python: bool = False) -> None:
@@ -136,11 +140,6 @@ class RunDirectory:
         if not run.config_path.is_file():
             raise InputError(f"no run here: {run.path} has no {CONFIG}")
         return run
-
-    @property
-    def again(self) -> str:
-        """Return the command that goes on after a stop."""
-        return f"`trajsmith resume {self.path}`"
 
     @property
     def config_path(self) -> Path:

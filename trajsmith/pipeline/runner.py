@@ -34,7 +34,7 @@ from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
 from trajsmith.records.journal import count_records
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 
 MAIN = "trl"
 """Format of the dataset in `dataset/`."""
@@ -280,6 +280,7 @@ async def export_again(run: RunDirectory, progress: RunProgress) -> Summary:
     """Write the dataset and the report again from the records of a run."""
     if not run.file(VERDICTS).is_file():
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    run.again = SAME_COMMAND
     with run.lock():
         return export_run(run, await RunContext.open(load_config(run.config_path), run), progress)
 
@@ -299,7 +300,7 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
     run.refuse_links()
     name, folder = load_config(run.config_path).name, run.file(GALLERY)
     bar_of = progress.stage("write pages", count_records(run.file(VERDICTS)), 0, 0)
-    with storage_boundary(folder, run.again), ConversationBrowser(folder, name) as browser, bar_of as bar:
+    with storage_boundary(folder), ConversationBrowser(folder, name) as browser, bar_of as bar:
         for task, trajectory, verdict in join_verdicts(run):
             browser.add(task, trajectory, verdict)
             bar.advance(dropped=False)

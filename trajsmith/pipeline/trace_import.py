@@ -76,7 +76,7 @@ def _copied(run: RunDirectory, path: Path) -> str:
     name = f"imports/{digest}/{path.name}"
     target = run.file(name)
     if not target.is_file():
-        with storage_boundary(target, run.again):
+        with storage_boundary(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             with path.open("rb") as source, open_whole_file(target) as file:
                 shutil.copyfileobj(source, file)
