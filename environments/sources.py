@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, create_model, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, create_model, field_validator, model_validator
 
 from trajsmith.environments.adapters.registry import ADAPTERS, SourceOptions, open_sandboxed
 from trajsmith.environments.file_reading import read_json, read_text
@@ -35,6 +35,20 @@ class _EnvironmentSettings(FrozenModel):
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: SourcePath | None = None
     """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
+
+    @field_validator("library", "python")
+    @classmethod
+    def _is_there(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Check a configuration that is about to run; one that is stored may outlive its environments."""
+        if value is not None and (info.context or {}).get("must_exist"):
+            try:
+                if info.field_name == "python":
+                    find_python_file(value)
+                elif value != "*":
+                    ENVIRONMENTS.get(value)
+            except InputError as error:
+                raise ValueError(str(error)) from error
+        return value
 
     @field_validator("sandbox", mode="before")
     @classmethod
@@ -109,11 +123,20 @@ def get_sizes(settings: EnvironmentSettings) -> dict[str, int]:
     return {size: count for size, count in settings.states.items()}  # noqa: C416 - widens the keys
 
 
-def _open_python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
+def find_python_file(reference: str) -> tuple[Path, str]:
+    """Split "my_env.py:MyEnv" into the file and the name of the class, "" where none is given.
+
+    Raises:
+        InputError: There is no such file.
+    """
     name, _, wanted = reference.partition(":")
-    file = Path(name)
-    if not file.is_file():
-        raise InputError(f"environment file not found: {file}")
+    if not Path(name).is_file():
+        raise InputError(f"environment file not found: {name}")
+    return Path(name), wanted
+
+
+def _open_python(settings: EnvironmentSettings, reference: str) -> SandboxSource:
+    file, wanted = find_python_file(reference)
     payload: JsonObject = {
         "source": read_text(file), "file": file.name, "cls": wanted, "sizes": get_sizes(settings),
         "given": {path.name: read_json(path) for path in settings.state_files},

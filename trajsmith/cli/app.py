@@ -70,7 +70,7 @@ def run(
     from trajsmith.pipeline.yaml_settings import dump_settings
 
     extra = [f"run={directory}"] if directory else []
-    settings = load_config(config, [*(overrides or []), *extra])
+    settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
     RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
     if dry_run:
         from trajsmith.pipeline.dry_run import preview

@@ -88,13 +88,16 @@ class RunConfig(FrozenModel):
         return self
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(path: Path, overrides: Sequence[str] = (), must_exist: bool = False) -> RunConfig:
     """Read, override, validate; entries that stand for several (`library: "*"`, a checkout) are spelled out.
+
+    Args:
+        must_exist: The environments that are named must be there, as for a new run.
 
     Raises:
         InputError: One line with file, line and what to do.
     """
-    return _expand_entries(load_settings(path, RunConfig, overrides))
+    return _expand_entries(load_settings(path, RunConfig, overrides, must_exist))
 
 
 def resolve_config(config: "ConfigInput", overrides: Sequence[str] = ()) -> RunConfig:
@@ -106,9 +109,9 @@ def resolve_config(config: "ConfigInput", overrides: Sequence[str] = ()) -> RunC
         InputError: One line with the place and what to do.
     """
     if isinstance(config, str | Path):
-        return load_config(Path(config), overrides)
+        return load_config(Path(config), overrides, must_exist=True)
     text = dump_settings(config) if isinstance(config, RunConfig) else dump_yaml(to_jsonable_python(dict(config)))
-    return _expand_entries(parse_settings(text, "configuration", Path.cwd(), RunConfig, overrides))
+    return _expand_entries(parse_settings(text, "configuration", Path.cwd(), RunConfig, overrides, must_exist=True))
 
 
 ConfigInput = str | Path | Mapping[str, Any] | RunConfig

@@ -124,7 +124,9 @@ def find_config(path: Path | str) -> Path:
     return packaged
 
 
-def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[str] = ()) -> Settings:
+def load_settings(
+    path: Path | str, model: type[Settings], overrides: Sequence[str] = (), must_exist: bool = False
+) -> Settings:
     """Read a YAML file, apply `a.b.0.c=value` overrides in order, and validate.
 
     A bare name stands for a packaged configuration, see `find_config`. Relative paths of files that are read
@@ -142,11 +144,16 @@ def load_settings(path: Path | str, model: type[Settings], overrides: Sequence[s
         raise InputError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    return parse_settings(text, str(file), file.absolute().parent, model, overrides)
+    return parse_settings(text, str(file), file.absolute().parent, model, overrides, must_exist)
 
 
 def parse_settings(
-    text: str, name: str, folder: Path, model: type[Settings], overrides: Sequence[str] = ()
+    text: str,
+    name: str,
+    folder: Path,
+    model: type[Settings],
+    overrides: Sequence[str] = (),
+    must_exist: bool = False,
 ) -> Settings:
     """Parse YAML text as `load_settings` does.
 
@@ -156,6 +163,7 @@ def parse_settings(
         folder: Folder at which relative paths of files that are read start.
         model: The settings.
         overrides: `a.b.0.c=value`, applied in order.
+        must_exist: The environments that are named must be there.
 
     Raises:
         InputError: The first fault, in one line.
@@ -171,7 +179,10 @@ def parse_settings(
         applied.append(_Override(override, path_set, value))
         _refuse_secrets(value, source, path_set, override)
     try:
-        return model.model_validate(data, extra="forbid", context={"folder": folder})
+        settings = model.model_validate(data, extra="forbid", context={"folder": folder})
+        if must_exist:  # after all other faults
+            model.model_validate(data, extra="forbid", context={"folder": folder, "must_exist": True})
+        return settings
     except ValidationError as error:
         raise InputError(_explain(error, model, data, source, applied)) from error
     except InputError as error:  # raised by a validator of the model
