@@ -87,7 +87,7 @@ def known(tmp_path_factory):
 
 async def through_mcp(task, record, ground):
     async with served(ground) as client:
-        return await verify_trajectory(task, record, ground.state(task.initial_state), face)
+        return await verify_trajectory(task, record, ground.state(task.initial_state), client)
 
 
 def through_the_trainer(task, record, ground, background):

@@ -168,7 +168,7 @@ def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "check_environment", no_time)
     (tmp_path / "boxes.json").write_text(json.dumps([{"id": n, "name": f"Box {n}"} for n in range(1, 9)]))
     for _ in range(2):
-        with pytest.raises(RunError, match="nothing is known of it: give the same command again"):
+        with pytest.raises(RunError, match="nothing is decided: repeat the command"):
             generate_environment(lambda: read_tables(tmp_path / "boxes.json"), tmp_path / "out")
     ledger = (tmp_path / "out" / "work" / "boxes" / "stages.jsonl").read_text()
     stages = [json.loads(line)["record"]["stage"] for line in ledger.splitlines()]

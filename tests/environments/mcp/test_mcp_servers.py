@@ -23,9 +23,8 @@ pytestmark = [
 
 @functools.cache
 def configured(name: str) -> McpSource:
-    settings = McpSettings.model_validate(
-        yaml.safe_load((ROOT / f"configs/mcp_{name}.yaml").read_text())["environments"][0]["mcp"]
-    )
+    entry = yaml.safe_load((ROOT / f"configs/mcp_{name}.yaml").read_text())["environments"][0]["mcp"]
+    settings = McpSettings.model_validate(entry | {"phrases": ROOT / "configs" / entry["phrases"]})
     return McpSource(settings, ROOT)
 
 
