@@ -124,8 +124,8 @@ class RunDirectory:
                 values = {key: new for key, _, new in changes}
                 message += f"trajsmith.resume({str(self.path)!r}, overrides={values!r}) changes it, "
             else:
-                values = [shlex.quote(f"{key}={orjson.dumps(new).decode()}") for key, _, new in changes]
-                message += f"trajsmith resume {self.path} --set {' --set '.join(values)} changes it, "
+                options = [shlex.quote(f"{key}={orjson.dumps(new).decode()}") for key, _, new in changes]
+                message += f"trajsmith resume {self.path} --set {' --set '.join(options)} changes it, "
         return message + f"{fresh} starts anew, {other} names another directory"
 
     @classmethod
