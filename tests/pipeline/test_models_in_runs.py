@@ -309,7 +309,7 @@ def test_resume_without_a_terminal_says_to_say_yes(trajsmith, copied, monkeypatc
     before = size(copied)
     found = trajsmith("resume", copied.path, "--set", "play.max_steps=29")
     assert (found.code, found.out) == (2, "")
-    assert "made stale, and they are done again: play, verify; say --yes" in found.err
+    assert "this change does these stages again: play, verify; pass --yes" in found.err
     assert size(copied) == before
     assert b"max_steps: 29" not in copied.config_path.read_bytes()
 

@@ -76,7 +76,7 @@ class ConfigChange(NamedTuple):
     """Stages that have made something which the change makes stale."""
 
     def __str__(self) -> str:
-        return f"the change makes what these stages made stale, and they are done again: {', '.join(self.stale)}"
+        return f"this change does these stages again: {', '.join(self.stale)}"
 
 
 def plan_change(run: RunDirectory, overrides: Sequence[str]) -> ConfigChange:
