@@ -106,7 +106,13 @@ def tool(effect: Effect, actor: Actor = "assistant", destructive: bool = False) 
         effect: "read" if it never changes the state, "write" otherwise; execution tests the declaration.
         actor: "user" for tools that only the simulated user has, on their own device.
         destructive: True if it removes or overwrites what cannot be brought back.
+
+    Raises:
+        InputError: The effect or the actor is another word.
     """
+    for name, value, words in (("effect", effect, get_args(Effect)), ("actor", actor, get_args(Actor))):
+        if value not in words:
+            raise InputError(f'@tool({name}="{value}"): it is ' + " or ".join(f'"{word}"' for word in words))
 
     def mark(method: Method) -> Method:
         setattr(method, _MARK, ToolMark(effect, actor, destructive))

@@ -360,3 +360,16 @@ def test_a_class_that_cannot_be_used_says_why(cls: Any, reason: str) -> None:
 def test_a_class_without_states_of_its_own() -> None:
     with pytest.raises(InputError, match=r"environment shelf has no seed_state\(\)"):
         Shelf.seed_state("small", 1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "reason"),
+    [
+        ({"effect": "wirte"}, '@tool(effect="wirte"): it is "read" or "write"'),
+        ({"effect": "read", "actor": "usr"}, '@tool(actor="usr"): it is "assistant" or "user"'),
+    ],
+)
+def test_a_misspelt_mark_of_a_tool_is_refused(mark: Any, reason: str) -> None:
+    with pytest.raises(InputError) as caught:
+        tool(**mark)
+    assert str(caught.value) == reason
