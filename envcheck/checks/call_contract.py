@@ -21,7 +21,7 @@ _GENERIC = frozenset({
     "an error occurred", "something went wrong", "operation failed", "tool error", "unknown error", "exception",
 })  # fmt: skip
 _FORBIDDEN = "the sandbox does not allow"
-"""Says that the environment could not do something here; that is not its fault."""
+"""Says that the environment could not do something here: no crash, but a tool that never gets further is of no use."""
 _NOTHING = ": None is not of type"
 """A null where another type is declared: most callers stand that."""
 MANY_STATES = 8
@@ -154,7 +154,16 @@ class Reachable(Check):
     async def look(self, check_session: CheckSession) -> AsyncIterator[Suspicion]:
         for tool in check_session.spec.tools:
             calls = check_session.explored.by_tool.get(tool.name, [])
-            if not calls or any(seen.ok for seen in calls) or any(seen.outcome.fault for seen in calls):
+            if not calls or any(seen.ok for seen in calls):
+                continue
+            faults = [(seen, str(seen.outcome.fault)) for seen in calls if seen.outcome.fault is not None]
+            forbidden = next(((seen, text) for seen, text in faults if _FORBIDDEN in text), None)
+            if forbidden is not None:
+                seen, text = forbidden
+                message = f"{tool.name} cannot run in the sandbox: it does not allow{text.partition(_FORBIDDEN)[2]}"
+                evidence = CaseEvidence(seen=text[:300], expected="at least one call that succeeds")
+                yield Suspicion(tool.name, "sandbox", message, seen.case(), evidence)
+            if faults:
                 continue
             reasons = Counter(re.sub(r"[A-Z]*\d[\w.,:-]*", "#", seen.outcome.refusal or "") for seen in calls)
             reason_counts = "; ".join(

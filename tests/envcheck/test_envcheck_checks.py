@@ -115,6 +115,19 @@ async def test_a_crash_is_told_with_its_arguments_and_error() -> None:
     assert set(finding.case.steps[0].arguments) == {"product_id"}
 
 
+def opens_a_file(play: Play, product_id: str) -> JsonObject:
+    raise PermissionError("the sandbox does not allow open (shop.py:36)")
+
+
+async def test_a_tool_that_the_sandbox_always_forbids_is_a_warning_and_costs_score() -> None:
+    report = await report_on(Shop({"get_product": opens_a_file}), "crash", "reachable")
+    (finding,) = report.findings
+    assert (finding.severity, finding.tool) == ("warning", "get_product")
+    assert finding.message == "get_product cannot run in the sandbox: it does not allow open (shop.py:36)"
+    scores = {tool.name: tool.score for tool in report.tools}
+    assert scores.pop("get_product") < 0.5 and set(scores.values()) == {1.0}
+
+
 # What holds in all initial states
 
 
