@@ -251,6 +251,7 @@ def test_a_run_that_comes_to_nothing_says_why(trajsmith, config, tmp_path):
     config.write_text(TINY.replace("{library: bank, states: {small: 1}}", entry))
     line = one_line(trajsmith("run", config, "--run", tmp_path / "run", "--set", "ground.min_calls=2"), 1)
     assert line.startswith("error: no trajectory was accepted (ground: ")
+    assert f"; first: {SHOP_FAULT})" in line
     assert (tmp_path / "run" / "report.html").is_file()
     assert Summary(**orjson.loads((tmp_path / "run" / "summary.json").read_bytes())).funnel["accepted"] == 0
 

@@ -38,11 +38,17 @@ FILES = {
 
 
 def find_main_reason(summary: Summary) -> str:
-    """Why most records were lost, for a run that came to nothing."""
+    """Why most records were lost, for a run that came to nothing, with an example."""
     reasons = Counter({f"rejected: {reason}": number for reason, number in summary.rejected.items()})
     for stage in summary.stages:
         reasons.update({f"{stage.name}: {reason}": number for reason, number in stage.dropped.items()})
-    return ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common(2)) or "no chains"
+    main = reasons.most_common(2)
+    text = ", ".join(f"{reason}: {number}" for reason, number in main) or "no chains"
+    examples = {
+        f"{stage.name}: {reason}": detail for stage in summary.stages for reason, detail in stage.examples.items()
+    }
+    example = next((examples[reason] for reason, _ in main if reason in examples), "")
+    return f"{text}; first: {example}" if example else text
 
 
 class RunTally:
