@@ -56,6 +56,8 @@ class MultiFormatWriter:
         }
         self.dropped: dict[str, Counter[str]] = {name: Counter() for name in targets}
         """Format to reason to trajectories that it refused."""
+        self.empty_reason = "no trajectory was accepted"
+        """Why no trajectory was added, for the error text if none is."""
         self._state = state
         self._split = split
         self._settings = settings
@@ -113,4 +115,4 @@ class MultiFormatWriter:
 
     def _nothing(self, name: str) -> str:
         reasons = ", ".join(f"{reason} {number}" for reason, number in self.dropped[name].most_common(3))
-        return f"format {name}: no row to export ({reasons or 'no trajectory was accepted'})"
+        return f"format {name}: no row to export ({reasons or self.empty_reason})"

@@ -100,8 +100,16 @@ def test_rejected_rows_are_exported_with_scores_and_reasons(run, tmp_path):
 def test_other_formats_do_not_take_rejected_rows(run, tmp_path):
     with pytest.raises(InputError, match="export rejected rows in the format judged"):
         ts.export_dataset(run, "trl", tmp_path / "x", include="rejected")
-    with pytest.raises(RunError, match="no row"):
+    with pytest.raises(RunError, match=r"no row to export \(no record was passed\)"):
         ts.export_dataset(run, "trl", tmp_path / "x", records=[])
+
+
+def test_a_filter_that_nothing_passes_says_what_was_asked_for(run, tmp_path):
+    none = ts.filter_trajectories(run, min={"composite": 1.5})
+    with pytest.raises(RunError) as caught:
+        ts.export_dataset(run, "trl", tmp_path / "x", records=none)
+    passed = f"no trajectory passes composite >= 1.5 and verdict completed ({len(run.verdicts)} dropped)"
+    assert str(caught.value) == f"format trl: no row to export ({passed})"
 
 
 def test_the_commands(run, tmp_path, capsys):

@@ -124,3 +124,10 @@ def test_wrong_settings_stop_a_run_before_it_starts(trajsmith, run, tmp_path, ov
     done = trajsmith("run", config, "--set", override)
     assert done.code == 2 and text in done.err and done.err.count("\n") == 1
     assert not (tmp_path / "run" / "chains.jsonl").exists()
+
+
+def test_rejected_rows_of_a_run_that_rejected_nothing_are_no_failure_of_it(trajsmith, run, tmp_path):
+    number = len((run / "verdicts.jsonl").read_text().splitlines())
+    done = trajsmith("export", run, "--include", "rejected", "--out", tmp_path / "none")
+    assert done.code == 1
+    assert f"nothing was rejected: all {number} trajectories were accepted; --include all writes every one" in done.err

@@ -41,6 +41,12 @@ class TrajectoryFilter:
             else:
                 yield record
 
+    def explain_empty(self) -> str:
+        """Return the error text for an iteration that passed nothing."""
+        wanted = [f"{name} >= {bound:g}" for name, bound in self._bounds.items()]
+        wanted.append(f"verdict {' or '.join(self._outcomes)}")
+        return f"no trajectory passes {' and '.join(wanted)} ({self.dropped.total()} dropped)"
+
     def _iter_selected(self) -> Iterator[JudgedTrajectory]:
         """Iterate over the records without those that the selection of their run left out."""
         if not isinstance(self._records, Run):
@@ -143,7 +149,10 @@ def export_dataset(
     """
     opened = run if isinstance(run, Run) else Run(run)
     target = None if out is None else Path(out)
-    work = export_formats(opened.directory, [format], target, window, progress or NullProgress(), include, records)
+    work = export_formats(
+        opened.directory, [format], target, window, progress or NullProgress(), include, records,
+        records.explain_empty if isinstance(records, TrajectoryFilter) else None,
+    )  # fmt: skip
     return run_blocking(work)
 
 

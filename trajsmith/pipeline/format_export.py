@@ -1,6 +1,6 @@
 """`trajsmith export --format`: single formats of a run, from its records alone; no environment is started."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,7 @@ async def export_formats(
     progress: RunProgress,
     include: Include = "accepted",
     records: Iterable[JudgedTrajectory] | None = None,
+    explain_empty: Callable[[], str] | None = None,
 ) -> MultiFormatWriter:
     """Write formats into `exports/<name>` of the run, or into `out` (a folder per format where there are several).
 
@@ -40,6 +41,7 @@ async def export_formats(
         progress: Shows how far it is.
         include: Which trajectories of the run are written. Rejected ones go into the format `judged` only.
         records: Trajectories of the run to write in place of those of `include`, in the order of the run.
+        explain_empty: Says why there are no `records`, once they are read.
 
     Raises:
         InputError: A format is unknown, the run has no verdicts, or rejected rows are asked for in another format.
@@ -63,13 +65,29 @@ async def export_formats(
     first, wanted = next(iter(targets.values())), ACCEPTED[include]
     matrix = MultiFormatWriter(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
     bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
+    left_out = 0
     with storage_boundary(first), matrix, bar_of as bar:
         for task, trajectory, verdict in iter_selected(run) if records is None else records:
             taken = records is not None or verdict.accepted in wanted
             if taken:
                 matrix.add(task, trajectory, verdict, specs[trajectory.environment])
+            else:
+                left_out += 1
             bar.advance(dropped=not taken)
+        if records is None:
+            matrix.empty_reason = _explain_empty(include, left_out)
+        else:
+            matrix.empty_reason = explain_empty() if explain_empty else "no record was passed"
     return matrix
+
+
+def _explain_empty(include: Include, left_out: int) -> str:
+    """Say why none of the trajectories of a run is written, all of which were left out."""
+    if not left_out:
+        return "the run has no trajectory"
+    if include == "rejected":
+        return f"nothing was rejected: all {left_out} trajectories were accepted; --include all writes every one"
+    return f"no trajectory was accepted: all {left_out} were rejected; --include rejected writes them"
 
 
 ACCEPTED: dict[Include, tuple[bool, ...]] = {"accepted": (True,), "rejected": (False,), "all": (True, False)}
