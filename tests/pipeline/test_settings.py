@@ -1,6 +1,7 @@
 """Settings: every fault is one line that names file, line, key, and what would be right."""
 
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -115,7 +116,7 @@ def test_dump_writes_defaults_and_odd_text_survives(load):
         ("seed: 1\nplay:\n  candidates: 1\n\n  candidates: 1", '5: the key "candidates" stands twice, first in line 3'),
         ("seed: 1\nrest: [{a: 1, a: 2}]", '2: the key "a" stands twice, first in line 2'),
         ("seed: 1\n1: 2", "2: the key 1 is not read as text: put it in quotes"),
-        ("seed: x", "1: seed: Input should be a valid integer, unable to parse string as an integer (got 'x')"),
+        ("seed: x", "1: seed: it is a whole number (got 'x')"),
         ("play: {}", "1: seed: this key is required"),
         ("seed: 1\nenvironments:\n- kind: python", "3: environments.0.module: this key is required"),
         ("seed: 1\nplay: {candidates: 0}", "2: play.candidates: must be at least 1 (got '0')"),
@@ -191,7 +192,7 @@ def test_later_overrides_win_and_anchors_are_not_shared(load):
         ("environments.first.module=x", "environments is a list of 2, so first is no index in it"),
         (
             "play.candidates=many",
-            "play.candidates: Input should be a valid integer, unable to parse string as an integer (got 'many')",
+            "play.candidates: it is a whole number (got 'many')",
         ),
         ("environments.0={kind: python}", "environments.0.module: this key is required"),
     ],
@@ -303,3 +304,39 @@ def test_published_settings_hold_no_literal_secrets(tmp_path):
         assert secret in dump_settings(config)
     for public in ("${SHOP_KEY}", "key_env: SHOP_KEY", "top_k: 5", "--port", "host/mcp", "- '80'"):
         assert public in published
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("environments: [retial]", "2: environments: write an entry as - {library: retial}, or - {python: FILE}"),
+        (
+            "environments: my.py",
+            "2: environments: write an entry as - {python: my.py}, or - {library: NAME} (got 'my.py')",
+        ),
+        ("environments: []", "2: environments: name at least one environment, such as - {library: retail}"),
+        ("sample: {length: 40}", "2: sample.length: two values in brackets, such as [2, 4] (got '40')"),
+        ("sample: {count: many}", "2: sample.count: it is a whole number (got 'many')"),
+        ("count: 3", '2: count: unknown key; did you mean "sample.count" or "accept.count"?'),
+    ],
+)
+def test_a_run_configuration_is_told_how_to_write_it(tmp_path, line, fault):
+    path = tmp_path / "run.yaml"
+    path.write_text(f"name: x\n{line}\n" + ("" if "environments" in line else "environments: [{library: retail}]\n"))
+    with pytest.raises(InputError) as caught:
+        load_config(path)
+    assert str(caught.value) == f"{path}:{fault}"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("sft_qwen3", "sft sft_qwen3"),
+        ("grpo_qwen3", "grpo grpo_qwen3"),
+        ("train_demo_eval", "eval train_demo_eval"),
+        ("envgen_openai", "env gen --config envgen_openai"),
+    ],
+)
+def test_the_configuration_of_another_command_is_told_its_command(name, command):
+    with pytest.raises(InputError, match=f"this configures trajsmith .*: trajsmith {command}$"):
+        load_config(Path(name))

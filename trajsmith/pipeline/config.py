@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
@@ -13,7 +13,7 @@ from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
 from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
-from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings, parse_settings
+from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
 from trajsmith.querygen import WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 from trajsmith.records import FrozenModel, InputError, Registry, SourcePath
@@ -81,6 +81,37 @@ class RunConfig(FrozenModel):
     """How many rows the dataset has, and of which kinds; without it, all that were accepted."""
     export: ExportSettings = ExportSettings()
     engine: EngineSettings = EngineSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_of_this_command(cls, data: Any, info: ValidationInfo) -> Any:
+        """Refuse the configuration of another command by name; its keys would be called unknown one by one.
+
+        Raises:
+            InputError: It is one.
+        """
+        if isinstance(data, dict) and "environments" not in data:
+            command = "env gen" if "synthesis" in data else ""
+            if "model" in data or "scratch" in data:
+                command = "sft" if "dataset" in data else "grpo" if "trainer" in data else "eval"
+            if command:
+                file = Path((info.context or {}).get("name", "CONFIG"))
+                name = file.stem if file.parent == PACKAGED_CONFIGS else file
+                options = " --config" if command == "env gen" else ""
+                raise InputError(f"this configures trajsmith {command}: trajsmith {command}{options} {name}")
+        return data
+
+    @field_validator("environments", mode="before")
+    @classmethod
+    def _are_entries(cls, value: Any) -> Any:
+        if isinstance(value, str | list | tuple) and not value:
+            raise ValueError("name at least one environment, such as - {library: retail}")
+        for entry in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
+            if isinstance(entry, str):
+                kind = "python" if ".py" in entry else "library"
+                other = "{library: NAME}" if kind == "python" else "{python: FILE}"
+                raise ValueError(f"write an entry as - {{{kind}: {entry}}}, or - {other}")
+        return value
 
     @model_validator(mode="after")
     def _roles_are_played(self) -> Self:

@@ -178,10 +178,11 @@ def parse_settings(
         data, path_set, value = _apply(data, override)
         applied.append(_Override(override, path_set, value))
         _refuse_secrets(value, source, path_set, override)
+    context = {"folder": folder, "name": name}
     try:
-        settings = model.model_validate(data, extra="forbid", context={"folder": folder})
+        settings = model.model_validate(data, extra="forbid", context=context)
         if must_exist:  # after all other faults
-            model.model_validate(data, extra="forbid", context={"folder": folder, "must_exist": True})
+            model.model_validate(data, extra="forbid", context=context | {"must_exist": True})
         return settings
     except ValidationError as error:
         raise InputError(_explain(error, model, data, source, applied)) from error
@@ -327,12 +328,16 @@ def _explain(
             path = _key_path(fault, data)
             valid = _valid_keys(model, path[:-1])
             if path[-1] not in valid:  # else it is only unknown to another branch of a union
-                return f"{_place(path, source, overrides)}: {_dotted(path)}: {_unknown(str(path[-1]), valid)}"
+                nested = [] if path[1:] else list(_find_nested(model, str(path[0])))
+                unknown = f"unknown key; {suggest_names('', (), 3, first=nested)}" if nested else ""
+                unknown = unknown or _unknown(str(path[-1]), valid)
+                return f"{_place(path, source, overrides)}: {_dotted(path)}: {unknown}"
     known = [fault for fault in faults if fault["type"] != "extra_forbidden"]
     fault = (known or faults)[0]
     path = _key_path(fault, data)
     meant = _misspelt_entry(path, source) if fault["type"] == "missing" else ""
-    return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault)}{meant}"
+    annotation = _valid_keys(model, path[:-1]).get(str(path[-1])) if path else None
+    return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault, annotation)}{meant}"
 
 
 def _misspelt_entry(path: KeyPath, source: _Source) -> str:
@@ -377,11 +382,17 @@ def _key_path(fault: ErrorDetails, data: JsonValue) -> KeyPath:
     return path
 
 
-def _message(fault: ErrorDetails) -> str:
-    if fault["type"] == "missing":
-        return "this key is required"
+def _message(fault: ErrorDetails, annotation: Any) -> str:
+    """Return what a value must be, and the value; `annotation` is the type of the key."""
     got = fault["input"]
     shown = f" (got {str(got)[:60]!r})" if isinstance(got, str | int | float) else ""
+    members = next((get_args(branch) for branch in _branches(annotation) if get_origin(branch) is tuple), ())
+    if fault["type"] in ("tuple_type", "too_long", "missing") and len(members) == 2 and members[1] is not Ellipsis:
+        return f"two values in brackets, such as [2, 4]{shown}"
+    if fault["type"] == "missing":
+        return "this key is required"
+    if fault["type"] in ("int_type", "int_parsing", "int_from_float"):
+        return f"it is a whole number{shown}"
     return to_one_line(fault["msg"].removeprefix("Value error, ")) + shown
 
 
@@ -390,6 +401,13 @@ def _unknown(key: str, valid: dict[str, Any]) -> str:
     if hint:
         return f"unknown key; {hint}"
     return f"unknown key; valid keys are {', '.join(sorted(valid))}" if valid else "unknown key; no keys are valid here"
+
+
+def _find_nested(annotation: Any, key: str) -> Iterator[str]:
+    """Yield the dotted names of a key one level down, as in `sample.count` for `count`."""
+    for name, inner in _fields(annotation).items():
+        if any(key in _fields(branch) for branch in _branches(inner)):
+            yield f"{name}.{key}"
 
 
 def _valid_keys(annotation: Any, path: KeyPath) -> dict[str, Any]:
