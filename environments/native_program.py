@@ -207,7 +207,7 @@ def load(payload: JsonObject) -> NativeProgram:
         if not (isinstance(cls, type) and issubclass(cls, Environment)):
             raise InputError(f"{file}: there is no Environment class named {wanted!r}")
     else:
-        cls = only_environment(module)
+        cls = only_environment(module, file)
     return NativeProgram(cls, payload["sizes"], build_class_spec(cls, f"native:{file}", code), payload.get("given"))
 
 

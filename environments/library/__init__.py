@@ -11,8 +11,8 @@ from trajsmith.records import InputError, Registry
 SIZES = ("small", "medium", "large")
 
 
-def only_environment(module: Any) -> type[Environment[Any]]:
-    """The one `Environment` subclass that a module holds.
+def only_environment(module: Any, file: str = "") -> type[Environment[Any]]:
+    """The one `Environment` subclass that a module holds; `file` is its name in error texts.
 
     Raises:
         InputError: It holds none or several.
@@ -24,7 +24,8 @@ def only_environment(module: Any) -> type[Environment[Any]]:
     }
     if len(classes) != 1:
         names = ", ".join(sorted(cls.__name__ for cls in classes)) or "none"
-        raise InputError(f"{module.__name__}: expected one Environment class, found {names}")
+        hint = f"; choose one as {file}:{min(cls.__name__ for cls in classes)}" if file and classes else ""
+        raise InputError(f"{file or module.__name__}: expected one Environment class, found {names}{hint}")
     return classes.pop()
 
 

@@ -454,7 +454,7 @@ def test_the_version_is_that_of_the_text(tmp_path: Path) -> None:
         pytest.param(payload("x = 1\n"), "expected one Environment class, found none", id="none"),
         pytest.param(
             payload(SOURCE + "class More(Lamps):\n    pass\n"),
-            "expected one Environment class, found Lamps, More",
+            r"^lamps\.py: expected one Environment class, found Lamps, More; choose one as lamps\.py:Lamps$",
             id="two",
         ),
     ],
