@@ -401,3 +401,10 @@ def test_replay_on_a_changed_state_is_refused(trajsmith, copied):
     line = one_line(trajsmith("replay", copied), 1)
     assert str(state) in line
     assert "was changed" in line
+
+
+def test_replay_of_a_run_that_has_not_played_yet_names_the_way_on(trajsmith, copied):
+    for name in ("trajectories.jsonl", "summary.json"):
+        (copied / name).unlink()
+    line = one_line(trajsmith("replay", copied), 2)
+    assert line == f"error: {copied}: there is nothing to replay yet: trajsmith resume {copied}"

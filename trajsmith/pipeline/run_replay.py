@@ -46,6 +46,8 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: RunProgres
                 await _one(context, task, trajectory, report)
                 bar.advance(dropped=False)
     if not report.total:
+        if not pairs and not run.file("summary.json").is_file():
+            raise InputError(f"{run.path}: there is nothing to replay yet: trajsmith resume {run.path}")
         raise InputError(f"{run.path}: there is nothing to replay" + (f" with the id {', '.join(ids)}" if ids else ""))
     return report
 
