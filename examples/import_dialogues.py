@@ -38,7 +38,8 @@ def main() -> None:
         record("Please water the mint.", "P1", mint, "The mint is watered."),
         record("Please water the rose.", "P2", mint | {"plant_id": "P2", "name": "Rose"}, "The rose is watered."),
     ]
-    file = Path("dialogues.jsonl")
+    file = Path("runs/dialogues.jsonl")
+    file.parent.mkdir(exist_ok=True)
     file.write_text("".join(f"{json.dumps(dialogue)}\n" for dialogue in dialogues))
 
     shutil.rmtree("runs/recorded", ignore_errors=True)

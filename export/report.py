@@ -76,7 +76,7 @@ def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Stat
             rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
             coverage=coverage,
             heat=lambda count: _heat(count, most),
-            note=_gallery_note(len(entries), shown.seen),
+            note=_gallery_note(len(entries), shown.seen, statistics.accepted.total() < shown.seen),
             items=Markup(escape_embedded_json(entries)),
             css=Markup((FOLDER / "report.css").read_text("utf-8")),
             js=Markup((FOLDER / "report.js").read_text("utf-8")),
@@ -139,10 +139,11 @@ def _heat(count: int, most: int) -> int:
     return max(1, ceil(HEAT_LEVELS * log(count + 1) / log(most + 1))) if count else 0
 
 
-def _gallery_note(shown: int, seen: int) -> str:
+def _gallery_note(shown: int, seen: int, with_rejected: bool) -> str:
     if shown == seen:
         return f"All {seen} conversations." if seen else "No conversation was played."
-    return f"{shown} of {seen} conversations, spread over the environments, with some that were not accepted."
+    rejected = ", with some that were not accepted" if with_rejected else ""
+    return f"{shown} of {seen} conversations, spread over the environments{rejected}."
 
 
 def _duration(seconds: float) -> str:

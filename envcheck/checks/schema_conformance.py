@@ -115,7 +115,11 @@ def _faults(tool: ToolSpec) -> Iterator[tuple[str, str, Severity]]:
         yield "description", "it has no description", "warning"
     silent = [name for name, schema in tool.parameters.items() if not str(schema.get("description") or "").strip()]
     if silent:
-        yield "parameters", f"nothing says what {', '.join(silent)} stand for", "note"
+        yield (
+            "parameters",
+            f"nothing says what {', '.join(silent)} {'stands' if len(silent) == 1 else 'stand'} for",
+            "note",
+        )
 
 
 class SignatureMatchesSchema(Check):

@@ -8,6 +8,7 @@ from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
 from trajsmith.export import build_report
 from trajsmith.export.gallery import TEXT_LIMIT, Gallery, build_gallery_entry
+from trajsmith.export.report import _gallery_note
 from trajsmith.records import Message
 
 SPECS = [make_spec(name) for name in ENVIRONMENTS]
@@ -96,3 +97,8 @@ def test_report_opens_without_errors(report, tmp_path):
     assert "Hidden from the agent" in shown.stdout
     assert "&lt;/script&gt;&lt;script&gt;throw Error(1)" in shown.stdout
     assert "<img" not in shown.stdout.split("</main>")[0]
+
+
+@pytest.mark.parametrize(("with_rejected", "ending"), [(True, ", with some that were not accepted."), (False, ".")])
+def test_the_gallery_speaks_of_rejected_conversations_only_where_there_are_some(with_rejected, ending):
+    assert _gallery_note(2, 9, with_rejected) == f"2 of 9 conversations, spread over the environments{ending}"

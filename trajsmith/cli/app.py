@@ -313,10 +313,11 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             print_line(f"dropped ({stage.name}): {reason}: {stage.dropped[reason]}")
             print_line(f"  first: {example}")
     calls = [number for tools in summary.coverage.values() for number in tools.values()]
+    used = sum(number > 0 for number in summary.environments.values())
     out.print(
         f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
         f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
-        f"{sum(number > 0 for number in summary.environments.values())} environments"
+        f"{used} environment{'' if used == 1 else 's'}"
     )
     if summary.usage.requests:
         out.print(
