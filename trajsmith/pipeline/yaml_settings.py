@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from trajsmith.pipeline.settings_keys import find_nested_keys, iter_branches, list_valid_keys
 from trajsmith.records import InputError, JsonObject, JsonValue
 from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
 from trajsmith.records.text import suggest_names, to_one_line
@@ -326,9 +325,9 @@ def _explain(
     for fault in faults:
         if fault["type"] == "extra_forbidden":
             path = _key_path(fault, data)
-            valid = _valid_keys(model, path[:-1])
+            valid = list_valid_keys(model, path[:-1])
             if path[-1] not in valid:  # else it is only unknown to another branch of a union
-                nested = [] if path[1:] else list(_find_nested(model, str(path[0])))
+                nested = [] if path[1:] else list(find_nested_keys(model, str(path[0])))
                 unknown = f"unknown key; {suggest_names('', (), 3, first=nested)}" if nested else ""
                 unknown = unknown or _unknown(str(path[-1]), valid)
                 return f"{_place(path, source, overrides)}: {_dotted(path)}: {unknown}"
@@ -336,7 +335,7 @@ def _explain(
     fault = (known or faults)[0]
     path = _key_path(fault, data)
     meant = _misspelt_entry(path, source) if fault["type"] == "missing" else ""
-    annotation = _valid_keys(model, path[:-1]).get(str(path[-1])) if path else None
+    annotation = list_valid_keys(model, path[:-1]).get(str(path[-1])) if path else None
     return f"{_place(path, source, overrides)}: {_dotted(path)}: {_message(fault, annotation)}{meant}"
 
 
@@ -386,7 +385,7 @@ def _message(fault: ErrorDetails, annotation: Any) -> str:
     """Return what a value must be, and the value; `annotation` is the type of the key."""
     got = fault["input"]
     shown = f" (got {str(got)[:60]!r})" if isinstance(got, str | int | float) else ""
-    members = next((get_args(branch) for branch in _branches(annotation) if get_origin(branch) is tuple), ())
+    members = next((get_args(branch) for branch in iter_branches(annotation) if get_origin(branch) is tuple), ())
     if fault["type"] in ("tuple_type", "too_long", "missing") and len(members) == 2 and members[1] is not Ellipsis:
         return f"two values in brackets, such as [2, 4]{shown}"
     if fault["type"] == "missing":
@@ -401,55 +400,6 @@ def _unknown(key: str, valid: dict[str, Any]) -> str:
     if hint:
         return f"unknown key; {hint}"
     return f"unknown key; valid keys are {', '.join(sorted(valid))}" if valid else "unknown key; no keys are valid here"
-
-
-def _find_nested(annotation: Any, key: str) -> Iterator[str]:
-    """Yield the dotted names of a key one level down, as in `sample.count` for `count`."""
-    for name, inner in _fields(annotation).items():
-        if any(key in _fields(branch) for branch in _branches(inner)):
-            yield f"{name}.{key}"
-
-
-def _valid_keys(annotation: Any, path: KeyPath) -> dict[str, Any]:
-    """Names that may stand at a path, with their types; of all branches where types are alternatives."""
-    branches = list(_branches(annotation))
-    for key in path:
-        branches = [inner for branch in branches for inner in _inside(branch, key)]
-    return {name: inner for branch in branches for name, inner in _fields(branch).items()}
-
-
-def _branches(annotation: Any) -> Iterator[Any]:
-    if get_origin(annotation) in {Union, UnionType}:
-        for branch in get_args(annotation):
-            yield from _branches(branch)
-    elif get_origin(annotation) is Annotated:
-        yield from _branches(get_args(annotation)[0])
-    else:
-        yield annotation
-
-
-def _inside(annotation: Any, key: int | str) -> Iterator[Any]:
-    fields = _fields(annotation)
-    if key in fields:
-        yield from _branches(fields[str(key)])
-    elif not fields:
-        for argument in get_args(annotation)[0 if isinstance(key, int) else 1 :]:
-            yield from _branches(argument)
-
-
-def _fields(annotation: Any) -> dict[str, Any]:
-    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return {}
-    fields = annotation.model_fields.items()
-    return {key: field.annotation for name, field in fields for key in _names(name, field)}
-
-
-def _names(name: str, field: FieldInfo) -> Iterator[str]:
-    yield name
-    if isinstance(field.validation_alias, str):
-        yield field.validation_alias
-    elif isinstance(field.validation_alias, AliasChoices):
-        yield from (selector for selector in field.validation_alias.choices if isinstance(selector, str))
 
 
 def _dotted(path: KeyPath) -> str:
