@@ -38,3 +38,22 @@ def test_config_gives_trajectories_that_replay(name, tmp_path):
     assert again.returncode == 0, again.stdout
     assert "1 of 1 trajectories replayed to equal state hashes" in again.stdout
     assert str(run) not in (run / "trajectories.jsonl").read_text(), "a path of the machine is in the records"
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(
+    not (ROOT / ".servers/.installed").exists(), reason="the MCP servers are not installed: make servers"
+)
+@pytest.mark.timeout(300)
+def test_the_configuration_of_the_tutorial_gives_trajectories(tmp_path):
+    text = (ROOT / "docs/tutorials/mcp-server.md").read_text()
+    config = (
+        text.split("```yaml\n")[1]
+        .split("```")[0]
+        .replace("node_modules/.bin", str(ROOT / ".servers/node_modules/.bin"))
+    )
+    (tmp_path / "files.yaml").write_text(config)
+    run = tmp_path / "run"
+    done = trajsmith("run", str(tmp_path / "files.yaml"), "--run", str(run), "--set", "sample.count=8")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "summary.json").read_text())["funnel"]["accepted"] >= 3
