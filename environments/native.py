@@ -33,6 +33,7 @@ from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
 from trajsmith.records import (
     Actor,
+    ConfirmationRule,
     EnvironmentFault,
     EnvironmentSpec,
     InputError,
@@ -97,15 +98,22 @@ class ToolMark:
     effect: Effect
     actor: Actor
     destructive: bool
+    confirm: ConfirmationRule | None = None
 
 
-def tool(effect: Effect, actor: Actor = "assistant", destructive: bool = False) -> Callable[[Method], Method]:
+def tool(
+    effect: Effect,
+    actor: Actor = "assistant",
+    destructive: bool = False,
+    confirm: Literal["always", "never"] | ConfirmationRule | None = None,
+) -> Callable[[Method], Method]:
     """Declare a method as a tool.
 
     Args:
         effect: "read" if it never changes the state, "write" otherwise; execution tests the declaration.
         actor: "user" for tools that only the simulated user has, on their own device.
         destructive: True if it removes or overwrites what cannot be brought back.
+        confirm: When the agent must get the user's yes before it calls; None lets `destructive` decide.
 
     Raises:
         InputError: The effect or the actor is another word.
@@ -114,8 +122,10 @@ def tool(effect: Effect, actor: Actor = "assistant", destructive: bool = False) 
         if value not in words:
             raise InputError(f'@tool({name}="{value}"): it is ' + " or ".join(f'"{word}"' for word in words))
 
+    rule = ConfirmationRule(always=confirm == "always") if isinstance(confirm, str) else confirm
+
     def mark(method: Method) -> Method:
-        setattr(method, _MARK, ToolMark(effect, actor, destructive))
+        setattr(method, _MARK, ToolMark(effect, actor, destructive, rule))
         return method
 
     return mark
@@ -380,6 +390,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
             read_only_hint=mark.effect == "read", destructive_hint=mark.destructive if mark.effect == "write" else None
         ),
         actor=mark.actor,
+        confirm=mark.confirm,
     )
     return NativeTool(
         spec,

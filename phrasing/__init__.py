@@ -3,17 +3,30 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
-from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases, load_phrasebook
+from trajsmith.phrasing.phrasebook import (
+    EntityPhrases,
+    ParameterPhrases,
+    Phrasebook,
+    Question,
+    ToolPhrases,
+    load_phrasebook,
+)
 from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
     "EntityPhrases",
     "ParameterPhrases",
     "Phrasebook",
+    "Question",
+    "Scenario",
+    "ScenarioBook",
+    "ScenarioStep",
     "ToolPhrases",
     "Wording",
     "capitalize_first",
     "load_phrasebook",
+    "load_scenarios",
     "pick_text",
 ]

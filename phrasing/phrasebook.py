@@ -6,10 +6,26 @@ A phrasebook is optional; what it leaves out is phrased from the schema. Templat
 
 from pathlib import Path
 
-import yaml
-from pydantic import ValidationError
+from pydantic import Field
 
-from trajsmith.records import FrozenModel, InputError, format_first_error
+from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.records import FrozenModel
+
+
+class Question(FrozenModel):
+    """A question about part of a result, and the answers to it. Slots of `ask` and `say` are the tool's parameters."""
+
+    asks: tuple[str, ...] = Field(min_length=1)
+    """What is asked for: paths in the result ("$.left_today", "$.result[*].status"), or fields of `row`."""
+    row: str = ""
+    """Parameter that identifies one row of the list in the result, if the question is about one row only:
+    "standing_order_id". The slot `{row}` of `ask` and `say` refers to it, `answer` reads it as `row`."""
+    ask: tuple[str, ...] = ()
+    """Verb phrases, as `ToolPhrases.ask`: "find out how much I can still send today"."""
+    say: tuple[str, ...] = ()
+    """Whole sentences: "When does {row} go out next?"."""
+    answer: tuple[str, ...] = Field(min_length=1)
+    """Sentences over `out`, `arg` and `row`, each with all of `asks`: "It goes out on {row.next_on|date}."."""
 
 
 class ToolPhrases(FrozenModel):
@@ -25,6 +41,12 @@ class ToolPhrases(FrozenModel):
     """What the agent is about to do, as a verb phrase after "Shall I": "cancel order {order_id}"."""
     done: tuple[str, ...] = ()
     """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
+    brief: tuple[str, ...] = ()
+    """The same in few words, for agents with a short style."""
+    detailed: tuple[str, ...] = ()
+    """The same with what else matters to the user (fee, date, next step), for agents that explain."""
+    questions: tuple[Question, ...] = ()
+    """Narrower requests than `ask` and `say`, each with its own answer. Reads only."""
     facts: tuple[str, ...] = ()
     """Paths in the result that every `done` tells and a good answer must tell: "$.status"."""
     request: tuple[str, ...] = ()
@@ -80,12 +102,4 @@ def load_phrasebook(path: Path) -> Phrasebook:
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        return Phrasebook.model_validate(data or {})
-    except OSError as error:
-        raise InputError(f"phrasebook {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"phrasebook {path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise InputError(f"phrasebook {path}: {format_first_error(error)}") from error
+    return load_yaml_model(path, Phrasebook, "phrasebook")

@@ -57,7 +57,7 @@ from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
-from trajsmith.records.tool import Actor, ToolAnnotations, ToolSpec
+from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
 from trajsmith.records.trajectory import CallEvent, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
@@ -72,6 +72,7 @@ __all__ = [
     "CheckOutcome",
     "CodeCheck",
     "Composite",
+    "ConfirmationRule",
     "Constant",
     "Dependency",
     "EnvironmentFault",

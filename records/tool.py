@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from trajsmith.records.canonical import JsonObject
+from trajsmith.records.canonical import JsonObject, JsonValue
 from trajsmith.records.record import FrozenModel
 
 Actor = Literal["assistant", "user"]
@@ -22,6 +22,20 @@ class ToolAnnotations(FrozenModel):
     """True if the tool declares that it removes or overwrites."""
     idempotent_hint: bool | None = Field(None, alias="idempotentHint")
     open_world_hint: bool | None = Field(None, alias="openWorldHint")
+
+
+class ConfirmationRule(FrozenModel):
+    """When the agent must get the user's yes before a call. Where no condition holds, it must not ask for one."""
+
+    always: bool = False
+    above: dict[str, float] = {}
+    """Argument to the number above which a yes is needed: {"amount": 200}."""
+    arguments: dict[str, tuple[JsonValue, ...]] = {}
+    """Argument to the values for which a yes is needed: {"reason": ["lost", "stolen"]}."""
+    shown: dict[str, tuple[JsonValue, ...]] = {}
+    """Field of the thing that an argument identifies, as a tool showed it last: {"refundable": [False]}."""
+    because: str = ""
+    """Reason in words for the policy: "a lost card is blocked for good"."""
 
 
 class ToolSpec(FrozenModel):
@@ -42,6 +56,8 @@ class ToolSpec(FrozenModel):
     annotations: ToolAnnotations = ToolAnnotations()
     actor: Actor = "assistant"
     """Who may call it: the agent, or the simulated user on their own device."""
+    confirm: ConfirmationRule | None = None
+    """When the agent asks before it calls; None if nobody said so: then the hints decide."""
 
     @property
     def full_name(self) -> str:

@@ -1,0 +1,103 @@
+"""Scenarios: the stories in which people use one environment, as intents with shared things, dates and a motive.
+
+A scenario says which tools somebody needs for one purpose, in which order, and which values these calls share. It names
+goals only: the look-ups that lead to a goal are added when a chain is drawn. `scenarios.yaml` stands beside the
+phrasebook of an environment.
+"""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from trajsmith.phrasing.phrasebook import Question
+from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.records import FrozenModel, JsonValue
+
+
+class ScenarioStep(FrozenModel):
+    """One intent of a scenario: one goal call, by default in a turn of its own."""
+
+    tool: str
+    """The goal: a write, or a read whose result the user wants."""
+    id: str = ""
+    """Name by which later steps refer to this one; the name of the tool if left out."""
+    share: float = Field(1.0, gt=0, le=1)
+    """Probability that the step is part of the story; steps that refer to a missing step are left out with it."""
+    join: float = Field(0.0, ge=0, le=1)
+    """Probability that the user asks for it in the same message as the step before."""
+    follows: tuple[str, ...] | None = None
+    """Steps that must come earlier; None for all steps above, () for none: the step may stand anywhere."""
+    arguments: dict[str, tuple[JsonValue, ...]] = {}
+    """Parameter to the values that fit the story; one is drawn: {"reason": ["lost", "stolen"]}."""
+    same_as: dict[str, str] = {}
+    """Parameter to "step.name": it has the value of that step's argument or result field:
+    {"account_id": "freeze_card.account_id"}."""
+    other_than: dict[str, str] = {}
+    """Parameter to "step.name": it has another value."""
+    later_than: dict[str, str] = {}
+    """Parameter to "step.name": a later date or time."""
+    where: dict[str, tuple[JsonValue, ...]] = {}
+    """Field of the row that a thing is chosen from, to the values that fit the story: {"status": ["pending"]}."""
+    ask: tuple[str, ...] = ()
+    """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
+    say: tuple[str, ...] = ()
+    """Whole sentences in this story, as `ToolPhrases.say`; slots are the tool's parameters."""
+    question: Question | None = None
+    """Of a read: what exactly the user wants to know; its `ask` and `say` take the place of the step's."""
+
+    @property
+    def name(self) -> str:
+        """Name of the step in its scenario."""
+        return self.id or self.tool
+
+
+class Scenario(FrozenModel):
+    """One story: a motive and the intents that it leads to."""
+
+    id: str
+    """Snake case, unique in its environment: "card_missing"."""
+    motives: tuple[str, ...] = Field(min_length=1)
+    """Why the user calls, in whole sentences that open the first request: "I can't find my purse."."""
+    summary: str = ""
+    """The story in one sentence, third person, for people and models who write it; `{name}` is the user."""
+    roles: tuple[str, ...] = ()
+    """Who the user may be in it; the phrasebook's roles if empty."""
+    change_of_mind: bool = False
+    """True if a later step may undo an earlier one; otherwise nothing that a story did is undone in it."""
+    steps: tuple[ScenarioStep, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        names = [step.name for step in self.steps]
+        if len(set(names)) < len(names):
+            raise ValueError(f"scenario {self.id}: two steps have the same name; give one of them an id")
+        for number, step in enumerate(self.steps):
+            earlier = names[:number]
+            wanted = [*(step.follows or ())]
+            wanted += [
+                value.split(".")[0]
+                for table in (step.same_as, step.other_than, step.later_than)
+                for value in table.values()
+            ]
+            missing = next((name for name in wanted if name not in earlier), None)
+            if missing is not None:
+                raise ValueError(
+                    f"scenario {self.id}: step {step.name} refers to {missing!r}, which is no step above it"
+                )
+        return self
+
+
+class ScenarioBook(FrozenModel):
+    """All scenarios of one environment."""
+
+    scenarios: tuple[Scenario, ...] = ()
+
+
+def load_scenarios(path: Path) -> ScenarioBook:
+    """Read the scenarios of an environment from YAML.
+
+    Raises:
+        InputError: The file cannot be read or has unknown keys.
+    """
+    return load_yaml_model(path, ScenarioBook, "scenarios")
