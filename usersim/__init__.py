@@ -1,6 +1,7 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
+from trajsmith.usersim.faulty_agent import FaultSettings, build_faulty_agent
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
 from trajsmith.usersim.players import (
@@ -26,6 +27,7 @@ __all__ = [
     "Dialogue",
     "DialogueRole",
     "ExposedTools",
+    "FaultSettings",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",
@@ -37,6 +39,7 @@ __all__ = [
     "UserFactory",
     "UserRole",
     "build_agent",
+    "build_faulty_agent",
     "build_scripted_agent",
     "build_scripted_user",
     "build_user",

@@ -1,8 +1,8 @@
 """The dialogue loop: a task is played by a user and an agent on a live session."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
@@ -12,6 +12,7 @@ from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
     FrozenModel,
+    InjectedFault,
     JsonObject,
     Message,
     ModelFault,
@@ -22,6 +23,7 @@ from trajsmith.records import (
 from trajsmith.records.tool import Actor
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
 from trajsmith.usersim.call_resolution import resolve_call
+from trajsmith.usersim.faulty_agent import FaultSettings
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 
 AGENT = PromptSpec(
@@ -35,6 +37,10 @@ class PlaySettings(FrozenModel):
 
     candidates: PositiveInt = 1
     """Trajectories per task."""
+    faulty: int = Field(0, ge=0)
+    """How many of them a scripted agent plays that makes mistakes on purpose, so that checks are seen to reject."""
+    faults: FaultSettings = FaultSettings()
+    """How often it makes which mistake."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()
@@ -43,6 +49,15 @@ class PlaySettings(FrozenModel):
     """`native` shows the agent all tools; `two_level` only list_tools and call_tool (AWM A.4)."""
     bad_calls: int = Field(3, ge=0)
     """Messages in a row with nothing but malformed or unknown calls that end a play."""
+
+    @model_validator(mode="after")
+    def _check_faulty(self) -> Self:
+        if self.faulty >= self.candidates:
+            raise ValueError(
+                f"faulty: {self.faulty} of {self.candidates} candidates; at least one must be played as it should be, "
+                f"so set candidates to {self.faulty + 1} or more"
+            )
+        return self
 
 
 def render_clock(state: JsonObject) -> str:
@@ -95,6 +110,7 @@ class Dialogue:
         system = render_system_prompt(spec, task, state, self.two_level, self.prompts)
         self.messages: list[Message] = [Message(role="system", content=system)]
         self.events: list[CallEvent] = []
+        self.injected: list[InjectedFault] = []
         self.turns: list[TurnSpan] = []
         self.before: tuple[str, JsonObject] = ("", {})
         self.start = 0
@@ -138,6 +154,7 @@ class Dialogue:
             prompts={AGENT.name: self.prompts.get(AGENT).version, **self.agent.prompts, **self.user.prompts},
             stop_reason=stop,
             fault=fault,
+            injected=tuple(self.injected) or None,
         )
 
     def _close_turn(self) -> None:
@@ -148,6 +165,8 @@ class Dialogue:
         bad = 0
         for _ in range(self.settings.max_steps):
             act = await self.agent.act(self.messages)
+            if act.fault:
+                self.injected.append(InjectedFault(kind=act.fault, message=len(self.messages)))
             self.messages.append(act.message)
             if act.message.tool_calls:
                 bad = bad + 1 if await self._run_calls(act) else 0
