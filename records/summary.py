@@ -69,7 +69,7 @@ class JudgeSummary(FrozenModel):
 
 
 class FaultSummary(FrozenModel):
-    """What became of the plays with an injected mistake of one kind, or of those without any."""
+    """Counts of the plays with an injected mistake of one kind, or of those without any."""
 
     plays: int = 0
     rejected: int = 0

@@ -190,15 +190,15 @@ class FaultInjection(ScriptedAgent):
                 self.fired = True
 
     def _asks_first(self, index: int) -> bool:
+        passed = index in self.confirmed
         asks = super()._asks_first(index)
         if not self.fired and self.kind == "skipped_confirmation" and asks:
             self.fired = True
             return False
         if not self.fired and self.kind == "needless_confirmation" and index == self.place and not asks:
-            needless = self.task.mode == "conversation" and index not in self.confirmed
-            self.fired = needless
+            self.fired = self.task.mode == "conversation" and not passed
             self.confirmed.add(index)
-            return needless
+            return self.fired
         return asks
 
     def _answer(self) -> str:

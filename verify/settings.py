@@ -32,6 +32,8 @@ class VerifySettings(FrozenModel):
     """Installed checks that every trajectory must pass at its end, with their settings."""
     imported: ImportedSettings = ImportedSettings()
     """When imported dialogues without gold actions are accepted."""
+    claims: bool = True
+    """Reject a play in which the agent tells values that no message supports."""
     best: bool = True
     """Accept only the best candidate of each task."""
     sandbox: SandboxSettings = CHECK_SANDBOX
