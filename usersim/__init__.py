@@ -13,6 +13,7 @@ from trajsmith.usersim.players import (
     build_user_factory,
     get_role_name,
 )
+from trajsmith.usersim.reasoning import add_reasoning
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -38,6 +39,7 @@ __all__ = [
     "UserCall",
     "UserFactory",
     "UserRole",
+    "add_reasoning",
     "build_agent",
     "build_faulty_agent",
     "build_scripted_agent",

@@ -41,6 +41,10 @@ class PlaySettings(FrozenModel):
     """How many of them a scripted agent plays that makes mistakes on purpose, so that checks are seen to reject."""
     faults: FaultSettings = FaultSettings()
     """How often it makes which mistake."""
+    reasoning: Literal["off", "grounded"] = "off"
+    """`grounded` gives the scripted agent's messages reasoning that is true by the provenance of its calls."""
+    reasoning_share: float = Field(1.0, ge=0, le=1)
+    """Share of tasks whose rows have it."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()

@@ -29,6 +29,34 @@ class UnsupportedClaim(FrozenModel):
     """The value as it stands in the text."""
 
 
+class SupportTracker:
+    """What has been said and shown so far in one dialogue, message by message."""
+
+    def __init__(self, phrasebook: Phrasebook | None = None) -> None:
+        """`phrasebook` is that of the environment: numbers in its own sentences ("24 hours") are no claims."""
+        self.allowed = AllowedContent()
+        self.results: list[Any] = []
+        if phrasebook is not None:
+            self.allowed.add(*_iter_phrases(phrasebook))
+
+    def read(self, message: Message) -> None:
+        """Take note of a message; the agent's own support nothing."""
+        if message.role == "tool":
+            self.results.append(_read_content(message.content))
+            self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
+        elif message.role != "assistant":
+            self.allowed.add(message.content)
+
+    def find_unsupported(self, text: str) -> list[str]:
+        """Return the values in a text that nothing so far supports."""
+        strange = self.allowed.find_unsupported_values(text) if text else []
+        if strange:
+            derived = AllowedContent()
+            derived.add(*(number for result in self.results for number in derive_numbers(result)))
+            strange = [value for value in strange if derived.find_unsupported_values(value)]
+        return strange
+
+
 def find_unsupported_claims(
     messages: Sequence[Message], phrasebook: Phrasebook | None = None
 ) -> tuple[UnsupportedClaim, ...]:
@@ -36,31 +64,17 @@ def find_unsupported_claims(
 
     Args:
         messages: The dialogue, the system prompt included.
-        phrasebook: Of the environment, if it has one: numbers in its own sentences ("24 hours") are no claims.
+        phrasebook: Of the environment, if it has one.
     """
-    allowed = AllowedContent()
-    if phrasebook is not None:
-        allowed.add(*_iter_phrases(phrasebook))
+    tracker = SupportTracker(phrasebook)
     claims: list[UnsupportedClaim] = []
-    waiting: list[Message] = []
-    results: list[Any] = []
     for index, message in enumerate(messages):
-        if message.role != "assistant":
-            waiting.append(message)
-            continue
-        for earlier in waiting:
-            if earlier.role == "tool":
-                results.append(_read_content(earlier.content))
-                allowed.add(results[-1], *count_rows(results[-1]))
-            else:
-                allowed.add(earlier.content)
-        waiting.clear()
-        strange = allowed.find_unsupported_values(message.content) if message.content else []
-        if strange:
-            derived = AllowedContent()
-            derived.add(*(number for result in results for number in derive_numbers(result)))
-            strange = [value for value in strange if derived.find_unsupported_values(value)]
-        claims += [UnsupportedClaim(message=index, value=value) for value in strange]
+        if message.role == "assistant":
+            claims += [
+                UnsupportedClaim(message=index, value=value) for value in tracker.find_unsupported(message.content)
+            ]
+        else:
+            tracker.read(message)
     return tuple(claims)
 
 

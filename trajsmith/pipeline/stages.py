@@ -35,6 +35,7 @@ from trajsmith.usersim import (
     AgentRole,
     Dialogue,
     RoleContext,
+    add_reasoning,
     build_agent,
     build_faulty_agent,
     build_user,
@@ -200,6 +201,7 @@ class RoleFactory:
             agent = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
         else:
             agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
+        agent = add_reasoning(agent, task, place.wording, candidate, settings)
         user = build_user(get_role_name(roles.user, self.user), self._context(task, candidate, self.user))
         async with place.session() as opened:
             session = inject_faults(opened, task)
