@@ -10,34 +10,11 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
-
-WANTS = (
-    "I'd like to {}.",
-    "Could you {}?",
-    "Can you {}?",
-    "I need to {}.",
-    "Please {}.",
-    "I want to {}.",
-    "Would you {}?",
-    "Could you help me {}?",
-    "I'd like you to {}.",
-    "I was hoping to {}.",
-    "Can you help me {}?",
-    "I'm trying to {}.",
-)
-FURTHER = (
-    "After that, please {}.",
-    "And could you also {}?",
-    "I'd also like to {}.",
-    "Then {}, please.",
-    "Also, can you {}?",
-    "While you're at it, please {}.",
-    "Once that's done, could you {}?",
-)
 
 
 @dataclass(frozen=True)
@@ -59,6 +36,7 @@ class RequestWriter:
         known: Mapping[str, UserFact],
         initial: str,
         rng: random.Random,
+        voice: UserVoice | None = None,
     ) -> None:
         """`initial` is the text of the initial state: an id that does not stand in it was made on the way."""
         self.references = ReferenceTracker(wording, calls, known, initial, rng)
@@ -68,6 +46,7 @@ class RequestWriter:
         self.calls = calls
         self.known = known
         self.rng = rng
+        self.voice = voice or get_user_voice("plain")
 
     def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> TurnRequest:
         """The request for one turn.
@@ -153,7 +132,7 @@ class RequestWriter:
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
     def _want(self, phrase: str, number: int) -> str:
-        return capitalize_first(self.rng.choice(WANTS if number == 0 else FURTHER).format(phrase))
+        return capitalize_first(fill_pattern(self.voice.wants if number == 0 else self.voice.further, phrase, self.rng))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -190,9 +169,7 @@ class RequestWriter:
             if key in keys and key not in stated:
                 stated.add(key)
                 description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(
-                    self.rng.choice((f"I mean {description}.", f"It's about {description}.", f"That's {description}."))
-                )
+                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng)))
         return sentences
 
     def _intent(self, goal: int) -> str:

@@ -1,7 +1,6 @@
 """From a grounded chain to a task: turns, words, what the user knows, checks."""
 
 import random
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,11 +12,12 @@ from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date, format_value
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.partition import find_goals, partition_calls
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.request import RequestWriter
@@ -134,7 +134,14 @@ class TaskWriter:
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
-        writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng)
+        writer = RequestWriter(
+            self.wording,
+            grounded.calls,
+            known,
+            canonical_json(state).decode(),
+            rng,
+            voice=get_user_voice(persona.style),
+        )
         turns = []
         for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
@@ -169,8 +176,9 @@ class TaskWriter:
             RecordDropped: They name a tool or a value that only a tool could have told.
         """
         queries = []
+        rng = random.Random(derive_seed(plan.grounded.seed, "typing"))
         for turn in plan.turns:
-            query = drop_near_years(join_opening(turn.opening, turn.meaning), plan.now)
+            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng)
             fault = find_tool_mention(query, self.tool_names) or find_leaked_value(
                 query, plan.grounded.calls, plan.known.values()
             )
@@ -248,12 +256,6 @@ class TaskWriter:
         else:
             values = pick_reportable_values(call.result)
         return [value for value in dict.fromkeys(map(_simplify_value, values)) if value is not None]
-
-
-def join_opening(opening: str, text: str) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
-    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
 
 
 def _simplify_value(value: Any) -> JsonValue:

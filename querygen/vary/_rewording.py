@@ -7,12 +7,12 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, list_needed_keys
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.write import join_opening
 from trajsmith.records import FromOutput, GoldCall, JsonObject, Task, UserFact, canonical_json
 
 
@@ -75,7 +75,7 @@ class RewordedQueries:
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, voice=get_user_voice(base.persona.style))
         writer.hold = hold
         references = _AmbiguousReferences(wording, calls, self.known, initial, rng)
         references.open_key, references.open_words = hold, vague
@@ -89,7 +89,9 @@ class RewordedQueries:
             stop = start + len(turn.gold_calls)
             request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
-            self.queries.append(drop_near_years(join_opening(opening, request.text), find_clock_date(state)))
+            self.queries.append(
+                render_query(opening, request.text, base.persona, self.known.values(), find_clock_date(state), rng)
+            )
             self.intents.append(request.intent)
             self.keys.append(list(dict.fromkeys(key for call in calls[start:stop] for key in list_needed_keys(call))))
             self.stated.append(set(writer.stated))
