@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trajsmith.environments.library.calendar import views
-from trajsmith.environments.library.calendar.seeds import make_state
+from trajsmith.environments.library.calendar.seeds import EXAMPLE_TASKS, EXAMPLE_TITLES, make_state
 from trajsmith.environments.library.calendar.state import Calendar as CalendarEntry
 from trajsmith.environments.library.calendar.state import CalendarState, Event, Guest, Priority, Reminder, Task
 from trajsmith.environments.native import Environment, tool
@@ -90,23 +90,7 @@ class Calendar(Environment[CalendarState]):
     @tool(effect="write", confirm="never")
     def create_event(
         self,
-        title: Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=80,
-                examples=[
-                    "Tax advisor",
-                    "Picnic by the lake",
-                    "Quarterly review",
-                    "Guitar practice",
-                    "Visit to the bank",
-                    "Handover meeting",
-                    "Running with friends",
-                    "Photo shoot",
-                ],
-            ),
-        ],
+        title: Annotated[str, Field(min_length=1, max_length=80, examples=[*EXAMPLE_TITLES])],
         day: date,
         start_time: ClockTime,
         minutes: Annotated[int, Field(ge=15, le=480, examples=[30, 45, 60, 90])],
@@ -340,22 +324,7 @@ class Calendar(Environment[CalendarState]):
     @tool(effect="write", confirm="never")
     def add_task(
         self,
-        task: Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=120,
-                examples=[
-                    "Book a table for Friday",
-                    "Send the photos to Grandma",
-                    "Renew the parking permit",
-                    "Draft the agenda",
-                    "Pick up the dry cleaning",
-                    "Cancel the magazine",
-                    "Ask for a quote",
-                ],
-            ),
-        ],
+        task: Annotated[str, Field(min_length=1, max_length=120, examples=[*EXAMPLE_TASKS])],
         due_date: date,
         priority: Priority = "normal",
     ) -> views.TaskRow:
