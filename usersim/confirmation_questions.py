@@ -1,6 +1,7 @@
 """Questions in which the scripted agent asks for a yes: what will happen, to which things, with which consequence."""
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,20 +11,28 @@ from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule,
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.words import split_identifier, word_set
-from trajsmith.records import GoldCall
+from trajsmith.records import FromOutput, GoldCall
 
+IS_IT_RIGHT = "Is that all right?"
 SHALL_I = (
     "Shall I {}?",
     "Would you like me to {}?",
     "Before I do that: shall I {}?",
-    "I can {}. Is that all right?",
+    f"I can {{}}. {IS_IT_RIGHT}",
     "Just to be sure: shall I {}?",
-    "Should I {}?",
     "Do you want me to {}?",
 )
+_FIRST_PERSON = re.compile(r"^(my|our) ")
 THIS_IS = ("I found it: {}.", "That's {}.", "This is the one: {}.", "It would be this one: {}.")
 THESE_ARE = ("It would be these: {}.", "That's about these: {}.")
-_CONSEQUENCES = word_set("can't cannot good undone refund refunded fee charge charged back gone lost ends")
+_CONSEQUENCES = word_set(
+    "can't cannot good undone refund refunded fee charge charged cost costs back gone lost loses ends stops once never "
+    "permanently final anybody"
+)
+_POLICY_VOICE = re.compile(
+    r"^(it|its|they|their|this|that)\b|\b(customer|user|traveller|owner|guest)s?\b", re.IGNORECASE
+)
+"""Reasons that cannot stand before a question to the user as they are."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,7 @@ class ConfirmationWriter:
         before: list[str] = []
         actions: list[str] = []
         notes: list[str] = []
+        remarks: list[str] = []
         for tool, group in groupby(calls, key=lambda pair: pair[0].tool):
             members = list(group)
             phrases = [self._describe(call, identified) for call, identified in members]
@@ -73,8 +83,9 @@ class ConfirmationWriter:
                 before += [self._join_rows(context) for context in contexts if context]
                 actions += [text for text, _ in phrases]
             notes += self._find_consequence(tool, actions[-1])
+            actions, remarks = _split_remarks(actions, remarks)
         question = self.rng.choice(SHALL_I).format(join_words(dict.fromkeys(actions)))
-        return " ".join([*before, *dict.fromkeys(notes), question])
+        return " ".join([*before, *dict.fromkeys(notes), _add_remarks(question, remarks)])
 
     def _describe(self, call: GoldCall, identified: IdentifiedRows) -> tuple[str, frozenset[str]]:
         """Return the verb phrase for a call and the parameters that it names; a bounded amount always is."""
@@ -91,8 +102,9 @@ class ConfirmationWriter:
         return f"use {humanize(call.tool)}", frozenset()
 
     def _name_value(self, call: GoldCall, name: str, identified: IdentifiedRows) -> Any:
-        if name in identified:
-            return self._name_thing(name, identified[name]) or f"that {self.wording.entity(name).noun}"
+        if isinstance(call.provenance.get(name), FromOutput):
+            noun = self.wording.entity(name).noun
+            return (self._name_thing(name, identified[name]) if name in identified else "") or f"that {noun}"
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
@@ -106,7 +118,7 @@ class ConfirmationWriter:
             spoken = self.wording.value("", field, value, self.rng)
             text = pick_text(templates, {"value": spoken, "noun": entity.noun}, self.rng)
             if text and not ({"i", "i've", "i'm", "me"} & set(text.lower().split())):
-                return f"your{text[2:]}" if text.startswith("my ") else text
+                return _FIRST_PERSON.sub("your ", text)
         return ""
 
     def _join_rows(self, rows: Sequence[tuple[str, str]]) -> str:
@@ -131,6 +143,19 @@ class ConfirmationWriter:
         because = get_confirmation_rule(self.wording.tools[tool]).because.strip().rstrip(".")
         words = set(split_identifier(phrase.replace("'", "")))
         spoken = {word for word in split_identifier(because) if len(word) > 3} & words
-        if not because or spoken or _CONSEQUENCES & {*words, *phrase.split()}:
+        if not because or spoken or _POLICY_VOICE.search(because) or _CONSEQUENCES & {*words, *phrase.split()}:
             return []
         return [f"{capitalize_first(because)}."]
+
+
+def _split_remarks(actions: Sequence[str], remarks: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take what follows a semicolon out of verb phrases: "send £20.00; it can't be taken back"."""
+    parts = [action.partition("; ") for action in actions]
+    added = [f"{capitalize_first(remark)}." for _, _, remark in parts if remark]
+    return [action for action, _, _ in parts], [*remarks, *added]
+
+
+def _add_remarks(question: str, remarks: Sequence[str]) -> str:
+    """Put remarks after the sentence that says what will happen."""
+    action, request, _ = question.partition(f" {IS_IT_RIGHT}")
+    return " ".join(part for part in (action, *dict.fromkeys(remarks), request.strip()) if part)

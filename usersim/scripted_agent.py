@@ -315,8 +315,9 @@ class ScriptedAgent:
         wanted, rows = self._resolve(source), []
         chosen: dict[str, Any] = {}
         for match in find_values(self.results[source.call].content, source.path):
-            if match.levels and isinstance(match.levels[-1].row, dict):
-                rows.append(match.levels[-1].row)
+            row = match.levels[-1].row if match.levels else self.results[source.call].content
+            if isinstance(row, dict):
+                rows.append(row)
                 chosen = chosen or (rows[-1] if match.value == wanted else {})
         return chosen, rows
 

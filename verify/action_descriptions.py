@@ -33,7 +33,10 @@ _EMPTY = word_set(
 )
 _CLOSE = 0.8
 """Share of the best tool's score that the tool of a call must reach to be the one that is meant."""
+_VALUE_WEIGHT = 1.5
+"""Score of an argument that is named."""
 _MOST_EVIDENCE = 2
+"""Named arguments that count."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class ActionMatcher:
         """
         if call.tool.name not in self.words or names_another_thing(text, call) or _is_other_amount(sentences, call):
             return False
-        evidence = min(_MOST_EVIDENCE, count_named_values(text, call))
+        evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
         clauses = [clause for sentence in sentences for clause in split_clauses(sentence)]
         if not any(self._score(clause).total() for clause in clauses):
             clauses = split_clauses(text)
@@ -124,8 +127,9 @@ def count_named_values(text: str, call: CallContext) -> int:
     number = 0
     for name, value in call.arguments.items():
         row, others = _find_thing(name, value, call.shown)
-        values = [value, *_list_own_values(row, others)]
-        number += any(is_distinctive(each) and is_value_mentioned(text, each) for each in values)
+        chosen = isinstance(value, str) and len(value) > 2  # a word of choice: "saver"
+        values = [*([value] if chosen or is_distinctive(value) else []), *_list_own_values(row, others)]
+        number += any(is_value_mentioned(text, each) for each in values)
     return number
 
 
