@@ -3,6 +3,15 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
+from trajsmith.phrasing.confirmation import (
+    check_confirmation_rule,
+    find_shown_row,
+    get_confirmation_rule,
+    needs_confirmation,
+    render_confirmation_policy,
+    render_full_policy,
+    summarize_rule,
+)
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -26,7 +35,14 @@ __all__ = [
     "ToolPhrases",
     "Wording",
     "capitalize_first",
+    "check_confirmation_rule",
+    "find_shown_row",
+    "get_confirmation_rule",
     "load_phrasebook",
     "load_scenarios",
+    "needs_confirmation",
     "pick_text",
+    "render_confirmation_policy",
+    "render_full_policy",
+    "summarize_rule",
 ]
