@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from trajsmith.environments.library.retail.results import Cancellation, OrderChange, OrderSummary, PlacedOrder
 from trajsmith.environments.library.retail.seeds import make_state
 from trajsmith.environments.library.retail.state import (
     Address,
@@ -20,42 +21,10 @@ from trajsmith.environments.library.retail.state import (
     ReturnReason,
     Shipment,
 )
-from trajsmith.environments.native import Environment, StateModel, tool
+from trajsmith.environments.native import Environment, tool
 from trajsmith.records import ConfirmationRule, ToolError
 
 RETURN_DAYS = {"standard": 30, "silver": 45, "gold": 60}
-
-
-class OrderSummary(StateModel):
-    order_id: str
-    placed_at: str
-    status: OrderStatus
-    items: str
-    total: float
-
-
-class OrderChange(StateModel):
-    order_id: str
-    status: OrderStatus
-    shipping_address: Address
-    gift_message: str | None
-    coupon_code: str | None
-    total: float
-
-
-class PlacedOrder(StateModel):
-    order_id: str
-    product_name: str
-    quantity: int
-    total: float
-    status: OrderStatus
-
-
-class Cancellation(StateModel):
-    order_id: str
-    status: OrderStatus
-    refund_amount: float
-    reason: CancelReason
 
 
 class Retail(Environment[RetailState]):
