@@ -18,7 +18,8 @@ _ASKS = re.compile(
     r"may i have your (ok|okay|confirmation)|"
     r"let me know if (i should|you('d| would)? (like|want) me to|you agree|that('s| is) (ok|okay|fine|right|correct))|"
     r"would you like to (proceed|go ahead|continue|confirm)|do you want to (proceed|go ahead|continue)|"
-    r"is that what you want|all right with you|okay with you|ok with you)",
+    r"is that what you want|all right with you|okay with you|ok with you|^(ok|okay|all right) (to|if i)\b|"
+    r"^(ok|okay|all right|agreed)\?)",
     re.IGNORECASE,
 )
 _VALUE_QUESTION = re.compile(
@@ -32,7 +33,7 @@ _VALUE_QUESTION = re.compile(
 _YES = re.compile(
     r"\b(yes|yeah|yep|yup|(?<!not )sure|correct(?! (that|it|this|something))|right|absolutely|"
     r"definitely|certainly|of course|okay|ok|alright|all right|fine|"
-    r"agreed|agree|perfect|great|exactly|indeed|go ahead|go for it|please do|do it|do that|do so|proceed|carry on|"
+    r"agreed|agree|perfect|great|exactly|indeed|go ahead|go for it|go on|please do|do it|do that|do so|proceed|carry on|"
     r"confirm(ed)?|sounds? (good|great|fine|right|perfect)|looks? (good|great|fine|right|correct)|works for me|"
     r"(that|it) works|that's it|i (do|would)|by all means|happy with that|why not|"
     r"please (cancel|book|pay|send|delete|go))\b",

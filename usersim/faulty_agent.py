@@ -31,6 +31,7 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
+from trajsmith.usersim.confirmation_questions import SHALL_I
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, build_scripted_agent
@@ -193,13 +194,20 @@ class FaultInjection(ScriptedAgent):
         passed = index in self.confirmed
         asks = super()._asks_first(index)
         if not self.fired and self.kind == "skipped_confirmation" and asks:
-            self.fired = True
+            self.fired, self.asking = True, ()
             return False
         if not self.fired and self.kind == "needless_confirmation" and index == self.place and not asks:
             self.fired = self.task.mode == "conversation" and not passed
-            self.confirmed.add(index)
+            if self.fired:
+                self.asking = (index,)
+                self.confirmed.add(index)
             return self.fired
         return asks
+
+    def _confirmation(self, index: int) -> str:
+        if self.kind == "needless_confirmation" and index == self.place:
+            return self.faults.choice(SHALL_I).format(self._phrase(self.calls[index], "narrate"))
+        return super()._confirmation(index)
 
     def _answer(self) -> str:
         text = super()._answer()

@@ -13,7 +13,7 @@ from trajsmith.phrasing.agreement_detection import (
 from trajsmith.querygen.vary.changed_mind import CHECK
 from trajsmith.usersim.confirmation_questions import SHALL_I
 from trajsmith.usersim.scripted_agent import ENDINGS
-from trajsmith.usersim.scripted_user import NO, YES
+from trajsmith.usersim.scripted_user import NO
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_other_questions_ask_for_no_yes(text):
     assert find_confirmation_requests(text) == []
 
 
-@pytest.mark.parametrize("text", [*YES, "No problem, go ahead", "Yes, I don't need it any more.", "That works for me."])
+@pytest.mark.parametrize("text", ["No problem, go ahead", "Yes, I don't need it any more.", "That works for me."])
 def test_yes(text):
     assert is_agreement(text) and not is_refusal(text)
 
