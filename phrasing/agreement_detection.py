@@ -33,7 +33,7 @@ _VALUE_QUESTION = re.compile(
 _YES = re.compile(
     r"\b(yes|yeah|yep|yup|(?<!not )sure|correct(?! (that|it|this|something))|right|absolutely|"
     r"definitely|certainly|of course|okay|ok|alright|all right|fine|"
-    r"agreed|agree|perfect|great|exactly|indeed|go ahead|go for it|go on|please do|do it|do that|do so|proceed|carry on|"
+    r"agreed|agree|perfect|great|exactly|indeed|go ahead|go for it|go on|please do|do (it|that|so)|proceed|carry on|"
     r"confirm(ed)?|sounds? (good|great|fine|right|perfect)|looks? (good|great|fine|right|correct)|works for me|"
     r"(that|it) works|that's it|i (do|would)|by all means|happy with that|why not|"
     r"please (cancel|book|pay|send|delete|go))\b",
