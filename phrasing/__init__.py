@@ -12,7 +12,7 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
@@ -28,5 +28,6 @@ __all__ = [
     "capitalize_first",
     "load_phrasebook",
     "load_scenarios",
+    "open_scenarios",
     "pick_text",
 ]
