@@ -12,7 +12,7 @@ from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
 from trajsmith.grounding.references import ONLY, pick_values
-from trajsmith.grounding.row_filter import RowFilter
+from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.schema_values import has_type
 from trajsmith.grounding.value_source import ValueSource
 from trajsmith.grounding.widening import PlanWidener, Sources
@@ -65,7 +65,7 @@ class Assigner:
         rng: random.Random,
         lookup: bool = False,
         lessons: Lessons | None = None,
-        where: RowFilter | None = None,
+        where: RowCondition | None = None,
     ) -> ArgumentPlan:
         """Everything that the call's leaves could be filled with.
 
@@ -163,7 +163,7 @@ class Assigner:
         sources: Sequence[tuple[int, str]],
         context: AssignmentContext,
         rng: random.Random,
-        where: RowFilter | None = None,
+        where: RowCondition | None = None,
     ) -> list[Option]:
         entity = self.phrasebook.entities.get(leaf.name)
         preferred = tuple(entity.by) if entity else ()
@@ -190,9 +190,9 @@ class Assigner:
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
                 source = known or FromOutput(call=call, path=path, selectors=selectors)
-                made = context.calls[call].effect == "write"
+                is_new = context.calls[call].effect == "write"
                 options.append(Option(value, source))
-                if made or known is not None:
+                if is_new or known is not None:
                     known_things.append(options[-1])
         others = len(options) - len(known_things)
         weight = max(NEW, SAME * others / len(known_things)) if known_things else NEW

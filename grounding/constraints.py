@@ -11,7 +11,7 @@ from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import pick_values
-from trajsmith.grounding.row_filter import RowFilter
+from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep
 from trajsmith.phrasing.value_formatting import parse_datetime
@@ -30,7 +30,7 @@ class StepCall:
 
 
 class StepConstraints:
-    """What one step asks of its arguments.
+    """Constraints of one step on its arguments.
 
     Args:
         step: The step.
@@ -40,7 +40,7 @@ class StepConstraints:
     def __init__(self, step: ScenarioStep, calls: Mapping[str, StepCall]) -> None:
         self.step = step
         self.calls = calls
-        self.rows = RowFilter(step.where) if step.where else None
+        self.rows = RowCondition(step.where) if step.where else None
 
     @property
     def missing(self) -> str:

@@ -9,7 +9,7 @@ from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing.value_formatting import parse_datetime
-from trajsmith.records import GoldCall, JsonObject, JsonValue
+from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue
 
 Contradiction = Literal["undone", "repeated_goal", "clash"]
 Place = tuple[str, ...]
@@ -24,7 +24,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class StateChanges:
-    """What one write changed: place in the state to (value before, value after). Lists are values as a whole."""
+    """Changes of one write: place in the state to (value before, value after). Lists are values as a whole."""
 
     values: Mapping[Place, tuple[Any, Any]] = field(default_factory=dict)
 
@@ -69,15 +69,15 @@ def _adds_object(before: Any, after: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class MadeCall:
-    """A write that was made, and what it changed."""
+class ExecutedWrite:
+    """A write that was executed, and what it changed."""
 
     call: GoldCall
     changes: StateChanges
 
 
 def find_contradiction(
-    made: MadeCall, earlier: Sequence[MadeCall], in_scenario: bool, destructive: bool, today: date
+    write: ExecutedWrite, earlier: Sequence[ExecutedWrite], in_scenario: bool, destructive: bool, today: date
 ) -> Contradiction | None:
     """Return how a write contradicts the writes before it, or None.
 
@@ -86,40 +86,40 @@ def find_contradiction(
     scenarios, changes its status and nothing else.
 
     Args:
-        made: The write.
+        write: The write.
         earlier: The writes before it.
         in_scenario: The calls tell a scenario, which says by itself what belongs together.
         destructive: The tool takes something away.
         today: Day of the environment's clock.
     """
     for before in earlier:
-        if made.changes.restores(before.changes) and (destructive or not made.changes.created):
+        if write.changes.restores(before.changes) and (destructive or not write.changes.created):
             return "undone"
-        if (destructive or not in_scenario) and _settles(made, before):
+        if (destructive or not in_scenario) and _settles(write, before):
             return "undone"
-        if not in_scenario and before.call.tool == made.call.tool and _same_entity(made.call, before.call):
+        if not in_scenario and before.call.tool == write.call.tool and _same_entity(write.call, before.call):
             return "repeated_goal"
-        if not in_scenario and _clashes(made, before, today):
+        if not in_scenario and _clashes(write, before, today):
             return "clash"
     return None
 
 
-def _settles(made: MadeCall, before: MadeCall) -> bool:
-    """True if a call changes what an earlier one made, and gives it no value: it closes, cancels or withdraws it."""
+def _settles(write: ExecutedWrite, before: ExecutedWrite) -> bool:
+    """Return whether a call changes what an earlier one created and gives it no value: it closes or withdraws it."""
     created = {text for place in before.changes.created for text in (place[-1], *_list_new_ids(before, place))}
-    about = {str(value) for path, _, value in iterate_leaves(made.call) if is_identifier(get_leaf_name(path))}
+    about = {str(value) for path, _, value in iterate_leaves(write.call) if is_identifier(get_leaf_name(path))}
     if not created & about:
         return False
-    told = {str(value) for path, _, value in iterate_leaves(made.call) if not is_identifier(get_leaf_name(path))}
+    values = {str(value) for path, _, value in iterate_leaves(write.call) if not is_identifier(get_leaf_name(path))}
     inside = [
         str(after)
-        for place, (_, after) in made.changes.values.items()
+        for place, (_, after) in write.changes.values.items()
         if created & set(place) and not isinstance(after, dict | list)
     ]
-    return bool(inside) and not told & set(inside)
+    return bool(inside) and not values & set(inside)
 
 
-def _list_new_ids(before: MadeCall, place: Place) -> list[str]:
+def _list_new_ids(before: ExecutedWrite, place: Place) -> list[str]:
     """Texts of an object that was appended to a list, by which a later call may name it."""
     _, after = before.changes.values[place]
     row = after[-1] if isinstance(after, list) else after
@@ -130,25 +130,29 @@ def _list_identifiers(call: GoldCall) -> dict[str, JsonValue]:
     return {path: value for path, _, value in iterate_leaves(call) if is_identifier(get_leaf_name(path))}
 
 
+def _list_choices(call: GoldCall) -> set[str]:
+    """Texts of the identifiers that were chosen from a list; who the user is, is not chosen."""
+    return {
+        str(value)
+        for path, source, value in iterate_leaves(call)
+        if is_identifier(get_leaf_name(path)) and isinstance(source, FromOutput) and source.selectors
+    }
+
+
 def _same_entity(one: GoldCall, other: GoldCall) -> bool:
-    first = _list_identifiers(one)
-    return bool(first) and first == _list_identifiers(other)
+    return bool(_list_choices(one)) and _list_identifiers(one) == _list_identifiers(other)
 
 
-def _clashes(made: MadeCall, before: MadeCall, today: date) -> bool:
-    """True if two calls make things that take place at one time; what is about one and the same thing may."""
-    if not made.changes.created or not before.changes.created:
+def _clashes(write: ExecutedWrite, before: ExecutedWrite, today: date) -> bool:
+    """Return whether two calls make things that take place at one time; what is about one and the same thing may."""
+    if not write.changes.created or not before.changes.created:
         return False
-    one, other = _list_days(made.call, today), _list_days(before.call, today)
+    one, other = _list_days(write.call, today), _list_days(before.call, today)
     if not one or not other or min(one) > max(other) or min(other) > max(one):
         return False
-    mentioned = {str(value) for value in _list_identifiers(before.call).values()} | _list_result_ids(before.call)
-    return mentioned.isdisjoint(str(value) for value in _list_identifiers(made.call).values())
-
-
-def _list_result_ids(call: GoldCall) -> set[str]:
-    result = call.result if isinstance(call.result, dict) else {}
-    return {str(value) for name, value in result.items() if is_identifier(name)}
+    created = {text for place in before.changes.created for text in (place[-1], *_list_new_ids(before, place))}
+    mentioned = created | _list_choices(before.call)
+    return mentioned.isdisjoint(str(value) for value in _list_identifiers(write.call).values())
 
 
 def _list_days(call: GoldCall, today: date) -> list[date]:

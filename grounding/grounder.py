@@ -200,7 +200,7 @@ class Grounder:
 
 
 def _find_contradiction(search: GroundingSearch) -> str:
-    """How the steps that were left out contradicted others, if that is why there are too few; else empty."""
+    """Return how the steps that were left out contradicted others, if that is why there are too few; else empty."""
     failures = [search.failures[step] for step in search.skipped if step in search.failures]
     contradictions = [failure.contradictions[0] for failure in failures if failure.contradictions]
     return contradictions[0] if len(contradictions) == len(failures) and contradictions else ""

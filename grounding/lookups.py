@@ -8,7 +8,7 @@ from trajsmith.records import Composite, FromOutput, GoldCall, Provenance
 
 
 class StepNames(Protocol):
-    """What says which steps are goals."""
+    """Chain that says which of its steps are goals."""
 
     def get_step(self, number: int) -> Any: ...
 

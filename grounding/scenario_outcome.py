@@ -21,14 +21,14 @@ def check_scenario(search: GroundingSearch) -> None:
         RecordDropped: Too few; the reason names the kind of constraint, or of contradiction, that the first step
             failed by, and the detail names scenario, step and cause.
     """
-    made = list_goals(search)
+    names = list_goals(search)
     wanted = sum(map(bool, search.chain.steps))
-    if len(made) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
+    if len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
         return
     number = next(number for number in search.skipped if search.draft.get_step(number) is not None)
     reason, cause = explain_gap(search, number)
     where = f"scenario {search.chain.scenario}, step {search.chain.steps[number]}"
-    raise RecordDropped(f"scenario_{reason}", f"{where}: {cause}; {len(made)} of {wanted} steps could be made")
+    raise RecordDropped(f"scenario_{reason}", f"{where}: {cause}; {len(names)} of {wanted} steps could be made")
 
 
 def explain_gap(search: GroundingSearch, number: int) -> tuple[str, str]:

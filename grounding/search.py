@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from trajsmith.environments import ToolResult
 from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
 from trajsmith.grounding.constraints import StepCall, StepConstraints
-from trajsmith.grounding.contradictions import MadeCall, find_contradiction, list_changes
+from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.lookups import remove_trailing_lookups, remove_unused_lookups
@@ -55,7 +55,7 @@ class SearchFrame:
     call: GoldCall | None = None
     leaves: dict[str, Any] = field(default_factory=dict)
     state: str = ""
-    made: MadeCall | None = None
+    write: ExecutedWrite | None = None
     """Of a write: what it changed."""
     redundant: bool = False
     """Of a look-up of a scenario: an earlier call shows the same."""
@@ -254,19 +254,20 @@ class GroundingSearch:
         frame.conflict |= {self.frames[number].step for number in used}
         return not failure.constraint
 
-    async def _contradicts(self, tool: str, call: GoldCall) -> tuple[MadeCall, str | None]:
-        """What a write changed, and how that contradicts what was done before."""
-        earlier = [frame.made for frame in self.frames if frame.made is not None]
+    async def _examine_write(self, tool: str, call: GoldCall) -> tuple[ExecutedWrite, str | None]:
+        """Return what a write changed, and how that contradicts what was done before."""
+        helpers = {helper for _, helper in self.draft.helps}  # what was put in to make this possible is not undone
+        earlier = [one.write for one in self.frames if one.write is not None and one.step not in helpers]
         before = self._snapshots[self.frames[-1].state if self.frames else self.initial]
         after = await self.session.snapshot()
-        made = MadeCall(call, list_changes(before, after))
+        write = ExecutedWrite(call, list_changes(before, after))
         assigner, scenario = self.ground.assigner, self.draft.scenario
         self._snapshots[await self.session.state_hash()] = after
         if scenario is not None and scenario.change_of_mind:
-            return made, None
+            return write, None
         destructive = assigner.is_destructive(tool)
         today = assigner.values.now.date()
-        return made, find_contradiction(made, earlier, scenario is not None, destructive, today)
+        return write, find_contradiction(write, earlier, scenario is not None, destructive, today)
 
     def _worth_a_second_look(self, plan: ArgumentPlan, failure: StepFailure) -> bool:
         return self.settings.guess or not plan.possible or self.lessons.has_hints(plan.tool)
@@ -313,9 +314,9 @@ class GroundingSearch:
                 await self.session.rollback(frame.mark)
             return False
         call = assignment.as_call(spec, changed, result.content)
-        frame.made = None
+        frame.write = None
         if changed:
-            frame.made, contradiction = await self._contradicts(tool, call)
+            frame.write, contradiction = await self._examine_write(tool, call)
             if contradiction is not None:
                 failure.contradictions.append(contradiction)
                 await self.session.rollback(frame.mark)

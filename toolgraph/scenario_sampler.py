@@ -59,15 +59,15 @@ class ScenarioSampler:
         return None
 
     def _rank(self, scenario: Scenario) -> int:
-        """How often the step was drawn that the scenario tells of and that was drawn least."""
+        """Return how often the tool was drawn that the scenario has and that was drawn least."""
         numbers = [self.network.number[step.tool] for step in scenario.steps if step.tool in self.network.number]
         return min(self.tools[number] for number in numbers)
 
     def _draw(self, scenario: Scenario, rng: random.Random, forced: set[str]) -> ScenarioChain:
         chain = ScenarioChain(scenario.id)
-        told: set[str] = set()
+        included: set[str] = set()
         for step in self._order(scenario, rng, forced):
-            if any(name not in told for name in list_referred_steps(step)):
+            if any(name not in included for name in list_referred_steps(step)):
                 continue
             addition = self._lead_up(step, chain, rng)
             if addition is None:
@@ -75,7 +75,7 @@ class ScenarioSampler:
             lookups, number = addition
             chain.tools += [*lookups, number]
             chain.steps += [*("" for _ in lookups), step.name]
-            told.add(step.name)
+            included.add(step.name)
         return chain
 
     def _order(self, scenario: Scenario, rng: random.Random, forced: set[str]) -> list[ScenarioStep]:

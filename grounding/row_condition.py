@@ -7,7 +7,7 @@ from trajsmith.grounding.paths import PathMatch, find_values, get_value
 from trajsmith.records import JsonValue
 
 
-class RowFilter:
+class RowCondition:
     """Test of rows; remembers which fields were there to be tested.
 
     Args:
