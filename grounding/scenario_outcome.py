@@ -25,7 +25,9 @@ def check_scenario(search: GroundingSearch) -> None:
     wanted = sum(map(bool, search.chain.steps))
     if len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
         return
-    number = next(number for number in search.skipped if search.draft.get_step(number) is not None)
+    gaps = [number for number in search.skipped if search.draft.get_step(number) is not None]
+    contradicting = (number for number in gaps if number in search.failures and search.failures[number].contradictions)
+    number = next(contradicting, gaps[0])
     reason, cause = explain_gap(search, number)
     where = f"scenario {search.chain.scenario}, step {search.chain.steps[number]}"
     raise RecordDropped(f"scenario_{reason}", f"{where}: {cause}; {len(names)} of {wanted} steps could be made")
@@ -36,11 +38,11 @@ def explain_gap(search: GroundingSearch, number: int) -> tuple[str, str]:
     failure = search.failures.get(number)
     if failure is None:
         return "budget", "the budget of calls was spent before it"
+    if failure.contradictions:
+        return failure.contradictions[-1], f"its call would be {failure.contradictions[-1]}"
     if failure.constraint:
         kind, _, name = failure.constraint.partition(" ")
         return kind, f"no value satisfies {kind} of {name}"
-    if failure.contradictions:
-        return failure.contradictions[-1], f"its call would be {failure.contradictions[-1]}"
     if failure.refusals:
         return "refused", failure.refusals[-1]
     if failure.unmet:

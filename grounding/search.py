@@ -148,6 +148,9 @@ class GroundingSearch:
                 if self.draft.get_step(step) is not None:
                     remove_unused_lookups(self.frames, self.draft)
                 step, frame = step + 1, None
+            elif frame.blamed_by is not None and self.draft.scenario is not None and self._may_jump(frame):
+                frame = await self._jump(frame)  # the choice before may be wrong: a customer who has no such card
+                step = frame.step
             elif frame.blamed_by is not None:
                 self.hopeless.add(frame.blamed_by)
                 frame.blamed_by = None
@@ -183,7 +186,7 @@ class GroundingSearch:
             self.frames.pop()
         frame = self.frames.pop()
         frame.conflict |= {step for step in failed.conflict if step < target}
-        frame.call, frame.blamed_by = None, failed.step
+        frame.call, frame.blamed_by = None, failed.step if failed.blamed_by is None else failed.blamed_by
         self.skipped = [step for step in self.skipped if step < target]
         await self.session.rollback(frame.mark)
         return frame
