@@ -21,7 +21,7 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "load_phrasebook",
     "load_scenarios",
     "needs_confirmation",
+    "open_scenarios",
     "pick_text",
     "render_confirmation_policy",
     "render_full_policy",

@@ -8,12 +8,13 @@ from typing import Any
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing import ScenarioStep, Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
+from trajsmith.querygen.story import list_request_phrases
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
 
 
@@ -48,20 +49,30 @@ class RequestWriter:
         self.rng = rng
         self.voice = voice or get_user_voice("plain")
 
-    def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> TurnRequest:
+    def write(
+        self,
+        start: int,
+        stop: int,
+        goals: Sequence[int],
+        withhold: bool,
+        steps: Sequence[ScenarioStep | None] = (),
+        motive: str = "",
+    ) -> TurnRequest:
         """The request for one turn.
 
         Args:
             withhold: Leave something out that the agent must ask for.
+            steps: Of each goal: the scenario's step, whose words come before those of the tool.
+            motive: Sentences that stand before the request.
         """
         keys = list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
         open_keys = [key for key in keys if key not in self.stated]
         askable = [key for key in open_keys if key in self._required(start, stop)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
-        sentences: list[str] = []
+        sentences: list[str] = [motive] if motive else []
         for number, goal in enumerate(goals):
-            want = self._goal(goal, number, held, stated)
+            want = self._goal(goal, number, held, stated, steps[number] if steps else None)
             newly_stated = [key for key in open_keys if key not in held and key not in stated]
             tells = [
                 self._tells(index, newly_stated, stated)
@@ -109,14 +120,17 @@ class RequestWriter:
         """Return True if a list has several rows, so that an agent would have to ask which one is meant."""
         return any(len(match.value) > 1 for match in find_values(self.calls[source.call].result, rows))
 
-    def _goal(self, goal: int, number: int, held: set[str], stated: set[str]) -> str:
+    def _goal(self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None) -> str:
         """One goal as a sentence; marks the known entries that it says."""
         call = self.calls[goal]
         phrases = self.wording.tool(call.tool)
         spoken = dict(self.references.latest)
         values, sources = self._slots(goal, held)
-        for kind in self._kinds(phrases.ask, phrases.say):
-            templates = phrases.say if kind == "say" else phrases.ask
+        for kind, templates in (
+            (kind, say if kind == "say" else ask)
+            for ask, say in list_request_phrases(phrases, step)
+            for kind in self._kinds(ask, say)
+        ):
             for template in self.rng.sample(templates, len(templates)):
                 text = pick_text([template], values, self.rng)
                 if text is not None:

@@ -16,11 +16,12 @@ from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
-from trajsmith.querygen.partition import find_goals, partition_calls
+from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.story import Story, find_story
 from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
@@ -82,8 +83,12 @@ class TaskWriter:
             ModelFault: A model could not answer.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
-        cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
-        plan = self._plan(grounded, state, cuts, rng)
+        story = find_story(grounded, self.wording.scenarios)
+        if story is None:
+            cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
+        else:
+            cuts = partition_scenario(grounded.steps, story.joins, rng)
+        plan = self._plan(grounded, state, cuts, rng, story)
         shown = await self._shown(plan, state, session) if author else {}
         proof = await self._proof(grounded, state, session, cuts)
         words = await author.write(plan, shown) if author else self._scripted(plan)
@@ -100,6 +105,8 @@ class TaskWriter:
             initial_state=grounded.initial_state,
             persona=words.plan.persona,
             scenario=words.plan.scenario,
+            scenario_id=grounded.scenario,
+            motive=story.motive if story else "",
             policy=self.spec.policy if self.settings.policy else "",
             exposed_tools=self._exposed(grounded),
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
@@ -128,11 +135,18 @@ class TaskWriter:
         return tuple(name for name in names if name in needed or name in drawn)
 
     def _plan(
-        self, grounded: GroundedChain, state: JsonObject, cuts: Sequence[tuple[int, int]], rng: random.Random
+        self,
+        grounded: GroundedChain,
+        state: JsonObject,
+        cuts: Sequence[tuple[int, int]],
+        rng: random.Random,
+        story: Story | None,
     ) -> TaskPlan:
         """Turns, persona and who says what when, with the scripted words for it."""
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
+        if story is not None:
+            persona, scenario = story.cast(persona)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
         writer = RequestWriter(
             self.wording,
@@ -145,8 +159,9 @@ class TaskWriter:
         turns = []
         for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
-            goals = find_goals(grounded.calls, start, stop)
-            request = writer.write(start, stop, goals, withhold)
+            goals = find_goals(grounded.calls, start, stop, steps=grounded.steps)
+            steps = story.list_steps(goals) if story else ()
+            request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
             opening = draw_greeting(persona, rng) if number == 0 else draw_turn_opening(persona, rng)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))
             stated = {
@@ -163,11 +178,12 @@ class TaskWriter:
                     fresh=tuple(key for key in stated if stated[key]),
                     implied=tuple(key for key in stated if not stated[key]),
                     held=tuple(key for key in keys if key not in writer.stated),
+                    steps=steps,
                 )
             )
         now = find_clock_date(state)
         clock = str(state.get("now", "")).replace("T", " ")[:16]
-        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock)
+        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock, story)
 
     def _scripted(self, plan: TaskPlan) -> TaskWording:
         """The plan's own words.
@@ -226,6 +242,7 @@ class TaskWriter:
             form_hash=form_hash,
             answer_facts=facts,
             checks=(),
+            steps=plan.grounded.steps[turn.start : turn.stop],
             refinements=turn.edits,
         )
 

@@ -13,6 +13,7 @@ from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.story import read_story
 from trajsmith.records import FromOutput, GoldCall, JsonObject, Task, UserFact, canonical_json
 
 
@@ -84,10 +85,14 @@ class RewordedQueries:
         self.intents: list[str] = []
         self.keys: list[list[str]] = []
         self.stated: list[set[str]] = []
+        story = read_story(base, wording.scenarios)
         start = 0
         for number, turn in enumerate(base.turns):
             stop = start + len(turn.gold_calls)
-            request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
+            goals = find_goals(calls, start, stop, steps=story.names if story else ())
+            steps = story.list_steps(goals) if story else ()
+            motive = story.motive if story and not number else ""
+            request = writer.write(start, stop, goals, bool(hold), steps, motive)
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
             self.queries.append(
                 render_query(opening, request.text, base.persona, self.known.values(), find_clock_date(state), rng)
