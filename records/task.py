@@ -36,6 +36,9 @@ class Turn(FrozenModel):
     """Values that the agent's answer must tell."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each gold call is, "" for look-ups that lead to one."""
+    groups: tuple[int, ...] = ()
+    """Of each gold call: the message of calls in which it can be made; execution showed that the calls of one group
+    commute. Empty: each call has a message of its own."""
     refinements: tuple[str, ...] = ()
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 

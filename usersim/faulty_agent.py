@@ -107,7 +107,7 @@ class FaultInjection(ScriptedAgent):
             return AgentAct(Message(role="assistant", content=self.faults.choice(CLAIMS)))
         if self.kind == "missed_error" and index == self.place < self.stop and self._ready(index):
             return self._make_refused_call(index) or await super().act(messages)
-        if self.kind in ("needless_write", "needless_read") and index == self.place + 1 <= self.stop:
+        if self.kind in ("needless_write", "needless_read") and self.place < index <= self.stop:
             return self._make_extra_call(self.place) or await super().act(messages)
         if self.kind == "invented_value" and index == self.place < self.stop:
             self._invent_values(index)
@@ -120,6 +120,11 @@ class FaultInjection(ScriptedAgent):
                 self.results += [ToolResult(call.result) for call in extra]
             return
         super().observe(tools, results, by_user)
+
+    def _can_make(self, index: int) -> bool:
+        """Leave the call with which the mistake is made to a message of its own."""
+        waits = self.kind in ("premature_answer", "missed_error") and index == self.place and not self.fired
+        return not waits and super()._can_make(index)
 
     def _ready(self, index: int) -> bool:
         """Return True if the call could be made now."""

@@ -168,8 +168,8 @@ class ReasoningAgent:
             return [*thoughts, self.rng.choice(DEVICE)]
         if act.message.tool_calls:
             made = [call.function.name for call in act.message.tool_calls]
-            group = range(index, index + len(made))
-            if [call.tool for call in agent.calls[index : index + len(made)]] != made:
+            group = agent.group
+            if [agent.calls[member].tool for member in group] != made:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         return [self.rng.choice(ANSWERS)] if index >= agent.stop else []
@@ -309,4 +309,4 @@ def _list_producers(call: GoldCall) -> set[int]:
 
 def _is_last_result(agent: ScriptedAgent, message: Message) -> bool:
     """Return True if a tool message is the result that the agent took last, so that the call did not fail."""
-    return agent.results[-1].text == message.content
+    return any(result.text == message.content for result in (agent.results[-1], *agent.early.values()))

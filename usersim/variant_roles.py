@@ -87,7 +87,10 @@ class VariantAgent(ScriptedAgent):
         if refused is not None and self.attempted:
             self.told_no = _extract_reason(results[refused])
         elif refused is not None and self.twist.refusal and self.twist.refusal in results[refused].text:
-            self.results += results[:refused]
+            members, self.pending = self.pending, []
+            for index, result in zip(members, results, strict=True):
+                if result.ok:
+                    self._take(index, result)
             self.stumbled = True
         else:
             super().observe(tools, results, by_user)
