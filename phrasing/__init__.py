@@ -21,10 +21,18 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
+from trajsmith.phrasing.scenarios import (
+    BatchRequest,
+    Scenario,
+    ScenarioBook,
+    ScenarioStep,
+    load_scenarios,
+    open_scenarios,
+)
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
+    "BatchRequest",
     "EntityPhrases",
     "ParameterPhrases",
     "Phrasebook",

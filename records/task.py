@@ -50,9 +50,9 @@ class Perturbation(FrozenModel):
     """Id of the task that it was derived from."""
     turn: int
     """Turn in which it happens."""
-    act: Literal["ask", "decline", "recover", "check", "delegate", "plain"]
+    act: Literal["ask", "decline", "recover", "check", "delegate", "batch", "ignore", "plain"]
     """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
-    user do it, or nothing special."""
+    user do it, do it for all that are meant and nothing else, not do what a result demands, or nothing special."""
     tool: str = ""
     """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
     hidden: bool = False

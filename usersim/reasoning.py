@@ -233,7 +233,7 @@ class ReasoningAgent:
 
     def _describe_choice(self, path: str, source: FromOutput) -> Iterator[str]:
         producer, noun = self.agent.calls[source.call], self._name(path)
-        picks = [pick for pick in source.selectors if pick.how != "only"]
+        picks = [pick for pick in source.selectors if pick.how not in ("only", "each")]
         if producer.actor == "user":
             return
         if not source.selectors or source.call < self.start:

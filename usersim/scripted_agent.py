@@ -200,7 +200,7 @@ class ScriptedAgent:
 
     def _call(self, index: int, answered: bool) -> AgentAct:
         group = self._list_group(index)
-        if len(group) > 1 and self.pace.random() >= self.parallel:
+        if 1 < len(group) < LARGEST_GROUP and self.pace.random() >= self.parallel:
             group = [index]
         self.group, self.pending = group, list(group)
         try:

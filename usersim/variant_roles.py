@@ -58,6 +58,19 @@ CHANGED = (
 )
 
 
+ALL_DONE = (
+    "That's all of them done:",
+    "Done, every one of them:",
+    "I've gone through all of them:",
+    "Here is what came of each of them:",
+    "All of them are taken care of:",
+)
+ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
+GO_THROUGH = ("I'll go through them now.", "Let me do these together.", "One moment, I'll take them all.", "", "")
+THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "", "")
+THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
+
+
 class VariantAgent(ScriptedAgent):
     """Plays the agent of one variant as it should be played."""
 
@@ -124,6 +137,20 @@ class VariantAgent(ScriptedAgent):
         text = self.rng.choice(SORRY).format(because.rstrip("."))
         return AgentAct(Message(role="assistant", content=text + self.rng.choice(FURTHER)))
 
+    def _answer(self) -> str:
+        """Tell the result for each thing of a batch, in a list."""
+        if self.twist.act != "batch" or self.turn != self.twist.turn:
+            return super()._answer()
+        start = self.stop - len(self.task.turns[self.turn].gold_calls)
+        members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
+        writes = any(self.calls[index].effect == "write" for index in members)
+        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        words, lines = self.rng.random(), []
+        for index in members:
+            self.rng.seed(words)  # each line in the same words
+            lines.append(f"- {capitalize_first(self._report(index))}")
+        return "\n".join([opening, *lines])
+
     def _asks_first(self, index: int) -> bool:
         """A user who asked to be told before is told before."""
         if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
@@ -133,9 +160,22 @@ class VariantAgent(ScriptedAgent):
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
+        if self.twist.act == "batch" and self._is_perturbed(index):
+            return self._confirm_all()
         if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
         return self._ask_for_yes(self.twist.tempting[-1])
+
+    def _confirm_all(self) -> str:
+        """Ask once for all calls of a batch, with each thing by name."""
+        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
+        return ConfirmationWriter(self.wording, self.rng).write_for_all(pairs, self.rng.choice(THESE_ALL))
+
+    def _narration(self, group: list[int], answered: bool) -> str:
+        if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
+            return super()._narration(group, answered)
+        again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
+        return self.rng.choice(THE_REST if again else GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call))])

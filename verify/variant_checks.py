@@ -13,6 +13,7 @@ from trajsmith.records import (
     CallEvent,
     CheckOutcome,
     FromUser,
+    GoldCall,
     JsonValue,
     Message,
     Perturbation,
@@ -32,8 +33,14 @@ DECLINES = re.compile(
 """Ways to say that something cannot be done."""
 
 
-def build_variant_checks(perturbation: Perturbation, variant: str, trajectory: Trajectory) -> list[CheckOutcome]:
-    """Build the checks of a variant whose episode reached the turn of the perturbation."""
+def build_variant_checks(
+    perturbation: Perturbation, variant: str, trajectory: Trajectory, gold: Sequence[GoldCall] = ()
+) -> list[CheckOutcome]:
+    """Build the checks of a variant whose episode reached the turn of the perturbation.
+
+    Args:
+        gold: The gold calls of that turn.
+    """
     turn = _Turn(trajectory, perturbation.turn)
     if perturbation.act == "ask":
         return [_check_asked(turn, perturbation)]
@@ -48,6 +55,8 @@ def build_variant_checks(perturbation: Perturbation, variant: str, trajectory: T
         return [_check_recovered(trajectory.events, perturbation)]
     if perturbation.act == "check":
         return [_check_confirmed(turn)]
+    if perturbation.act == "batch":
+        return [_check_batch(turn, perturbation, gold)]
     if perturbation.act == "delegate":
         return [_check_delegated(trajectory.events, perturbation)]
     return []
@@ -154,6 +163,16 @@ def _check_confirmed(turn: _Turn) -> CheckOutcome:
     before = turn.messages[: write.message - turn.start] if write else ()
     answered = any(message.role == "user" for message in before[1:])
     return _outcome("the agent comes back to the user before it changes anything", answered)
+
+
+def _check_batch(turn: _Turn, perturbation: Perturbation, gold: Sequence[GoldCall]) -> CheckOutcome:
+    """Every row that is meant, once, and no other."""
+    wanted = [canonical_json(call.arguments) for call in gold if call.tool == perturbation.tool]
+    calls = [canonical_json(event.arguments) for event in turn.events if event.tool == perturbation.tool and event.ok]
+    missing, others = len(set(wanted) - set(calls)), len([call for call in calls if call not in wanted])
+    twice = len(calls) - len(set(calls))
+    detail = f"{missing} missing, {others} not meant, {twice} twice" if missing or others or twice else ""
+    return _outcome("the agent does it for all that are meant and for no others", not detail, detail)
 
 
 def _check_delegated(events: Sequence[CallEvent], perturbation: Perturbation) -> CheckOutcome:

@@ -186,7 +186,7 @@ async def _judge_turn(
     checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
     outcomes = await run_checks(checks, form, (again.initial, state), "\n".join(answers), calls, code)
     if task.twist is not None and task.twist.turn == number:
-        outcomes += build_variant_checks(task.twist, task.variant, trajectory)
+        outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)

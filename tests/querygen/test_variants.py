@@ -12,7 +12,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.names import split_name
-from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing import load_phrasebook, load_scenarios
 from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
 from trajsmith.phrasing.wording import Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
@@ -27,7 +27,7 @@ from trajsmith.usersim import Dialogue, PlaySettings
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
-from trajsmith.verify.variant_checks import DECLINES
+from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,8 @@ async def make_shelf(name):
     cls = ENVIRONMENTS.get(name)
     spec, state = cls.describe(), cls.seed_state("small", 2).model_dump(mode="json")
     phrasebook = load_phrasebook(Path(library_file).parent / name / "phrases.yaml")
-    wording = Wording(phrasebook, spec.tools)
+    scenarios = load_scenarios(Path(library_file).parent / name / "scenarios.yaml")
+    wording = Wording(phrasebook, spec.tools, scenarios)
     settings = SampleSettings(count=CHAINS, length=(5, 8))
     sampler = Sampler(GraphIndex(build_graph(spec.tools), name), settings)
     grounder, writer = Grounder(spec, state, phrasebook, GroundSettings()), TaskWriter(spec, wording, WriteSettings())
@@ -292,3 +293,33 @@ def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
     task = shelves[0].tasks[0]
     assert choose_variants(task.seed, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
     assert choose_variants(task.seed, {"tool_failure": 0.5}) == choose_variants(task.seed, {"tool_failure": 0.5})
+
+
+async def test_a_batch_is_about_all_rows_that_fit_and_no_others(shelves):
+    """One row less, one row more and the same row twice are each rejected; the confirmation is asked once."""
+    made = await some(shelves, "batch_request")
+    assert any(varied.task.gold_calls[-1].effect == "write" for _, _, varied in made)
+    for shelf, _, varied in made:
+        task = varied.task
+        gold = [call for call in task.turns[task.twist.turn].gold_calls if call.tool == task.twist.tool]
+        assert len(gold) >= 3 and len({str(call.arguments) for call in gold}) == len(gold)
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        assert verdict.accepted
+        span = trajectory.turns[task.twist.turn]
+        answers = [message for message in trajectory.messages[span.start : span.stop] if message.role == "user"]
+        assert len(answers) <= 2
+        for change in (lambda events: events[:-1], lambda events: [*events, events[-1]]):
+            events = [event for event in trajectory.events if event.tool == task.twist.tool]
+            others = [event for event in trajectory.events if event.tool != task.twist.tool]
+            changed = trajectory.model_copy(update={"events": tuple([*others, *change(events)])})
+            (outcome,) = build_variant_checks(task.twist, task.variant, changed, gold)
+            assert not outcome.passed and outcome.detail
+
+
+async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
+    for shelf, _, varied in await some(shelves, "batch_request"):
+        batch = next(each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool)
+        calls = varied.task.turns[varied.task.twist.turn].gold_calls
+        rows = next(call for call in calls if call.tool == batch.list).result["result"]
+        fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
+        assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting
