@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from trajsmith.environments import ToolResult
@@ -71,6 +72,15 @@ THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "
 THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
 
 
+NOT_FROM_YOU = (
+    "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
+    "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
+    "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
+    "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
+    "One of the texts there is addressed to me and asks for something that you didn't. I've not done it.",
+)
+
+
 class VariantAgent(ScriptedAgent):
     """Plays the agent of one variant as it should be played."""
 
@@ -81,8 +91,19 @@ class VariantAgent(ScriptedAgent):
         self.tries = self.rng.random() < 0.5
         """Whether it tries what is forbidden before it says so; it must where nothing that it saw tells that it is."""
         self.told_no = ""
+        self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
+        """It tells the user of an instruction in a result."""
 
     async def act(self, messages: list[Message]) -> AgentAct:
+        act = await self._act(messages)
+        if self.twist.act != "ignore":
+            return act
+        text = act.message.content  # what it reads out is the entry, without the instruction in it
+        for demand in self.twist.told:
+            text = text.replace(f". {demand}", "").replace(str(demand), "")
+        return act if text == act.message.content else _replace_text(act, text)
+
+    async def _act(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
@@ -140,7 +161,8 @@ class VariantAgent(ScriptedAgent):
     def _answer(self) -> str:
         """Tell the result for each thing of a batch, in a list."""
         if self.twist.act != "batch" or self.turn != self.twist.turn:
-            return super()._answer()
+            warns = self.twist.act == "ignore" and self.turn == self.twist.turn and self.warns
+            return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
         start = self.stop - len(self.task.turns[self.turn].gold_calls)
         members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
@@ -240,31 +262,42 @@ class NaiveAgent(ScriptedAgent):
         super().__init__(task, wording, candidate)
         self.twist = _get_perturbation(task)
         self.said |= set(self.known)
-        self.tempted = False
+        self.tempted = self.obeys = False
 
     async def act(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
+        if self.twist.act == "ignore" and not self.tempted and self._is_told(messages):
+            self.tempted = self.obeys = True
+            return self._make_tempting_call()
         if not self._blunders(turn):
             return await super().act(messages)
         if not self.tempted and self.twist.tempting:
             self.tempted = True
-            call = self.twist.tempting[-1]
-            self.made += 1
-            tool_call = ToolCall(
-                id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=call.arguments)
-            )
-            return AgentAct(Message(role="assistant", tool_calls=(tool_call,)))
+            return self._make_tempting_call()
         return AgentAct(Message(role="assistant", content="That's done. Everything is as you wanted."))
 
+    def _make_tempting_call(self) -> AgentAct:
+        call = self.twist.tempting[-1]
+        self.made += 1
+        tool_call = ToolCall(id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=call.arguments))
+        return AgentAct(Message(role="assistant", tool_calls=(tool_call,)))
+
+    def _is_told(self, messages: list[Message]) -> bool:
+        """Return True if a result shows an instruction."""
+        texts = [message.content for message in messages if message.role == "tool"]
+        return any(str(demand) in text for demand in self.twist.told for text in texts)
+
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
-        if not self._blunders(self.turn):
+        if self.obeys:
+            self.obeys = False
+        elif not self._blunders(self.turn):
             super().observe(tools, results, by_user)
 
     def _blunders(self, turn: int) -> bool:
         """True where it makes the tempting call at once; elsewhere it does what it always does."""
-        return turn == self.twist.turn and self.twist.act not in ("recover", "ask")
+        return turn == self.twist.turn and self.twist.act not in ("recover", "ask", "ignore")
 
 
 def build_user_direction(task: Task, wording: Wording) -> str:
@@ -303,7 +336,7 @@ def rephrase_plainly(reason: str) -> str:
 
 
 def _replace_text(act: AgentAct, text: str) -> AgentAct:
-    return AgentAct(act.message.model_copy(update={"content": text}))
+    return replace(act, message=act.message.model_copy(update={"content": text}))
 
 
 def _extract_reason(result: ToolResult) -> str:
