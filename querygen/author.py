@@ -41,6 +41,7 @@ WRITE = PromptSpec(
                 "steps": ["find a customer"],
                 "say": [{"label": "email", "said": "a@b.org"}],
                 "hold": ["order date"],
+                "ask": ["Where is my order?"],
             }
         ],
     },
@@ -57,6 +58,7 @@ REFINE = PromptSpec(
                 "edits": ["ambiguity"],
                 "keep": [{"label": "email", "said": "a@b.org"}],
                 "open": "order date",
+                "ask": ["Where is my order?"],
                 "also": "show the account",
             }
         ],
@@ -222,6 +224,7 @@ class ModelTaskAuthor:
             "steps": [derive_request_phrase(self.gates.wording.tools[call.tool]) for call in calls],
             "say": [self._fact(plan, key) for key in turn.fresh],
             "hold": [self.gates.wording.name_of(plan.known[key]) for key in turn.held],
+            "ask": [info.question for info in turn.asked if info.narrow],
         }
 
     def _edit(self, plan: TaskPlan, turn: TurnPlan, draft: str) -> JsonObject:
@@ -231,6 +234,7 @@ class ModelTaskAuthor:
             "edits": [edit.replace("_", " ") for edit in turn.edits],
             "keep": [self._fact(plan, key) for key in turn.fresh],
             "open": f"{self.gates.wording.name_of(opened)} ({opened.said})" if opened else "",
+            "ask": [info.question for info in turn.asked if info.narrow],
             "also": "" if turn.expansion is None else self._wish(plan, turn.expansion),
         }
 

@@ -1,21 +1,94 @@
-"""Default reports of results without phrases, for the scripted agent."""
+"""Answers and reports of the scripted agent: exactly what was asked, or a result as a whole in the agent's style."""
 
+import random
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from trajsmith.phrasing import capitalize_first
-from trajsmith.phrasing.value_formatting import format_quoted, format_value, humanize, is_value_mentioned, join_words
-from trajsmith.records import GoldCall
+from trajsmith.grounding.paths import find_values, get_value
+from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing.answer_detection import is_fact_answered
+from trajsmith.phrasing.value_formatting import format_quoted, format_value, humanize, join_words
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, Selector, derive_seed
+
+AgentStyle = Literal["short", "plain", "explanatory"]
+"""How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
+STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
 
 
-def render_missing_facts(text: str, facts: Sequence[Any], results: Sequence[Any]) -> list[str]:
-    """Return sentences for the facts that a text leaves out, each with the field name from the results."""
-    missing = [fact for fact in facts if not is_value_mentioned(text, fact)]
+def draw_style(seed: int, candidate: int) -> AgentStyle:
+    """Return the style of the agent in one dialogue."""
+    return random.Random(derive_seed(seed, "agent style", candidate)).choice(STYLES)
+
+
+class ReportWriter:
+    """Writes what an agent tells of results: an answer to each question, and a report of what was asked as a whole."""
+
+    def __init__(self, wording: Wording, style: AgentStyle, rng: random.Random) -> None:
+        self.wording = wording
+        self.style = style
+        self.rng = rng
+
+    def answer(self, info: RequestedInfo, call: GoldCall, content: Any) -> str | None:
+        """Return an answer to a narrow question, or None if no answer fits the result."""
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
+        if info.row is not None:
+            values["row"] = next(iter_rows(content, info.row), None)
+            if values["row"] is None:
+                return None
+        return self._pick(info.answer, values, info.facts)
+
+    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
+        """Return a report of a whole result in the agent's style, if possible one with all facts."""
+        phrases = self.wording.tool(call.tool)
+        styled = {"short": phrases.brief, "explanatory": phrases.detailed, "plain": ()}[self.style]
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
+        text = self._pick(styled, values, facts) or self._pick(phrases.done, values, facts)
+        return text or render_plain_report(call, content)
+
+    def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
+        """Return a rendered template, if possible one that states all facts; None if none fits the values."""
+        first = None
+        for template in self.rng.sample(list(templates), len(templates)):
+            text = pick_text([template], values, self.rng)
+            if text and all(is_fact_answered(text, fact) for fact in facts):
+                return text
+            first = first or text
+        return first
+
+
+def iter_rows(content: Any, selector: Selector) -> Iterator[Any]:
+    """Yield the rows of a result that a question is about."""
+    for match in find_values(content, selector.rows):
+        for row in match.value if isinstance(match.value, list) else ():
+            if get_value(row, selector.field) == selector.value:
+                yield row
+
+
+def render_missing_facts(text: str, facts: Sequence[AnswerFact], results: Sequence[Any]) -> list[str]:
+    """Return sentences for the facts that a text leaves out, each with the name of its field.
+
+    Args:
+        text: What is said already.
+        facts: What must be said.
+        results: Where the names of fields stand that the facts do not tell.
+    """
     fields = [(name, value) for result in results for name, value in _iter_fields(result)]
-    named = [(next((name for name, value in fields if value == fact), ""), fact) for fact in missing]
-    sentences = [f"{capitalize_first(humanize(name))}: {format_quoted(fact)}." for name, fact in named if name]
-    bare = [format_quoted(fact) for name, fact in named if not name]
+    missing = [fact for fact in facts if not is_fact_answered(text, fact)]
+    named = [
+        (fact.label or next((humanize(name) for name, value in fields if value == fact.value), ""), fact)
+        for fact in missing
+    ]
+    sentences = [_render_named(label, fact) for label, fact in named if label]
+    bare = [format_quoted(fact.value) for label, fact in named if not label]
     return [*sentences, *([f"It also shows {join_words(bare)}."] if bare else [])]
+
+
+def _render_named(label: str, fact: AnswerFact) -> str:
+    if fact.value == []:
+        return f"There is no {label}."
+    if isinstance(fact.value, bool) and fact.words.get(str(fact.value).lower()):
+        return f"{capitalize_first(fact.words[str(fact.value).lower()][0])}."
+    return f"{capitalize_first(label)}: {format_quoted(fact.value)}."
 
 
 def _iter_fields(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:

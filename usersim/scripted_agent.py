@@ -36,7 +36,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
-from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.reporting import ReportWriter, draw_style, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
@@ -68,7 +68,20 @@ WHICH = (
     "There are {count} {plural} here: {rows}. Which one is it?",
     "I found {count} {plural}: {rows}. Which one would you like?",
 )
-ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
+ENDINGS = (
+    "Is there anything else?",
+    "What else can I do for you?",
+    "Anything else?",
+    "Can I help with anything else?",
+    "Let me know if you need anything else.",
+    "Is there more I can do?",
+    "Was there something else?",
+    "Do tell me if there's more.",
+    "Anything else on your list?",
+    "Is that all for now?",
+)
+OFFERS = 0.12
+"""Share of answers, before the last one, that end with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -83,6 +96,7 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        self.reports = ReportWriter(wording, draw_style(task.seed, candidate), self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
@@ -330,7 +344,7 @@ class ScriptedAgent:
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
-        """Render the results of this turn, with every fact that the task asks for."""
+        """Answer what was asked in this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = {
@@ -343,11 +357,14 @@ class ScriptedAgent:
         reports = [capitalize_first(self._report(index)) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *render_missing_facts(text, turn.answer_facts, between)])
+        text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
+        return text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(ENDINGS)}"
 
     def _report(self, index: int) -> str:
-        call, result = self.calls[index], self.results[index]
-        text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
-        return text or render_plain_report(call, result.content)
+        call, content = self.calls[index], self.results[index].content
+        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
+        answers = [self.reports.answer(info, call, content) for info in asked if info.narrow]
+        if answers and None not in answers:
+            return " ".join(answer for answer in answers if answer)
+        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
