@@ -3,6 +3,7 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
+from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answered, render_fact
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -26,7 +27,10 @@ __all__ = [
     "ToolPhrases",
     "Wording",
     "capitalize_first",
+    "is_answer_stated",
+    "is_fact_answered",
     "load_phrasebook",
     "load_scenarios",
     "pick_text",
+    "render_fact",
 ]

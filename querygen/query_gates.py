@@ -14,7 +14,7 @@ from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.plan import TaskPlan
-from trajsmith.querygen.requested_info import asks_for
+from trajsmith.querygen.questions import asks_for
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, UserFact
 
 MAX_QUERY_LENGTH = 1500

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
@@ -13,14 +13,8 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
-from trajsmith.querygen.requested_info import (
-    AskableQuestion,
-    build_general_info,
-    fill_facts,
-    find_rows,
-    list_askable_questions,
-    pick_question_text,
-)
+from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
+from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
 
 WANTS = (

@@ -19,8 +19,9 @@ from trajsmith.querygen.partition import find_goals, partition_calls
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
+from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.requested_info import build_general_info, fill_facts, find_asking_sentence
+from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,

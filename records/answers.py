@@ -23,7 +23,7 @@ class AnswerFact(FrozenModel):
 
 
 class RequestedInfo(FrozenModel):
-    """What one sentence of a request asks for."""
+    """Request of one sentence: fields of a result, and their values."""
 
     call: int
     """Gold call, counted over the whole task, whose result answers it."""

@@ -46,7 +46,7 @@ class Turn(FrozenModel):
 
     @property
     def facts(self) -> tuple[AnswerFact, ...]:
-        """What the answer must state, with fields and words where they are known."""
+        """Facts that the answer must state, with fields and words where they are known."""
         return list_answer_facts(self.asked) or tuple(AnswerFact(value=value) for value in self.answer_facts)
 
 

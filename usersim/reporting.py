@@ -4,11 +4,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
-from trajsmith.phrasing.answer_detection import is_fact_answered
+from trajsmith.grounding import find_rows
+from trajsmith.phrasing import Wording, capitalize_first, is_fact_answered, pick_text
 from trajsmith.phrasing.value_formatting import format_quoted, format_value, humanize, join_words
-from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, Selector, derive_seed
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, derive_seed
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
@@ -32,7 +31,7 @@ class ReportWriter:
         """Return an answer to a narrow question, or None if no answer fits the result."""
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
         if info.row is not None:
-            values["row"] = next(iter_rows(content, info.row), None)
+            values["row"] = next(find_rows(content, info.row), None)
             if values["row"] is None:
                 return None
         return self._pick(info.answer, values, info.facts)
@@ -54,14 +53,6 @@ class ReportWriter:
                 return text
             first = first or text
         return first
-
-
-def iter_rows(content: Any, selector: Selector) -> Iterator[Any]:
-    """Yield the rows of a result that a question is about."""
-    for match in find_values(content, selector.rows):
-        for row in match.value if isinstance(match.value, list) else ():
-            if get_value(row, selector.field) == selector.value:
-                yield row
 
 
 def render_missing_facts(text: str, facts: Sequence[AnswerFact], results: Sequence[Any]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing.answer_detection import render_fact
+from trajsmith.phrasing import render_fact
 from trajsmith.phrasing.templates import render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.records import AnswerFact, RequestedInfo
@@ -125,7 +125,7 @@ class AnswerMutator:
         return self._fill(info, content, self.rng.choice(others)) if others else None
 
     def _tell_stale_value(self, info: RequestedInfo, fact: AnswerFact) -> str | None:
-        """What an earlier result says of the same thing, before it changed."""
+        """The value of an earlier result for the same entity, before it changed."""
         content = self.results.get(info.call)
         field, identity = fact.place[-1], _get_identity(get_at_place(content, fact.place[:-1]))
         for call in range(info.call - 1, -1, -1):

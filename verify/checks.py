@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.environments.diff import diff
-from trajsmith.phrasing.answer_detection import is_answer_stated, render_fact
+from trajsmith.phrasing import is_answer_stated, render_fact
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.records import (
     AnswerCheck,

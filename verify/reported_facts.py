@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.phrasing.answer_detection import render_fact
+from trajsmith.phrasing import render_fact
 from trajsmith.records import AnswerFact, JsonValue
 from trajsmith.verify.gold_run import GoldRun, RunResult
 from trajsmith.verify.normalized_state import ValuePath, get_at_place, is_there, iter_leaves
