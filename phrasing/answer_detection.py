@@ -46,6 +46,7 @@ _NO = re.compile(r"^(?:no|nope|(?:it|they|there) (?:isn't|aren't|doesn't|don't|h
 _NOTHING = re.compile(
     r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.IGNORECASE
 )
+_ZERO = re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b")
 _MONTH = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
     "jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec"
@@ -79,6 +80,8 @@ def is_answer_stated(
     flat = " ".join(text.lower().split())
     if isinstance(value, int | float):
         tokens = set(_TOKEN.findall(label.lower()))
+        if value == 0 and _ZERO.search(flat):
+            return True
         return is_value_mentioned(flat if tokens & _CALENDAR else _TIMES.sub(" ", _DATES.sub(" ", flat)), value)
     moment = parse_datetime(value)
     if isinstance(moment, datetime):

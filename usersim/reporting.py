@@ -1,17 +1,29 @@
 """Answers and reports of the scripted agent: exactly what was asked, or a result as a whole in the agent's style."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from trajsmith.grounding import find_rows
 from trajsmith.phrasing import Wording, capitalize_first, is_fact_answered, pick_text
-from trajsmith.phrasing.value_formatting import format_quoted, format_value, humanize, join_words
+from trajsmith.phrasing.plain_sentences import is_noun
+from trajsmith.phrasing.value_formatting import (
+    format_quoted,
+    format_value,
+    humanize,
+    join_words,
+    list_value_forms,
+)
 from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, derive_seed
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
 STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
+TOPICS = ("As for {},", "About {}:", "On {}:", "And {}:")
+"""Openings of an answer that would otherwise begin with "it" after another one."""
+_PRONOUN = re.compile(r"(?:It|That|This|They|Those|These|There)\b")
+_OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 
 def draw_style(seed: int, candidate: int) -> AgentStyle:
@@ -27,14 +39,48 @@ class ReportWriter:
         self.style = style
         self.rng = rng
 
-    def answer(self, info: RequestedInfo, call: GoldCall, content: Any) -> str | None:
-        """Return an answer to a narrow question, or None if no answer fits the result."""
+    def answer(
+        self, info: RequestedInfo, call: GoldCall, content: Any, first: bool = True, row: str = ""
+    ) -> str | None:
+        """Return an answer to a narrow question, or None if no answer fits the result.
+
+        Args:
+            first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
+            row: How the user calls the row that the question is about.
+        """
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
         if info.row is not None:
             values["row"] = next(find_rows(content, info.row), None)
             if values["row"] is None:
                 return None
-        return self._pick(info.answer, values, info.facts)
+        if first:
+            return self._pick(info.answer, values, info.facts)
+        clear = [template for template in info.answer if not _PRONOUN.match(template)]
+        text = self._pick(clear, values, info.facts)
+        if text and all(is_fact_answered(text, fact) for fact in info.facts) and not _PRONOUN.match(text):
+            return text
+        text = self._pick(info.answer, values, info.facts)
+        return self._name_topic(info, call, text, row) if text and _PRONOUN.match(text) else text
+
+    def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
+        """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
+        topic = _OWN.sub("your", row) or self._find_topic(info, call, text)
+        if not topic:
+            return text
+        continued = text if text.startswith(("I ", "I'")) else text[:1].lower() + text[1:]
+        return f"{self.rng.choice(TOPICS).format(topic)} {continued}"
+
+    def _find_topic(self, info: RequestedInfo, call: GoldCall, text: str) -> str:
+        """Return what "it" means in an answer: the field that is told right after it, else the entity of the call."""
+        fact = next(iter(info.facts), None)
+        following = re.match(r"(?:It|That)(?:'s| is) (.*)", text)
+        forms = tuple(list_value_forms(fact.value)) if fact and is_noun(fact.label) else ()
+        if fact and following and forms and following.group(1).lower().startswith(forms):
+            return f"the {fact.label}"
+        names = [name for name in call.arguments if name in self.wording.phrasebook.entities]
+        if names:
+            return f"the {self.wording.entity(names[0]).noun}"
+        return f"the {fact.label}" if fact and is_noun(fact.label) else ""
 
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""

@@ -354,17 +354,22 @@ class ScriptedAgent:
             if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
         return text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(ENDINGS)}"
 
-    def _report(self, index: int) -> str:
+    def _report(self, index: int, first: bool) -> str:
+        """Answer the questions about a call, or report its result as a whole."""
         call, content = self.calls[index], self.results[index].content
         asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
-        answers = [self.reports.answer(info, call, content) for info in asked if info.narrow]
-        if answers and None not in answers:
-            return " ".join(answer for answer in answers if answer)
+        answers: list[str] = []
+        for info in asked:
+            row = self.known[info.known].said if info.known in self.known else ""
+            answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
+            answers += [answer] if answer else []
+        if asked and len(answers) == len(asked):
+            return " ".join(answers)
         return self.reports.report(call, content, [fact for info in asked for fact in info.facts])

@@ -116,13 +116,19 @@ class AnswerMutator:
             return None
         content = self.results.get(info.call)
         rows = get_at_place(content, place[:where])
+        right = rows[int(place[where])]
         others = [
             row
             for number, row in enumerate(rows)
             if str(number) != place[where]
             and all(_differs(get_at_place(row, fact.place[where + 1 :]), fact.value) for fact in info.facts)
         ]
-        return self._fill(info, content, self.rng.choice(others)) if others else None
+        options = ((row, template) for row in self._shuffle(others) for template in self._shuffle(info.answer))
+        for row, template in options:
+            text = _render(template, content, row)
+            if text and text != _render(template, content, right):
+                return text
+        return None
 
     def _tell_stale_value(self, info: RequestedInfo, fact: AnswerFact) -> str | None:
         """The value of an earlier result for the same entity, before it changed."""
@@ -133,22 +139,27 @@ class AnswerMutator:
                 if not place or place[-1] != field or not _differs(value, fact.value):
                     continue
                 if identity and identity & _get_identity(get_at_place(self.results[call], place[:-1])):
-                    patched = _replace(content, fact.place, value)
-                    row = None
-                    if info.row is not None:
-                        row = get_at_place(patched, fact.place[:-1])
-                    rest = [render_fact(other) for other in info.facts if other.value != fact.value]
-                    text = (
-                        self._fill(info, patched, row) if info.narrow else f"{humanize(field)}: {format_value(value)}"
-                    )
-                    return text and "\n".join([*rest, text])
+                    return self._tell_replaced(info, fact, _replace(content, fact.place, value), value)
         return None
 
-    def _fill(self, info: RequestedInfo, content: Any, row: Any) -> str | None:
-        """Return an answer of the question for another result or row."""
-        values = {"out": content, "arg": {}, "row_templates": {}, **({} if row is None else {"row": row})}
-        options = self.rng.sample(list(info.answer), len(info.answer))
-        return next((text for template in options if (text := render_phrase(template, values))), None)
+    def _tell_replaced(self, info: RequestedInfo, fact: AnswerFact, content: Any, value: Any) -> str | None:
+        """Answer from a result in which a value was replaced; without templates by its field."""
+        depth = next((number for number, part in enumerate(fact.place) if part.isdigit()), 0) + 1
+        row = get_at_place(content, fact.place[:depth]) if info.row is not None else None
+        texts = [_render(template, content, row) for template in self._shuffle(info.answer)]
+        plain = "" if info.narrow else f"The {humanize(fact.place[-1])} is {format_value(value)}."
+        text = next((text for text in texts if text), plain)
+        rest = [render_fact(other) for other in info.facts if other.value != fact.value]
+        return "\n".join([*rest, text]) if text else None
+
+    def _shuffle(self, items: Sequence[Any]) -> list[Any]:
+        return self.rng.sample(list(items), len(items))
+
+
+def _render(template: str, content: Any, row: Any) -> str | None:
+    """Return an answer to a question for another result or row."""
+    values = {"out": content, "arg": {}, "row_templates": {}, **({} if row is None else {"row": row})}
+    return render_phrase(template, values)
 
 
 def _contains(value: Any, fact: Any) -> bool:
