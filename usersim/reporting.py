@@ -22,7 +22,7 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
 TOPICS = ("As for {},", "About {}:", "On {}:", "And {}:")
 """Openings of an answer that would otherwise begin with "it" after another one."""
-_PRONOUN = re.compile(r"(?:It|That|This|They|Those|These|There)\b")
+_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b|\w+ \w+ (?:it|them)\b")
 _OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 

@@ -19,7 +19,7 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, pick_text
-from trajsmith.phrasing.templates import join_rows
+from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
@@ -337,7 +337,7 @@ class ScriptedAgent:
         row = self.wording.rows.get(parameter)
         shown = (
             join_rows(rows, row)
-            if row
+            if row and all(isinstance(item, dict) and render_phrase(row, item) for item in rows)
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
