@@ -20,9 +20,10 @@ from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, derive_seed
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
 STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
-TOPICS = ("As for {},", "About {}:", "On {}:", "And {}:")
-"""Openings of an answer that would otherwise begin with "it" after another one."""
-_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b|\w+ \w+ (?:it|them)\b")
+TOPICS = ("About {}:", "On {}:", "As for {}:")
+"""Openings of an answer that would otherwise speak of "it" after another one."""
+_STARTS_WITH_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b")
+_PRONOUN = re.compile(rf"{_STARTS_WITH_PRONOUN.pattern}|(?:[\w£.,:]+ ){{1,4}}(?:it|them)\b")
 _OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 
@@ -67,8 +68,9 @@ class ReportWriter:
         topic = _OWN.sub("your", row) or self._find_topic(info, call, text)
         if not topic:
             return text
-        continued = text if text.startswith(("I ", "I'")) else text[:1].lower() + text[1:]
-        return f"{self.rng.choice(TOPICS).format(topic)} {continued}"
+        if _STARTS_WITH_PRONOUN.match(text):
+            return f"As for {topic}, {text[:1].lower()}{text[1:]}"
+        return f"{self.rng.choice(TOPICS).format(topic)} {text}"
 
     def _find_topic(self, info: RequestedInfo, call: GoldCall, text: str) -> str:
         """Return what "it" means in an answer: the field that is told right after it, else the entity of the call."""
