@@ -116,7 +116,8 @@ class ConfirmationWriter:
             if value is None or isinstance(value, bool) or [row.get(field) for row in choice.rows].count(value) > 1:
                 continue
             spoken = self.wording.value("", field, value, self.rng)
-            text = pick_text(templates, {"value": spoken, "noun": entity.noun}, self.rng)
+            neutral = [template for template in templates if not _FIRST_PERSON.match(template)]
+            text = pick_text(neutral or templates, {"value": spoken, "noun": entity.noun}, self.rng)
             if text and not ({"i", "i've", "i'm", "me"} & set(text.lower().split())):
                 return _FIRST_PERSON.sub("your ", text)
         return ""

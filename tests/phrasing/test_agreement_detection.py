@@ -41,6 +41,8 @@ def test_requests_for_a_yes(text):
         "Could you confirm your email?",
         "May I ask why the card should be stopped?",
         "What would you like me to write?",
+        "Under which title should I enter it?",
+        "Should I charge the card or use points?",
         "Your order has been cancelled.",
     ],
 )
