@@ -4,6 +4,15 @@ Sandboxed workers import this package, so it loads neither a network client nor 
 """
 
 from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answered, render_fact
+from trajsmith.phrasing.confirmation import (
+    check_confirmation_rule,
+    find_shown_row,
+    get_confirmation_rule,
+    needs_confirmation,
+    render_confirmation_policy,
+    render_full_policy,
+    summarize_rule,
+)
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -13,7 +22,7 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
@@ -27,10 +36,18 @@ __all__ = [
     "ToolPhrases",
     "Wording",
     "capitalize_first",
+    "check_confirmation_rule",
+    "find_shown_row",
+    "get_confirmation_rule",
     "is_answer_stated",
     "is_fact_answered",
     "load_phrasebook",
     "load_scenarios",
+    "needs_confirmation",
+    "open_scenarios",
     "pick_text",
+    "render_confirmation_policy",
     "render_fact",
+    "render_full_policy",
+    "summarize_rule",
 ]

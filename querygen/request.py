@@ -10,36 +10,13 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
 from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
-
-WANTS = (
-    "I'd like to {}.",
-    "Could you {}?",
-    "Can you {}?",
-    "I need to {}.",
-    "Please {}.",
-    "I want to {}.",
-    "Would you {}?",
-    "Could you help me {}?",
-    "I'd like you to {}.",
-    "I was hoping to {}.",
-    "Can you help me {}?",
-    "I'm trying to {}.",
-)
-FURTHER = (
-    "After that, please {}.",
-    "And could you also {}?",
-    "I'd also like to {}.",
-    "Then {}, please.",
-    "Also, can you {}?",
-    "While you're at it, please {}.",
-    "Once that's done, could you {}?",
-)
 
 
 @dataclass(frozen=True)
@@ -72,17 +49,16 @@ class RequestWriter:
         known: Mapping[str, UserFact],
         initial: str,
         rng: random.Random,
-        steps: Sequence[ScenarioStep | None] = (),
+        voice: UserVoice | None = None,
         questions: float = 0.6,
     ) -> None:
         """Prepare the requests of a task.
 
         Args:
             initial: Text of the initial state: an id that does not stand in it was made on the way.
-            steps: Of each call, the step of the scenario whose goal it is.
+            voice: How the user speaks; plainly if left out.
             questions: Share of reads, among those of which narrow questions are known, that are asked by one.
         """
-        self.steps = steps
         self.questions = questions
         self.row_facts: dict[str, UserFact] = {}
         """What the user knows of the rows that questions are about."""
@@ -93,22 +69,33 @@ class RequestWriter:
         self.calls = calls
         self.known = known
         self.rng = rng
+        self.voice = voice or get_user_voice("plain")
 
-    def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> TurnRequest:
+    def write(
+        self,
+        start: int,
+        stop: int,
+        goals: Sequence[int],
+        withhold: bool,
+        steps: Sequence[ScenarioStep | None] = (),
+        motive: str = "",
+    ) -> TurnRequest:
         """The request for one turn.
 
         Args:
             withhold: Leave something out that the agent must ask for.
+            steps: Of each goal: the scenario's step, whose words come before those of the tool.
+            motive: Sentences that stand before the request.
         """
         keys = list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
         open_keys = [key for key in keys if key not in self.stated]
         askable = [key for key in open_keys if key in self._required(start, stop)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
-        sentences: list[str] = []
+        sentences: list[str] = [motive] if motive else []
         asked: list[RequestedInfo] = []
         for number, goal in enumerate(goals):
-            want, info = self._goal(goal, number, held, stated)
+            want, info = self._goal(goal, number, held, stated, steps[number] if steps else None)
             asked.append(info)
             newly_stated = [key for key in open_keys if key not in held and key not in stated]
             tells = [
@@ -157,12 +144,14 @@ class RequestWriter:
         """Return True if a list has several rows, so that an agent would have to ask which one is meant."""
         return any(len(match.value) > 1 for match in find_values(self.calls[source.call].result, rows))
 
-    def _goal(self, goal: int, number: int, held: set[str], stated: set[str]) -> tuple[str, RequestedInfo]:
+    def _goal(
+        self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None
+    ) -> tuple[str, RequestedInfo]:
         """One goal as a sentence, and what it asks for; marks the known entries that it says."""
         call = self.calls[goal]
         spoken = dict(self.references.latest)
         values, sources = self._slots(goal, held)
-        for phrases in self._options(goal, held):
+        for phrases in self._options(goal, held, step):
             row = phrases.question.row if phrases.question else None
             for kind in self._kinds(phrases.ask, phrases.say):
                 picked = pick_question_text(phrases.say if kind == "say" else phrases.ask, values, row, self.rng)
@@ -181,13 +170,14 @@ class RequestWriter:
         sentence = self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _options(self, goal: int, held: set[str]) -> Iterator[_GoalPhrases]:
+    def _options(self, goal: int, held: set[str], step: ScenarioStep | None) -> Iterator[_GoalPhrases]:
         """Yield the ways to ask for a goal, best first: the scenario's, a narrow question, the whole result."""
-        call = self.calls[goal]
-        phrases = self.wording.tool(call.tool)
-        step = self.steps[goal] if goal < len(self.steps) else None
+        phrases = self.wording.tool(self.calls[goal].tool)
         if step is not None:
-            yield from self._questions(goal, [step.question] if step.question else [], held)
+            question = step.question
+            if question is not None and not (question.ask or question.say):
+                question = question.model_copy(update={"ask": step.ask, "say": step.say})
+            yield from self._questions(goal, [question] if question else [], held)
             if step.ask or step.say:
                 yield _GoalPhrases(step.ask, step.say)
         if phrases.questions and self.rng.random() < self.questions:
@@ -221,7 +211,7 @@ class RequestWriter:
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
     def _want(self, phrase: str, number: int) -> str:
-        return capitalize_first(self.rng.choice(WANTS if number == 0 else FURTHER).format(phrase))
+        return capitalize_first(fill_pattern(self.voice.wants if number == 0 else self.voice.further, phrase, self.rng))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -258,9 +248,7 @@ class RequestWriter:
             if key in keys and key not in stated:
                 stated.add(key)
                 description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(
-                    self.rng.choice((f"I mean {description}.", f"It's about {description}.", f"That's {description}."))
-                )
+                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng)))
         return sentences
 
     def _intent(self, goal: int) -> str:

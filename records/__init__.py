@@ -56,10 +56,10 @@ from trajsmith.records.message import FunctionCall, Message, ToolCall
 from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
-from trajsmith.records.summary import JudgeSummary, StageSummary, Summary, UsageSummary
+from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
-from trajsmith.records.trajectory import CallEvent, Trajectory, TurnSpan
+from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
@@ -80,6 +80,7 @@ __all__ = [
     "Dependency",
     "EnvironmentFault",
     "EnvironmentSpec",
+    "FaultSummary",
     "FromDefault",
     "FromOutput",
     "FromUser",
@@ -87,6 +88,7 @@ __all__ = [
     "FunctionCall",
     "GoldCall",
     "GroundedChain",
+    "InjectedFault",
     "InputError",
     "InstalledCheck",
     "JsonObject",

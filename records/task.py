@@ -41,6 +41,8 @@ class Turn(FrozenModel):
     """Values that the agent's answer must tell; those of `asked`, where it is known what is asked."""
     asked: tuple[RequestedInfo, ...] = ()
     """What the request asks for, one entry per goal; empty where a recording tells no more than the values."""
+    steps: tuple[str, ...] = ()
+    """In a scenario: the step that each gold call is, "" for look-ups that lead to one."""
     refinements: tuple[str, ...] = ()
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 
@@ -127,6 +129,11 @@ class Task(Record):
     initial_state: str
     persona: Persona
     scenario: str
+    """The situation in a sentence or two, third person."""
+    scenario_id: str = ""
+    """Scenario of the environment that the task tells; empty outside of scenarios."""
+    motive: str = ""
+    """Why the user calls, as the first request says it; empty where it says nothing of the kind."""
     policy: str
     exposed_tools: tuple[str, ...]
     """Plain names of the tools that the agent is shown."""

@@ -7,6 +7,7 @@ from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
+from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fidelity import find_user_faults
 from trajsmith.verify.judge import JUDGE, Judge, JudgeSettings, find_open_questions
 from trajsmith.verify.matching import compute_trajectory_match
@@ -20,6 +21,8 @@ __all__ = [
     "JUDGE",
     "AuditSettings",
     "CodeCheckRunner",
+    "ConfirmationFault",
+    "ConfirmationReport",
     "Judge",
     "JudgeSettings",
     "ReplayResult",
@@ -31,6 +34,7 @@ __all__ = [
     "check_gold_run",
     "compute_trajectory_match",
     "derive_checks",
+    "find_confirmation_faults",
     "find_open_questions",
     "find_unanswered_questions",
     "find_user_faults",

@@ -7,12 +7,13 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, list_needed_keys
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.write import join_opening
+from trajsmith.querygen.story import read_story
 from trajsmith.records import FromOutput, GoldCall, JsonObject, RequestedInfo, Task, UserFact, canonical_json
 
 
@@ -77,7 +78,7 @@ class RewordedQueries:
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, voice=get_user_voice(base.persona.style))
         writer.hold = hold
         references = _AmbiguousReferences(wording, calls, self.known, initial, rng)
         references.open_key, references.open_words = hold, vague
@@ -88,12 +89,18 @@ class RewordedQueries:
         self.stated: list[set[str]] = []
         self.asked: list[tuple[RequestedInfo, ...]] = []
         """What each query asks for; calls are counted from the first of the turn."""
+        story = read_story(base, wording.scenarios)
         start = 0
         for number, turn in enumerate(base.turns):
             stop = start + len(turn.gold_calls)
-            request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
+            goals = find_goals(calls, start, stop, steps=story.names if story else ())
+            steps = story.list_steps(goals) if story else ()
+            motive = story.motive if story and not number else ""
+            request = writer.write(start, stop, goals, bool(hold), steps, motive)
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
-            self.queries.append(drop_near_years(join_opening(opening, request.text), find_clock_date(state)))
+            self.queries.append(
+                render_query(opening, request.text, base.persona, self.known.values(), find_clock_date(state), rng)
+            )
             self.intents.append(request.intent)
             self.asked.append(tuple(info.model_copy(update={"call": info.call - start}) for info in request.asked))
             self.known.update((key, fact) for key, fact in writer.row_facts.items() if key not in self.known)

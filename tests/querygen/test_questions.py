@@ -59,9 +59,9 @@ def with_questions(wording, **questions):
     return Wording(phrasebook, list(wording.tools.values()))
 
 
-def write(wording, call, seed=1, **arguments):
+def write(wording, call, seed=1, steps=(), **arguments):
     writer = RequestWriter(wording, [call], {}, "", random.Random(seed), **arguments)
-    return writer, writer.write(0, 1, [0], withhold=False)
+    return writer, writer.write(0, 1, [0], withhold=False, steps=steps)
 
 
 def test_a_phrase_that_names_a_field_asks_for_it_too(home):
@@ -189,7 +189,7 @@ def test_the_style_of_an_agent_decides_how_a_result_is_reported(home):
         style: report(home, style, **phrases).report(LOCKS, LOCKS.result) for style in ("short", "plain", "explanatory")
     }
     assert said == {"short": "short", "plain": "done", "explanatory": "long"}
-    assert report(home, "short", done=("done",)).report(LOCKS, LOCKS.result) == "done"
+    assert report(home, "short", done=("done",), brief=()).report(LOCKS, LOCKS.result) == "done"
 
 
 def test_a_question_is_answered_and_nothing_else_is_told(home):
