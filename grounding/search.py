@@ -57,6 +57,8 @@ class SearchFrame:
     state: str = ""
     write: ExecutedWrite | None = None
     """Of a write: what it changed."""
+    constraints: StepConstraints | None = None
+    """Of a step of a scenario."""
     redundant: bool = False
     """Of a look-up of a scenario: an earlier call shows the same."""
 
@@ -208,7 +210,7 @@ class GroundingSearch:
         failure = self.failures.setdefault(frame.step, StepFailure(frame.step, tool))
         step = self.draft.get_step(frame.step)
         looks_up = frame.step in self.producers and step is None
-        constraints = None if step is None else StepConstraints(step, self._list_step_calls())
+        frame.constraints = constraints = None if step is None else StepConstraints(step, self._list_step_calls())
         if constraints is not None and constraints.missing:
             failure.constraint = constraints.missing
             return False
@@ -324,6 +326,11 @@ class GroundingSearch:
                 failure.contradictions.append(contradiction)
                 await self.session.rollback(frame.mark)
                 return False
+        if frame.constraints is not None and not frame.constraints.accepts(result.content):
+            failure.constraint = f"where {frame.constraints.rows.unseen[0]}" if frame.constraints.rows else ""
+            if changed:
+                await self.session.rollback(frame.mark)
+            return False
         frame.state, frame.leaves, frame.call = after, assignment.leaves, call
         return True
 
