@@ -14,6 +14,8 @@ from trajsmith.records import FrozenModel
 VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
+_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+"""Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -121,9 +123,9 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
         exact: What must stay letter by letter: values that calls take over.
         rng: Draws slips.
     """
-    kept = sorted((value for value in exact if value and value in text), key=len, reverse=True)
-    places = f'({"|".join(map(re.escape, kept))}|"[^"]*"|\\S*[@\\d_]\\S*)' if kept else r"(\"[^\"]*\"|\S*[@\d_]\S*)"
-    parts = re.split(places, text)
+    exact_values = sorted((value for value in exact if value and value in text), key=len, reverse=True)
+    places = "|".join((*map(re.escape, exact_values), _EXACT))
+    parts = re.split(f"({places})", text)
     loose = range(0, len(parts), 2)
     if voice.typos and rng.random() < voice.typos:
         _make_slip(parts, loose, rng)
