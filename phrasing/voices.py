@@ -126,6 +126,12 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> st
     return draw_pattern(patterns, rng).replace("{}", phrase)
 
 
+def join_opening(opening: str, text: str) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
+    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
+    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
+
+
 def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:
     """Return a message as somebody with this voice types it.
 
