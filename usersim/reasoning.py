@@ -167,9 +167,9 @@ class ReasoningAgent:
         if act.wants_user_call:
             return [*thoughts, self.rng.choice(DEVICE)]
         if act.message.tool_calls:
-            made = [call.function.name for call in act.message.tool_calls]
+            names = [call.function.name for call in act.message.tool_calls]
             group = agent.group
-            if [agent.calls[member].tool for member in group] != made:
+            if [agent.calls[member].tool for member in group] != names:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         return [self.rng.choice(ANSWERS)] if index >= agent.stop else []

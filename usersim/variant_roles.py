@@ -95,7 +95,7 @@ class VariantAgent(ScriptedAgent):
         """It tells the user of an instruction in a result."""
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        act = await self._act(messages)
+        act = await self._take_step(messages)
         if self.twist.act != "ignore":
             return act
         text = act.message.content  # what it reads out is the entry, without the instruction in it
@@ -103,7 +103,7 @@ class VariantAgent(ScriptedAgent):
             text = text.replace(f". {demand}", "").replace(str(demand), "")
         return act if text == act.message.content else _replace_text(act, text)
 
-    async def _act(self, messages: list[Message]) -> AgentAct:
+    async def _take_step(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
@@ -170,7 +170,7 @@ class VariantAgent(ScriptedAgent):
         words, lines = self.rng.random(), []
         for index in members:
             self.rng.seed(words)  # each line in the same words
-            lines.append(f"- {capitalize_first(self._report(index))}")
+            lines.append(f"- {capitalize_first(self._report(index, first=False))}")
         return "\n".join([opening, *lines])
 
     def _asks_first(self, index: int) -> bool:
@@ -191,7 +191,7 @@ class VariantAgent(ScriptedAgent):
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
-        return ConfirmationWriter(self.wording, self.rng).write_for_all(pairs, self.rng.choice(THESE_ALL))
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
 
     def _narration(self, group: list[int], answered: bool) -> str:
         if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
@@ -200,7 +200,7 @@ class VariantAgent(ScriptedAgent):
         return self.rng.choice(THE_REST if again else GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call))])
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""

@@ -16,6 +16,7 @@ from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.querygen.vary._siblings import build_sibling_rows, find_listed_rows
@@ -273,4 +274,8 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])
     query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
-    return TurnDraft(query, request, tuple(known), (*batch.calls, *batch.members))
+    asked = tuple(
+        build_general_info(len(batch.calls) + number, member, request, "", case.wording)
+        for number, member in enumerate(batch.members)
+    )
+    return TurnDraft(query, request, tuple(known), (*batch.calls, *batch.members), asked=asked)
