@@ -17,7 +17,7 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing.value_formatting import is_value_mentioned, list_value_forms
 from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
@@ -86,6 +86,8 @@ class FaultInjection(ScriptedAgent):
         self.invented: dict[str, JsonValue] = {}
         self.fired = False
         """The mistake was made."""
+        self.told_before = ""
+        """What the agent said in this turn so far."""
         self.extra: list[GoldCall] = []
         """Calls that were made beside the gold ones and wait for their results."""
 
@@ -98,6 +100,8 @@ class FaultInjection(ScriptedAgent):
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
+        start = max(self._openings(messages), default=0)
+        self.told_before = " ".join(message.content for message in messages[start:] if message.role == "assistant")
         index = len(self.results)
         if self.fired or self.failure or not self.kind:
             return await super().act(messages)
@@ -220,6 +224,8 @@ class FaultInjection(ScriptedAgent):
             return text
         facts = list(self.task.turns[self.turn].answer_facts)
         for fact in self.faults.sample(facts, len(facts)):
+            if is_value_mentioned(self.told_before, fact):
+                continue  # told rightly in a question of this turn, which counts as told
             wrong = misstate_value(text, fact, facts, self.faults)
             if wrong != text:
                 self.fired = True

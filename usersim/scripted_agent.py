@@ -207,7 +207,7 @@ class ScriptedAgent:
         """
         start = self.stop - len(self.task.turns[self.turn].gold_calls)
         groups = self.task.turns[self.turn].groups
-        if not groups:
+        if not groups or index < start:
             return [index]
         own = groups[index - start]
         group: list[int] = []
