@@ -66,9 +66,9 @@ def _is_value_stated(flat: str, value: Any, known: UserFact, wording: Wording) -
     moment = parse_datetime(value)
     if moment is None:
         return is_value_mentioned(flat, value)
-    days = {day[:2] for day in _find_days(flat)}
-    timed = isinstance(moment, datetime) and bool(_find_times(known.said))
-    return (moment.month, moment.day) in days and (not timed or _find_times(known.said) <= _find_times(flat))
+    days = {day[:2] for day in find_days(flat)}
+    timed = isinstance(moment, datetime) and bool(find_times(known.said))
+    return (moment.month, moment.day) in days and (not timed or find_times(known.said) <= find_times(flat))
 
 
 def _content(label: str) -> list[str]:
@@ -110,14 +110,14 @@ class AllowedContent:
         self._texts.append(flat)
         self._words.update(_words(text))
         self._words.update(_words(humanize(text)))
-        for day in _find_days(text):
+        for day in find_days(text):
             self._days.add(day[:2])
             self._words.add(_MONTHS[day[0] - 1])
             if day[2]:
                 self._numbers.add(float(day[2]))
                 self._words.add(f"{date(day[2], *day[:2]):%A}".lower())
-        self._clocks |= _find_times(text)
-        self._numbers |= {number for number, _ in _find_numbers(text)}
+        self._clocks |= find_times(text)
+        self._numbers |= {number for number, _ in find_numbers(text)}
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return dates, times, addresses, identifiers, numbers, quotations and names in a text that are not allowed."""
@@ -135,7 +135,7 @@ class AllowedContent:
                 yield phrase
             rest = rest.replace(phrase, " ")
         for match in _CLOCK.finditer(rest):
-            if not _find_times(match.group(0)) <= self._clocks:
+            if not find_times(match.group(0)) <= self._clocks:
                 yield match.group(0).strip()
         rest = _CLOCK.sub(" ", rest)
         for pattern in (_EMAIL, _CODE):
@@ -144,7 +144,7 @@ class AllowedContent:
                 if not _ORDINAL.fullmatch(phrase) and not self._holds(phrase) and not self._measured(phrase):
                     yield phrase
             rest = pattern.sub(" ", rest)
-        for number, phrase in _find_numbers(rest):
+        for number, phrase in find_numbers(rest):
             if number not in self._numbers and not self._holds(phrase):
                 yield phrase
         yield from (name for name in _NAME.findall(rest) if not self._named(name))
@@ -210,7 +210,7 @@ def _month(name: str) -> int:
     return next(index for index, month in enumerate(_MONTHS, 1) if month.startswith(name.lower()[:3]))
 
 
-def _find_days(text: str) -> Iterator[tuple[int, int, int]]:
+def find_days(text: str) -> Iterator[tuple[int, int, int]]:
     for month, day, year, _ in _find_dates(text):
         if year and _is_valid_date(year, month, day):
             yield month, day, year
@@ -226,7 +226,7 @@ def _is_valid_date(year: int, month: int, day: int) -> bool:
     return True
 
 
-def _find_times(text: str) -> set[tuple[int, int]]:
+def find_times(text: str) -> set[tuple[int, int]]:
     """Times of day in a text; 2:30 without "pm" may be either."""
     times: set[tuple[int, int]] = set()
     for match in _CLOCK.finditer(text.replace("T", " ")):
@@ -236,6 +236,6 @@ def _find_times(text: str) -> set[tuple[int, int]]:
     return times
 
 
-def _find_numbers(text: str) -> Iterator[tuple[float, str]]:
+def find_numbers(text: str) -> Iterator[tuple[float, str]]:
     for match in _NUMBER.finditer(text):
         yield abs(float(match.group(0).replace(",", ""))), match.group(0).rstrip(",")
