@@ -141,7 +141,8 @@ class NounLexicon:
     ) -> ReferringExpression:
         stop = _STOP.search(text, match.end())
         end = stop.start() if stop else len(text)
-        near = min([end, *(other.start() for other in following)])
+        part = following and _WITHIN.search(text, match.end(), following[0].start()) is not None
+        near = min([end, *(other.end() if part else other.start() for other in following)])
         noun = match["noun"].lower()
         kinds = self.kinds.get(noun) or self._of_plural(noun)
         pre, post = match["pre"].strip(), text[match.end() : near]

@@ -63,7 +63,7 @@ class TextValues:
         return -1
 
     def count_matches(self, value: Any, phrases: Iterable[str] = ()) -> int:
-        """Return 0 if the text does not state a value, 1 if it does, 2 for a date with its time.
+        """Return 0 if the text does not state a value, 1 if it does, 2 for a date with its time, n for n items.
 
         Args:
             value: A value of a field.
@@ -87,4 +87,4 @@ class TextValues:
         if self.find(text) >= 0 or ("_" in text and self.find(humanize(text)) >= 0):
             return 1
         items = [_COUNT.sub("", item) for item in text.split(", ")]
-        return int(items != [text] and all(self.find(item) >= 0 for item in items))
+        return len(items) if items != [text] and all(self.find(item) >= 0 for item in items) else 0

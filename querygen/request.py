@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
@@ -13,7 +14,9 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
+from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
+from trajsmith.verify.reference_faults import ReferenceCheck
 
 WANTS = (
     "I'd like to {}.",
@@ -59,9 +62,16 @@ class RequestWriter:
         known: Mapping[str, UserFact],
         initial: str,
         rng: random.Random,
+        now: date | None = None,
     ) -> None:
-        """`initial` is the text of the initial state: an id that does not stand in it was made on the way."""
-        self.references = ReferenceTracker(wording, calls, known, initial, rng)
+        """`initial` is the text of the initial state: an id that does not stand in it was made on the way.
+
+        `now` is its clock, if it has one.
+        """
+        self.check = ReferenceCheck(wording, initial, now)
+        self.references = ReferenceTracker(wording, calls, known, initial, rng, self.check.model)
+        self.asked: set[str] = set()
+        """Keys that an agent had to ask for."""
         self.stated: set[str] = set()
         """Keys of known entries that the user has said."""
         self.wording = wording
@@ -70,14 +80,32 @@ class RequestWriter:
         self.rng = rng
 
     def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> TurnRequest:
-        """The request for one turn.
+        """The request for one turn, in words that a reader takes to mean what the calls do.
 
         Args:
             withhold: Leave something out that the agent must ask for.
+
+        Raises:
+            RecordDropped: No words were found that do.
         """
-        keys = list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
-        open_keys = [key for key in keys if key not in self.stated]
-        askable = [key for key in open_keys if key in self._required(start, stop)]
+        drafts = ReadDrafts(self.check, self.calls, start, stop)
+        for _ in range(DRAFTS):
+            request, held = self._draft(start, stop, goals, withhold)
+            open_keys = {key for key in self._list_keys(start, stop) if key not in self.stated | request.stated}
+            if drafts.accept(request.text, open_keys - self.asked):
+                self.asked |= held
+                self.stated |= request.stated
+                self.references.remember(start, stop)
+                return request
+        raise drafts.build_drop()
+
+    def _list_keys(self, start: int, stop: int) -> list[str]:
+        return list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
+
+    def _draft(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> tuple[TurnRequest, set[str]]:
+        """One way to ask, and the keys that it leaves to be asked for."""
+        open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
+        askable = [key for key in open_keys if key in self._required(start, stop) and key not in self.asked]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
         sentences: list[str] = []
@@ -95,11 +123,8 @@ class RequestWriter:
             about_user = tells[0] if first else []
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for group in rest for sentence in group)]
-        self.stated |= stated
-        self.references.remember(start, stop)
-        return TurnRequest(
-            " ".join(sentences), capitalize_first("; ".join(map(self._intent, goals))), frozenset(stated)
-        )
+        intent = capitalize_first("; ".join(map(self._intent, goals)))
+        return TurnRequest(" ".join(sentences), intent, frozenset(stated)), held
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -134,7 +159,7 @@ class RequestWriter:
         """One goal as a sentence; marks the known entries that it says."""
         call = self.calls[goal]
         phrases = self.wording.tool(call.tool)
-        spoken = dict(self.references.latest)
+        self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
         for kind in self._kinds(phrases.ask, phrases.say):
             templates = phrases.say if kind == "say" else phrases.ask
@@ -143,9 +168,8 @@ class RequestWriter:
                 if text is not None:
                     for slot in list_slots(template):
                         stated.update(sources.get(slot, ()))
-                    self.references.spoke_of(call, list_slots(template), spoken)
+                    self.references.spoke_of(call, list_slots(template))
                     return capitalize_first(text) if kind == "say" else self._want(text, number)
-        self.references.spoke_of(call, (), spoken)
         return self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
 
     def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
@@ -172,6 +196,7 @@ class RequestWriter:
         """Sentences for what one call needs and no goal has said."""
         sentences: list[str] = []
         call = self.calls[index]
+        self.references.model.horizon = index
         for path, source, value in iterate_leaves(call):
             if isinstance(source, FromUser) and source.known in keys and source.known not in stated:
                 sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
@@ -179,9 +204,19 @@ class RequestWriter:
             elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
                 pick_sentences = self._tell_pick(path, source, keys, stated)
                 if pick_sentences:
-                    self.references.spoke_of(call, (path,), self.references.latest)
+                    self.references.spoke_of(call, (path,))
                 sentences += pick_sentences
+            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
+                sentences += self._point_back(call, path, source)
         return sentences
+
+    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
+        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
+        if not self.references.is_open(name, call.arguments[name], source):
+            return []
+        phrase, _ = self.references.refer(name, call.arguments[name], source, set())
+        self.references.spoke_of(call, (name,))
+        return [self.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
 
     def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
         sentences = []

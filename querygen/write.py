@@ -134,7 +134,8 @@ class TaskWriter:
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
-        writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng)
+        now = find_clock_date(state)
+        writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng, now)
         turns = []
         for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
@@ -158,7 +159,6 @@ class TaskWriter:
                     held=tuple(key for key in keys if key not in writer.stated),
                 )
             )
-        now = find_clock_date(state)
         clock = str(state.get("now", "")).replace("T", " ")[:16]
         return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.paths import join_path
+from trajsmith.grounding.paths import join_path, split_path
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.referring_expressions import NounLexicon
-from trajsmith.records import JsonValue
+from trajsmith.records import FromOutput, JsonValue
 
 DEEPEST = 5
 """Levels of a result that are read."""
@@ -166,6 +166,25 @@ class DiscourseModel:
             if not values or values[-1] != value:
                 values.append(value)
 
+    def save_focus(self) -> "Focus":
+        """Return what is talked about now, to be restored when other words are tried."""
+        active = {
+            (entity.kind, entity.id): (entity.active, entity.active_turn, frozenset(entity.turns))
+            for of_kind in self.entities.values()
+            for entity in of_kind.values()
+            if entity.active
+        }
+        return Focus(self.clock, active, dict(self.blurred))
+
+    def restore_focus(self, focus: "Focus") -> None:
+        """Go back to what was talked about when the focus was saved."""
+        self.clock, self.blurred = focus.clock, dict(focus.blurred)
+        for of_kind in self.entities.values():
+            for entity in of_kind.values():
+                if entity.active:
+                    before = focus.active.get((entity.kind, entity.id), (0, -1, frozenset()))
+                    entity.active, entity.active_turn, entity.turns = before[0], before[1], set(before[2])
+
     def activate(self, kind: str, value: str) -> None:
         """Something is talked about, created or changed: it is what "that" stands for next."""
         entity = self._entity(kind, str(value), self.turn_start)
@@ -229,6 +248,15 @@ class DiscourseModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Focus:
+    """What a dialogue talks about at one point."""
+
+    clock: int
+    active: dict[tuple[str, str], tuple[int, int, frozenset[int]]]
+    blurred: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class _CallContext:
     """One call whose result is being read."""
 
@@ -266,3 +294,9 @@ def get_lexicon(wording: Wording) -> tuple[NounLexicon, frozenset[str]]:
     parameters = [name for tool in wording.tools.values() for name in tool.parameters if is_identifier(name)]
     kinds = frozenset({*wording.phrasebook.entities, *parameters})
     return NounLexicon.of(wording.phrasebook, sorted(kinds)), kinds
+
+
+def get_entity_kind(model: DiscourseModel, name: str, source: FromOutput) -> str:
+    """Return the kind of the entity that an argument takes from a result: the field's name, or else the argument's."""
+    parts = [part for part in split_path(source.path) if part != "*"]
+    return parts[-1] if parts and parts[-1] in model.kinds else name

@@ -74,6 +74,8 @@ def resolve_expression(
         return Reading((shown.ids[phrase.ordinal - 1],), "ordinal") if shown and len(shown.ids) >= phrase.ordinal else None
     if phrase.form in ("described", "bare") and phrase.narrow.lower() != phrase.noun:
         described = _match_described(model, phrase, pool)
+        if described is None:
+            described = _match_owner(model, phrase, kind, pool)
         if described is not None:
             return described
         if phrase.form == "described":
@@ -124,6 +126,22 @@ def _match_described(model: DiscourseModel, phrase: ReferringExpression, pool: S
         reading = _best_matches(model, TextValues(words, model.now), pool)
         if reading is not None:
             return reading
+    return None
+
+
+def _match_owner(
+    model: DiscourseModel, phrase: ReferringExpression, kind: str, pool: Sequence[Entity]
+) -> Reading | None:
+    """The things that belong to another one that the phrase names: "the product in the order from 3 March"."""
+    for inner in model.lexicon.find(phrase.clause):
+        for other in inner.kinds:
+            if other == kind or not model.candidates(other) or inner.noun == phrase.noun:
+                continue
+            reading = resolve_expression(model, inner, other)
+            if reading is not None and reading.sole is not None:
+                owned = tuple(entity.id for entity in pool if (other, reading.sole) in entity.owners)
+                if owned:
+                    return Reading(owned, "described")
     return None
 
 

@@ -111,30 +111,45 @@ class ReferenceCheck:
     def __init__(self, wording: Wording, initial: str | None = None, now: date | None = None) -> None:
         self.model = DiscourseModel(wording, initial, now)
         self.faults: list[ReferenceFault] = []
+        self.found: list[ReferenceFault] = []
+        """Faults of the words that are being read."""
 
     def read(self, turn: SpokenTurn) -> list[ReferenceFault]:
         """Take in the next turn; return its faults."""
-        before = len(self.faults)
+        self.open_turn(turn.calls)
+        faults = self.read_words(turn)
+        self.close_turn(turn)
+        self.faults += faults
+        return faults
+
+    def open_turn(self, calls: Sequence[SpokenCall]) -> None:
+        """Take in the calls of the next turn."""
         model = self.model
-        start = turn.calls[0].index if turn.calls else model.turn_start
-        model.begin_turn(model.turn + 1, start)
-        for call in turn.calls:
+        model.begin_turn(model.turn + 1, calls[0].index if calls else model.turn_start)
+        for call in calls:
             model.observe_call(call.index, call.tool, call.arguments, call.result, call.effect, call.ok)
+
+    def read_words(self, turn: SpokenTurn) -> list[ReferenceFault]:
+        """Return the faults of the words of the turn that was opened; what they talk about is noted."""
+        self.found = []
         self._read_text(turn)
         if turn.replies:
             self._read_replies(turn)
         for need in turn.needs:
             if need.must_be_named and not self._is_identified(need, turn):
                 self._add("unnamed_value", need.name.removesuffix("_id").replace("_", " "), need)
-        model.horizon = None
+        self.model.horizon = None
+        return self.found
+
+    def close_turn(self, turn: SpokenTurn) -> None:
+        """The calls of the turn are done."""
+        model = self.model
         for need in turn.needs:
-            if model.entities.get(need.kind, {}).get(need.value) is not None:
-                entity = model.entities[need.kind][need.value]
-                if entity.active_turn != model.turn:
-                    model.activate(need.kind, need.value)
+            entity = model.entities.get(need.kind, {}).get(need.value)
+            if entity is not None and entity.active_turn != model.turn:
+                model.activate(need.kind, need.value)
         for call in turn.calls:
             model.observe_outcome(call.index, call.index in turn.requested)
-        return self.faults[before:]
 
     def _read_text(self, turn: SpokenTurn) -> None:
         """Read expressions and names in the order of the text."""
@@ -259,7 +274,7 @@ class ReferenceCheck:
         return count_stated_values(self.model, TextValues(text, self.model.now), self.model.entities[kind][value]) > 1
 
     def _add(self, kind: FaultKind, words: str, need: EntityNeed, reading: str = "") -> None:
-        self.faults.append(
+        self.found.append(
             ReferenceFault(kind=kind, turn=self.model.turn - 1, words=words, expected=need.value, reading=reading)
         )
 

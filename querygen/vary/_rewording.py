@@ -37,7 +37,6 @@ class _AmbiguousReferences(ReferenceTracker):
     def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
         picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
         if self.open_words and self.open_key in held and self.open_key in picks:
-            self.latest[self.wording.entity(name).noun] = str(value)
             return self.open_words, [key for key in picks if key not in held]
         return super().refer(name, value, source, held)
 
@@ -75,9 +74,10 @@ class RewordedQueries:
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng)
+        now = find_clock_date(state)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now)
         writer.hold = hold
-        references = _AmbiguousReferences(wording, calls, self.known, initial, rng)
+        references = _AmbiguousReferences(wording, calls, self.known, initial, rng, writer.check.model)
         references.open_key, references.open_words = hold, vague
         writer.references = references
         self.queries: list[str] = []
@@ -89,7 +89,7 @@ class RewordedQueries:
             stop = start + len(turn.gold_calls)
             request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
-            self.queries.append(drop_near_years(join_opening(opening, request.text), find_clock_date(state)))
+            self.queries.append(drop_near_years(join_opening(opening, request.text), now))
             self.intents.append(request.intent)
             self.keys.append(list(dict.fromkeys(key for call in calls[start:stop] for key in list_needed_keys(call))))
             self.stated.append(set(writer.stated))
