@@ -8,9 +8,11 @@ from typing import Any
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
+from trajsmith.grounding.paths import ListLevel, get_value
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
-from trajsmith.grounding.references import ONLY, pick_values
+from trajsmith.grounding.references import ONLY, RowWords, pick_values
 from trajsmith.grounding.schema_values import has_type
 from trajsmith.grounding.value_source import ValueSource
 from trajsmith.grounding.widening import PlanWidener, Sources
@@ -167,7 +169,8 @@ class Assigner:
                 continue  # what was just taken away is not used any more
             asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
             only = 1.0 if asked else ONLY
-            for value, selectors in pick_values(context.calls[call].result, path, rng, preferred, only):
+            words = self._row_words(leaf.name, call, context.calls)
+            for value, selectors in pick_values(context.calls[call].result, path, rng, preferred, only, words):
                 if isinstance(value, list) or repr(value) in seen or not has_type(value, leaf.types):
                     continue
                 if self._is_destructive(tool) and not self.values.mentions(value):
@@ -177,6 +180,27 @@ class Assigner:
                 source = known or FromOutput(call=call, path=path, selectors=selectors)
                 options.append(Option(value, source, FOCUS if known is not None else NEW))
         return options
+
+    def _row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
+        """What decides which words pick a row of an earlier result out."""
+        entity, producer = self.phrasebook.entities.get(parameter), calls[call]
+        tool = self.tools.get(producer.tool)
+        by = entity.by if entity else {}
+        timed = frozenset(field for field, phrases in by.items() if all("time}" in phrase for phrase in phrases))
+        made = [
+            later.result[parameter]
+            for later in calls
+            if later.effect == "write" and isinstance(later.result, dict) and parameter in later.result
+        ]
+
+        def has_extreme(level: ListLevel, field: str) -> bool:
+            if any(value not in [get_value(row, parameter) for row in level.rows] for value in made):
+                return False
+            values = [get_value(row, field) for row in level.rows]
+            cut = is_list_cut(tool, producer.arguments, producer.result, level.path)
+            return not cut or is_extreme_certain(tool, values, values[level.index])
+
+        return RowWords(timed, has_extreme)
 
     def _joint_rows(
         self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random

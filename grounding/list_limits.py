@@ -14,7 +14,9 @@ _BOUND = re.compile(
     r" (\d{1,4})\b",
     re.IGNORECASE,
 )
-_NO_ROWS = re.compile(r"\s*(?:days?|hours?|minutes?|weeks?|months?|years?|characters?|percent|%|£|\$|€|kb|mb|gb)\b", re.I)
+_NO_ROWS = re.compile(
+    r"\s*(?:days?|hours?|minutes?|weeks?|months?|years?|characters?|percent|%|£|\$|€|kb|mb|gb)\b", re.I
+)
 _MORE = ("has_more", "hasMore", "more", "truncated", "is_truncated", "incomplete_results")
 _NEXT = ("next_page", "nextPage", "next_cursor", "nextCursor", "next_page_token", "nextPageToken", "next", "cursor")
 _TOTALS = ("total", "total_count", "totalCount", "total_results", "totalResults", "total_items", "count")

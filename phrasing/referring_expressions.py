@@ -12,7 +12,6 @@ Forms, as a reader tells them apart:
 * `open`: "one of my orders", "an order" — left open, or made now.
 """
 
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +29,12 @@ _DETERMINERS = (
 )
 _OPEN = re.compile(r"one of|an?$|any$|another$|some$|each$|every$|no$", re.IGNORECASE)
 _SAME = re.compile(r"(?:the same|that|this)$", re.IGNORECASE)
-_NEW = re.compile(r"\bnew\b|\bfrom just now\b|\b(?:i|you|we)(?:'ve| have)? just (?:\w+ed|made|set up|put)\b", re.IGNORECASE)
-_EARLIER = re.compile(r"^\W*(?:from|of) (?:before|earlier)\b|^\W*(?:we|i) (?:spoke|talked) (?:of|about)\b", re.IGNORECASE)
+_NEW = re.compile(
+    r"\bnew\b|\bfrom just now\b|\b(?:i|you|we)(?:'ve| have)? just (?:\w+ed|made|set up|put)\b", re.IGNORECASE
+)
+_EARLIER = re.compile(
+    r"^\W*(?:from|of) (?:before|earlier)\b|^\W*(?:we|i) (?:spoke|talked) (?:of|about)\b", re.IGNORECASE
+)
 _LARGEST = (
     "most recent", "latest", "newest", "last", "most expensive", "priciest", "dearest", "largest", "biggest", "highest",
     "longest", "greatest", "warmest", "heaviest",
@@ -52,7 +55,7 @@ _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
 _ABOUT_IT = frozenset({
     "number", "numbers", "name", "names", "id", "ids", "code", "codes", "list", "lists", "details", "status", "history",
-    "limit", "balance", "address", "history", "settings", "profile", "type", "credit",
+    "limit", "balance", "address", "settings", "profile", "type", "credit",
 })  # fmt: skip
 """Nouns that make another noun of the one before them: "the account number" is no account."""
 _STOP = re.compile(
@@ -155,7 +158,8 @@ class NounLexicon:
             start=match.start(),
             narrow=f"{pre} {noun}{post}".strip(),
             clause=f"{pre} {noun}{text[match.end() : end]}".strip(),
-            statement=bool(_STATEMENT.match(text, match.end())) and _OPENS.search(text, 0, match.start()) is not None
+            statement=bool(_STATEMENT.match(text, match.end()))
+            and _OPENS.search(text, 0, match.start()) is not None
             and match["det"].lower() == "the",
             within=bool(before) and _WITHIN.search(text, before[-1].end(), match.start()) is not None,
             extreme=extreme,

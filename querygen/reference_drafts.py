@@ -3,7 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from trajsmith.records import GoldCall, RecordDropped
-from trajsmith.verify.reference_faults import ReferenceCheck, ReferenceFault, build_gold_turn
+from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
+from trajsmith.verify.spoken_turns import build_gold_turn
 
 DRAFTS = 6
 """Wordings of one request that are tried before a task is dropped."""
@@ -20,14 +21,16 @@ class ReadDrafts:
         self.focus = check.model.save_focus()
         self.faults: list[ReferenceFault] = []
 
-    def accept(self, text: str, open_keys: Collection[str]) -> bool:
+    def accept(self, text: str, open_keys: Collection[str], replies: str) -> bool:
         """Return whether the words of a draft are right; then they are what the dialogue goes on from.
 
         Args:
             text: The request.
             open_keys: Keys of what the user tells only when the agent asks.
+            replies: What they say then.
         """
         turn = build_gold_turn(text, self.calls[self.start : self.stop], self.start, self.calls, open_keys)
+        turn.replies = replies
         self.check.model.restore_focus(self.focus)
         self.faults = self.check.read_words(turn)
         if self.faults:

@@ -16,7 +16,7 @@ from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
-from trajsmith.verify.reference_faults import ReferenceCheck
+from trajsmith.verify.reference_check import ReferenceCheck
 
 WANTS = (
     "I'd like to {}.",
@@ -91,8 +91,10 @@ class RequestWriter:
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         for _ in range(DRAFTS):
             request, held = self._draft(start, stop, goals, withhold)
-            open_keys = {key for key in self._list_keys(start, stop) if key not in self.stated | request.stated}
-            if drafts.accept(request.text, open_keys - self.asked):
+            said = self.stated | self.asked | request.stated
+            open_keys = [key for key in self._list_keys(start, stop) if key not in said]
+            replies = ". ".join(self.known[key].said for key in open_keys)
+            if drafts.accept(request.text, open_keys, replies):
                 self.asked |= held
                 self.stated |= request.stated
                 self.references.remember(start, stop)

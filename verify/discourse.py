@@ -84,7 +84,7 @@ class DiscourseModel:
         self.turn_start = 0
         """Index of the first call of this turn."""
         self.horizon: int | None = None
-        """Index of the call that an expression is read for: what later calls show is not there yet; None for no bound."""
+        """Index of the call that an expression is read for: what later calls show is not there yet; None: no bound."""
         self.clock = 0
         self.blurred: dict[str, int] = {}
         """Kind to the time at which several of it were shown: "that order" means none of them."""
@@ -99,11 +99,7 @@ class DiscourseModel:
         self, index: int, tool: str, arguments: Mapping[str, Any], result: JsonValue, effect: str, ok: bool = True
     ) -> None:
         """Take in a call and its result."""
-        named = [
-            (name, str(value))
-            for name, value in arguments.items()
-            if name in self.kinds and _is_id(value)
-        ]
+        named = [(name, str(value)) for name, value in arguments.items() if name in self.kinds and _is_id(value)]
         for name, value in named:
             entity = self._entity(name, value, index)
             if ok and effect == "write":

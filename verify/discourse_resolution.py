@@ -71,7 +71,9 @@ def resolve_expression(
         return _resolve_superlative(model, phrase, kind, selector, source)
     if phrase.form == "ordinal":
         shown = source or model.find_list(kind)
-        return Reading((shown.ids[phrase.ordinal - 1],), "ordinal") if shown and len(shown.ids) >= phrase.ordinal else None
+        return (
+            Reading((shown.ids[phrase.ordinal - 1],), "ordinal") if shown and len(shown.ids) >= phrase.ordinal else None
+        )
     if phrase.form in ("described", "bare") and phrase.narrow.lower() != phrase.noun:
         described = _match_described(model, phrase, pool)
         if described is None:

@@ -1,377 +1,91 @@
-"""Check of words: does every referring expression lead to the entity of the gold call, and was every value named?
+"""Faults of reference of one dialogue: scripted, written by a model, or recorded elsewhere. Nothing is executed."""
 
-It works for any language model's or script's words on a task, and on recorded dialogues without gold as far as their
-results can tell. One function per dialogue; nothing is executed.
-"""
-
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import date
-from typing import Any, Literal
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
-from trajsmith.grounding.argument_paths import get_leaf_name
-from trajsmith.grounding.paths import split_path
+from trajsmith.grounding import iterate_leaves
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.referring_expressions import ReferringExpression
-from trajsmith.phrasing.text_values import TextValues
-from trajsmith.records import FromOutput, FromUser, FrozenModel, GoldCall, JsonValue, Selector, Task
-from trajsmith.verify.discourse import DiscourseModel, ShownList
-from trajsmith.verify.discourse_resolution import (
-    Reading,
-    count_stated_values,
-    find_named,
-    resolve_bare,
-    resolve_expression,
-    resolve_values,
-)
-
-FaultKind = Literal["wrong_referent", "unresolved_reference", "superlative_on_cut_list", "unnamed_value"]
-_PRONOUN = re.compile(r"(?<=[a-z] )(?:it|them)\b(?! (?:should|is|has|would|was|will)\b)")
-_MADE = frozenset({"same", "new", "bare"})
+from trajsmith.phrasing.fact_detection import is_fact_stated
+from trajsmith.records import FromUser, Task, Trajectory, Turn
+from trajsmith.verify.recorded_turns import find_unseen_ids, read_recorded_turns
+from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
+from trajsmith.verify.spoken_turns import SpokenTurn, build_gold_turns
 
 
-class ReferenceFault(FrozenModel):
-    """One place where words do not lead to what the calls use."""
+def find_reference_faults(
+    trajectory: Trajectory, task: Task | None, wording: Wording, initial: str | None = None, now: date | None = None
+) -> list[ReferenceFault]:
+    """Return the faults of the words of one dialogue.
 
-    kind: FaultKind
-    turn: int
-    words: str
-    """The expression, or the argument that nobody named."""
-    expected: str
-    """What the call uses."""
-    reading: str = ""
-    """What a reader takes instead."""
-
-    def describe(self) -> str:
-        """Return the fault as a writer is told."""
-        if self.kind == "unnamed_value":
-            return f"nothing says which {self.words} is meant; name it"
-        if self.kind == "superlative_on_cut_list":
-            return f'"{self.words}" cannot be told from a list that was cut; say which one by something else'
-        instead = f"; a reader takes it to be {self.reading}" if self.reading else "; several fit"
-        return f'"{self.words}" does not lead to the one that is meant{instead}: say which one by something else'
-
-
-@dataclass(slots=True)
-class EntityNeed:
-    """An entity that a call takes."""
-
-    call: int
-    name: str
-    kind: str
-    value: str
-    selector: Selector | None = None
-    """The last selection on the way to it, if there was a choice."""
-    source: tuple[int, str] | None = None
-    """Call and path of the list that it was selected in."""
-    asked: bool = False
-    """The agent asks for it, or for what leads to it."""
-    must_be_named: bool = False
-    looked_up: bool = False
-    """It was found in this turn by what the user says."""
-    identified: bool = False
-
-
-@dataclass(slots=True)
-class SpokenCall:
-    """A call with its result, as a reader sees it."""
-
-    index: int
-    tool: str
-    arguments: Mapping[str, Any]
-    result: JsonValue
-    effect: Literal["read", "write"]
-    ok: bool = True
-
-
-@dataclass(slots=True)
-class SpokenTurn:
-    """What the user says in one turn, and the calls that follow."""
-
-    text: str
-    calls: list[SpokenCall]
-    needs: list[EntityNeed] = field(default_factory=list)
-    requested: frozenset[int] = frozenset()
-    """Calls whose results are told: all writes, and reads that nothing else in the turn uses."""
-    replies: str = ""
-    """What the user says later in the turn."""
-
-
-class ReferenceCheck:
-    """Reads the turns of one dialogue in their order and collects the faults.
+    With a task that has grounded gold calls, the user's messages are read against these. Without, they are read against
+    the recorded calls, and only what the recorded results can tell is reported: ids that nothing had shown or said, and
+    superlatives and descriptions that lead to something else than the one thing that was changed.
 
     Args:
-        wording: Words and tools of the environment.
-        initial: Text of the initial state, if it is known.
-        now: The clock, if it is known.
+        trajectory: The dialogue.
+        task: Its task, if there is one.
+        wording: Words and tools of its environment.
+        initial: Text of its initial state, if it is at hand: what stands in it was not created in the dialogue.
+        now: The clock of that state: people leave out the year of near dates.
     """
-
-    def __init__(self, wording: Wording, initial: str | None = None, now: date | None = None) -> None:
-        self.model = DiscourseModel(wording, initial, now)
-        self.faults: list[ReferenceFault] = []
-        self.found: list[ReferenceFault] = []
-        """Faults of the words that are being read."""
-
-    def read(self, turn: SpokenTurn) -> list[ReferenceFault]:
-        """Take in the next turn; return its faults."""
-        self.open_turn(turn.calls)
-        faults = self.read_words(turn)
-        self.close_turn(turn)
-        self.faults += faults
-        return faults
-
-    def open_turn(self, calls: Sequence[SpokenCall]) -> None:
-        """Take in the calls of the next turn."""
-        model = self.model
-        model.begin_turn(model.turn + 1, calls[0].index if calls else model.turn_start)
-        for call in calls:
-            model.observe_call(call.index, call.tool, call.arguments, call.result, call.effect, call.ok)
-
-    def read_words(self, turn: SpokenTurn) -> list[ReferenceFault]:
-        """Return the faults of the words of the turn that was opened; what they talk about is noted."""
-        self.found = []
-        self._read_text(turn)
-        if turn.replies:
-            self._read_replies(turn)
-        for need in turn.needs:
-            if need.must_be_named and not self._is_identified(need, turn):
-                self._add("unnamed_value", need.name.removesuffix("_id").replace("_", " "), need)
-        self.model.horizon = None
-        return self.found
-
-    def close_turn(self, turn: SpokenTurn) -> None:
-        """The calls of the turn are done."""
-        model = self.model
-        for need in turn.needs:
-            entity = model.entities.get(need.kind, {}).get(need.value)
-            if entity is not None and entity.active_turn != model.turn:
-                model.activate(need.kind, need.value)
-        for call in turn.calls:
-            model.observe_outcome(call.index, call.index in turn.requested)
-
-    def _read_text(self, turn: SpokenTurn) -> None:
-        """Read expressions and names in the order of the text."""
-        model = self.model
-        wanted = {need.kind for need in turn.needs}
-        values = TextValues(turn.text, model.now)
-        events: list[tuple[int, ReferringExpression | tuple[str, str]]] = [
-            (place, (kind, of)) for kind in sorted(wanted) for place, of in find_named(model, values, kind)
-        ]
-        events += [(phrase.start, phrase) for phrase in model.lexicon.find(turn.text)]
-        for _, event in sorted(events, key=lambda event: event[0]):
-            if isinstance(event, tuple):
-                self._name(turn, *event)
-                continue
-            kinds = [kind for kind in event.kinds if kind in wanted]
-            if kinds:
-                self._read_phrase(event, turn, kinds)
-
-    def _name(self, turn: SpokenTurn, kind: str, value: str) -> None:
-        if any((need.kind, need.value) == (kind, value) for need in turn.needs):
-            self._identify(turn.needs, kind, value)
-
-    def _identify(self, needs: Sequence[EntityNeed], kind: str, value: str) -> None:
-        """The text leads to this entity, for all calls of the turn that take it."""
-        for need in needs:
-            if (need.kind, need.value) == (kind, value):
-                need.identified = True
-        self.model.activate(kind, value)
-
-    def _read_phrase(self, phrase: ReferringExpression, turn: SpokenTurn, kinds: Sequence[str]) -> None:
-        """Compare the reading of one expression with the entities that the turn's calls take."""
-        needs = [need for need in turn.needs if need.kind in kinds]
-        readings = [(need, self._resolve(phrase, need)) for need in needs]
-        fitting = [need for need, reading in readings if reading is not None and reading.sole == need.value]
-        fitting = fitting or [need for need in needs if self._fits_loosely(phrase, need, turn)]
-        if fitting:
-            need = next((need for need in fitting if not need.identified), fitting[0])
-            self._identify(turn.needs, need.kind, need.value)
-            return
-        if any(reading is None for _, reading in readings) or phrase.statement or phrase.within:
-            return
-        if any(need.asked or (need.looked_up and reading and need.value in reading.ids) for need, reading in readings):
-            return
-        need, reading = next((pair for pair in readings if not pair[0].identified), readings[0])
-        assert reading is not None
-        if reading.cut:
-            self._add("superlative_on_cut_list", phrase.text, need)
-        elif len(reading.ids) == 1:
-            self._add("wrong_referent", phrase.text, need, reading.ids[0])
-        else:
-            self._add("unresolved_reference", phrase.text, need)
-        self._identify(turn.needs, need.kind, need.value)
-
-    def _fits_loosely(self, phrase: ReferringExpression, need: EntityNeed, turn: SpokenTurn) -> bool:
-        """Return whether a phrase may lead to an entity although its first reading is another one or open.
-
-        A preposition may belong to the verb ("move the event to 3 March"), the thing may be made in this turn, and
-        words before the phrase may have told what "that" is.
-        """
-        model = self.model
-        model.horizon = need.call
-        entity = model.entities.get(need.kind, {}).get(need.value)
-        if phrase.form in _MADE and entity is not None and entity.created >= model.turn_start >= 0:
-            return True
-        if phrase.form == "described" and resolve_bare(model, need.kind).sole == need.value:
-            return True
-        if phrase.form == "same" and model.top(need.kind) is None:
-            before = resolve_values(model, turn.text[: phrase.start], need.kind)
-            return before is not None and before.sole == need.value
-        model.horizon = None
-        reading = resolve_expression(model, phrase, need.kind) if phrase.form in ("described", "bare") else None
-        sole = reading.sole if reading is not None else None
-        return sole is not None and model.entities[need.kind][sole].created >= model.turn_start
-
-    def _resolve(self, phrase: ReferringExpression, need: EntityNeed) -> Reading | None:
-        self.model.horizon = need.call
-        source = self._find_source(need)
-        return resolve_expression(self.model, phrase, need.kind, need.selector, source)
-
-    def _find_source(self, need: EntityNeed) -> ShownList | None:
-        if need.source is None:
-            return None
-        call, path = need.source
-        return next((shown for shown in self.model.lists if (shown.call, shown.path) == (call, path)), None)
-
-    def _read_replies(self, turn: SpokenTurn) -> None:
-        """Answers name what the agent asked for."""
-        for need in turn.needs:
-            self.model.horizon = need.call
-            reading = resolve_values(self.model, turn.replies, need.kind)
-            if reading is not None and need.value in reading.ids:
-                need.identified = True
-
-    def _is_identified(self, need: EntityNeed, turn: SpokenTurn) -> bool:
-        """Return whether the user's words, or the results, leave only this entity."""
-        model = self.model
-        model.horizon = need.call
-        pool = model.candidates(need.kind)
-        if need.identified or need.asked or need.looked_up or len(pool) <= 1:
-            return True
-        entity = model.entities.get(need.kind, {}).get(need.value)
-        if entity is None or (entity.created >= model.turn_start and entity.created >= 0):
-            return True
-        reading = resolve_values(model, turn.text, need.kind)
-        if reading is not None and reading.sole == need.value:
-            return True
-        if reading is not None and reading.sole is not None and self._names(turn.text, need.kind, reading.sole):
-            return False
-        same_call = [other for other in turn.needs if other.call == need.call and other is not need]
-        for other in same_call:
-            owned = model.entities.get(other.kind, {}).get(other.value)
-            if owned is not None and (need.kind, need.value) in owned.owners and len(_owners(owned.owners, need.kind)) == 1:
-                return True
-            mates = [str(value) for values in owned.fields.values() for value in values] if owned is not None else []
-            if need.value in mates:
-                return True
-        last = model.latest()
-        pronoun = _PRONOUN.search(turn.text) is not None
-        return pronoun and last is not None and (last.kind, last.id) == (need.kind, need.value)
-
-    def _names(self, text: str, kind: str, value: str) -> bool:
-        return count_stated_values(self.model, TextValues(text, self.model.now), self.model.entities[kind][value]) > 1
-
-    def _add(self, kind: FaultKind, words: str, need: EntityNeed, reading: str = "") -> None:
-        self.found.append(
-            ReferenceFault(kind=kind, turn=self.model.turn - 1, words=words, expected=need.value, reading=reading)
-        )
-
-
-def _owners(owners: set[tuple[str, str]], kind: str) -> list[str]:
-    return [of for owner, of in owners if owner == kind]
+    check = ReferenceCheck(wording, initial, now)
+    if task is not None and any(turn.needs for turn in build_gold_turns(task)):
+        for number, turn in enumerate(_iterate_spoken(trajectory, task)):
+            check.faults += find_unsaid_values(task, number, turn.text + turn.replies, wording)
+            check.read(turn)
+        return check.faults
+    faults = find_unseen_ids(trajectory, wording)
+    for turn in read_recorded_turns(trajectory, wording):
+        check.read(turn)
+    certain = [fault for fault in check.faults if fault.kind in ("wrong_referent", "superlative_on_cut_list")]
+    return sorted([*faults, *certain], key=lambda fault: fault.turn)
 
 
 def find_task_faults(
     task: Task, wording: Wording, initial: str | None = None, now: date | None = None
 ) -> list[ReferenceFault]:
-    """Return the faults of the queries of a task.
-
-    Args:
-        task: A task with gold calls.
-        wording: Words and tools of its environment.
-        initial: Text of its initial state, if it is at hand.
-        now: The clock of that state.
-    """
+    """Return the faults of the queries of a task with gold calls; see `find_reference_faults` for the arguments."""
     check = ReferenceCheck(wording, initial, now)
-    for turn in build_gold_turns(task):
+    for number, turn in enumerate(build_gold_turns(task)):
+        check.faults += find_unsaid_values(task, number, None, wording)
         check.read(turn)
     return check.faults
 
 
-def build_gold_turns(task: Task) -> Iterator[SpokenTurn]:
-    """Yield the turns of a task with their gold calls."""
-    everything, start = task.gold_calls, 0
-    asked: set[str] = set()
-    for turn in task.turns:
-        open_keys = {known.key for known in turn.known if not known.stated} - asked
-        yield build_gold_turn(turn.query, turn.gold_calls, start, everything, open_keys)
-        asked |= open_keys
-        start += len(turn.gold_calls)
-
-
-def build_gold_turn(
-    text: str, calls: Sequence[GoldCall], start: int, everything: Sequence[GoldCall], open_keys: Collection[str]
-) -> SpokenTurn:
-    """Return a turn with its gold calls.
+def find_unsaid_values(task: Task, number: int, text: str | None, wording: Wording) -> list[ReferenceFault]:
+    """Return the plain values of writes that count as said by the end of a turn and that no message has said.
 
     Args:
-        text: What the user says.
-        calls: Gold calls of the turn.
-        start: Index of the first of them in the task.
-        everything: All gold calls of the task up to here.
-        open_keys: Keys of the facts that the user tells in this turn only when the agent asks.
+        task: The task.
+        number: Turn.
+        text: What the user says in the turn; None for the query.
+        wording: Words of the environment.
     """
-    spoken = [
-        SpokenCall(start + number, call.tool, call.arguments, call.result, call.effect)
-        for number, call in enumerate(calls)
+    turn = task.turns[number]
+    said = " ".join([*(earlier.query for earlier in task.turns[:number]), turn.query if text is None else text])
+    return [
+        ReferenceFault(kind="unnamed_value", turn=number, words=known.label, expected=str(known.value))
+        for known in turn.known
+        if known.key in _list_written_keys(turn) and known.stated and not is_fact_stated(said, known, wording)
     ]
-    sources = [[source for _, source, _ in iterate_leaves(call)] for call in calls]
-    used = {source.call for of_call in sources for source in of_call if isinstance(source, FromOutput)}
-    requested = frozenset(
-        call.index for call in spoken if call.effect == "write" or call.index not in used
-    )
-    needs = [
-        _build_need(start + number, path, source, value, everything, open_keys, start, start + number in requested)
-        for number, call in enumerate(calls)
-        for path, source, value in iterate_leaves(call)
-        if isinstance(source, FromOutput) and isinstance(value, str | int) and not isinstance(value, bool)
-    ]
-    return SpokenTurn(text, spoken, needs, requested)
 
 
-def _build_need(
-    index: int,
-    path: str,
-    source: FromOutput,
-    value: Any,
-    everything: Sequence[GoldCall],
-    open_keys: Collection[str],
-    start: int,
-    requested: bool,
-) -> EntityNeed:
-    name = get_leaf_name(path)
-    parts = [part for part in split_path(source.path) if part != "*"]
-    chain = _list_chain(source, everything)
-    asked = any(key in open_keys for key in chain)
-    picks = [selector for selector in source.selectors if selector.how != "only"]
-    finder = everything[source.call]
-    asks = any(isinstance(origin, FromUser) for _, origin, _ in iterate_leaves(finder))
-    return EntityNeed(
-        call=index,
-        name=name,
-        kind=parts[-1] if parts else name,
-        value=str(value),
-        selector=picks[-1] if picks else None,
-        source=(source.call, source.selectors[-1].rows) if source.selectors else None,
-        asked=asked,
-        must_be_named=requested,
-        looked_up=asks and not picks and source.call >= start,
-    )
+def _list_written_keys(turn: Turn) -> set[str]:
+    """Keys of the plain values that the writes of a turn take from the user."""
+    return {
+        source.known
+        for call in turn.gold_calls
+        if call.effect == "write"
+        for _, source, _ in iterate_leaves(call)
+        if isinstance(source, FromUser)
+    }
 
 
-def _list_chain(source: FromOutput, everything: Sequence[GoldCall]) -> list[str]:
-    """Keys of the facts that lead to a value: its selections, and those of the calls that found it."""
-    keys = [build_selector_key(source.call, selector) for selector in source.selectors if selector.how != "only"]
-    return [*keys, *list_needed_keys(everything[source.call])]
+def _iterate_spoken(trajectory: Trajectory, task: Task) -> Iterator[SpokenTurn]:
+    """The turns of a task with the messages that were really sent."""
+    for turn, span in zip(build_gold_turns(task), trajectory.turns, strict=False):
+        messages = trajectory.messages[span.start : span.stop]
+        said = [message.content for message in messages if message.role == "user" and message.content]
+        if said:
+            turn.text, turn.replies = said[0], " ".join(said[1:])
+        yield turn
