@@ -182,19 +182,19 @@ class Assigner:
         return options
 
     def _row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
-        """What decides which words pick a row of an earlier result out."""
+        """Return what decides which words pick a row of an earlier result out."""
         entity, producer = self.phrasebook.entities.get(parameter), calls[call]
         tool = self.tools.get(producer.tool)
         by = entity.by if entity else {}
         timed = frozenset(field for field, phrases in by.items() if all("time}" in phrase for phrase in phrases))
-        made = [
+        created = [
             later.result[parameter]
             for later in calls
             if later.effect == "write" and isinstance(later.result, dict) and parameter in later.result
         ]
 
         def has_extreme(level: ListLevel, field: str) -> bool:
-            if any(value not in [get_value(row, parameter) for row in level.rows] for value in made):
+            if any(value not in [get_value(row, parameter) for row in level.rows] for value in created):
                 return False
             values = [get_value(row, field) for row in level.rows]
             cut = is_list_cut(tool, producer.arguments, producer.result, level.path)

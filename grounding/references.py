@@ -32,7 +32,7 @@ class ReferenceNotResolved(Exception):
 
 @dataclass(frozen=True)
 class RowWords:
-    """What people can say of the rows of a result, beside the rows themselves."""
+    """Conditions on the words for rows of a result, beside the rows themselves."""
 
     timed: frozenset[str] = frozenset()
     """Fields that people say with the time of day; of others they say only the day."""

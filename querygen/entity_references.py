@@ -59,10 +59,10 @@ class ReferenceTracker:
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
         first: tuple[str, list[str]] | None = None
-        for phrase, said in self._iterate_phrases(name, value, source, held, keys):
-            first = first or (phrase, said)
+        for phrase, phrase_keys in self._iterate_phrases(name, value, source, held, keys):
+            first = first or (phrase, phrase_keys)
             if self._leads_to(phrase, kind, str(value), source):
-                return phrase, said
+                return phrase, phrase_keys
         assert first is not None
         return first
 
@@ -87,9 +87,9 @@ class ReferenceTracker:
 
     def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
-        thing = self.model.entities.get(get_entity_kind(self.model, name, source), {}).get(value)
-        for field in self.wording.entity(name).by if thing is not None else ():
-            current = thing.latest(field) if thing is not None else None
+        referent = self.model.entities.get(get_entity_kind(self.model, name, source), {}).get(value)
+        for field in self.wording.entity(name).by if referent is not None else ():
+            current = referent.latest(field) if referent is not None else None
             if current is not None:
                 fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
                 yield self.wording.describe(name, fact, self.rng)
@@ -116,8 +116,8 @@ class ReferenceTracker:
     def is_open(self, name: str, value: Any, source: FromOutput) -> bool:
         """Return whether this turn has not said yet which of several entities is meant."""
         kind = get_entity_kind(self.model, name, source)
-        thing = self.model.entities.get(kind, {}).get(str(value))
-        spoken = thing is not None and thing.active_turn == self.model.turn
+        referent = self.model.entities.get(kind, {}).get(str(value))
+        spoken = referent is not None and referent.active_turn == self.model.turn
         return len(self.model.candidates(kind)) > 1 and not spoken
 
     def _changed_since(self, call: int, name: str, value: Any) -> bool:

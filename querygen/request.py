@@ -91,8 +91,8 @@ class RequestWriter:
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         for _ in range(DRAFTS):
             request, held = self._draft(start, stop, goals, withhold)
-            said = self.stated | self.asked | request.stated
-            open_keys = [key for key in self._list_keys(start, stop) if key not in said]
+            settled = self.stated | self.asked | request.stated
+            open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
             replies = ". ".join(self.known[key].said for key in open_keys)
             if drafts.accept(request.text, open_keys, replies):
                 self.asked |= held

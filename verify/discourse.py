@@ -23,7 +23,7 @@ MOST_ROWS = 200
 
 
 @dataclass(slots=True)
-class Entity:
+class DiscourseEntity:
     """One thing of the dialogue."""
 
     kind: str
@@ -78,7 +78,7 @@ class DiscourseModel:
         self.subjects: dict[int, tuple[str, str]] = {}
         """Call to the entity that its whole result describes."""
         self.lexicon, self.kinds = get_lexicon(wording)
-        self.entities: dict[str, dict[str, Entity]] = {}
+        self.entities: dict[str, dict[str, DiscourseEntity]] = {}
         self.lists: list[ShownList] = []
         self.turn = 0
         self.turn_start = 0
@@ -110,10 +110,10 @@ class DiscourseModel:
         context = _CallContext(index, tool, arguments, result, plain, effect == "write")
         self._read(context, result, (), frozenset(named))
 
-    def _entity(self, kind: str, value: str, index: int) -> Entity:
+    def _entity(self, kind: str, value: str, index: int) -> DiscourseEntity:
         known = self.entities.setdefault(kind, {})
         if value not in known:
-            known[value] = Entity(kind, value, index)
+            known[value] = DiscourseEntity(kind, value, index)
         return known[value]
 
     def _read(self, call: "_CallContext", node: Any, path: tuple[str, ...], owners: frozenset[tuple[str, str]]) -> None:
@@ -208,20 +208,20 @@ class DiscourseModel:
 
     # What is known
 
-    def candidates(self, kind: str) -> list[Entity]:
+    def candidates(self, kind: str) -> list[DiscourseEntity]:
         """Entities of a kind that were seen before the horizon, in the order in which they appeared."""
         known = self.entities.get(kind, {}).values()
         return list(known) if self.horizon is None else [entity for entity in known if entity.seen < self.horizon]
 
-    def top(self, kind: str) -> Entity | None:
-        """What "that order" stands for: the thing of this kind that was talked about last, if a single one was."""
+    def top(self, kind: str) -> DiscourseEntity | None:
+        """Return what "that order" stands for: what was talked about last of its kind, if a single one was."""
         best = max(self.candidates(kind), key=lambda entity: entity.active, default=None)
         if best is None or not best.active or best.active < self.blurred.get(kind, 0):
             return None
         return best
 
-    def latest(self) -> Entity | None:
-        """What was talked about last, of any kind: what "it" stands for."""
+    def latest(self) -> DiscourseEntity | None:
+        """Return what was talked about last, of any kind: what "it" stands for."""
         everything = (entity for of_kind in self.entities.values() for entity in of_kind.values())
         best = max(everything, key=lambda entity: entity.active, default=None)
         return best if best is not None and best.active else None
@@ -245,7 +245,7 @@ class DiscourseModel:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What a dialogue talks about at one point."""
+    """Snapshot of what a dialogue talks about."""
 
     clock: int
     active: dict[tuple[str, str], tuple[int, int, frozenset[int]]]

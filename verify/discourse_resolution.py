@@ -11,7 +11,7 @@ from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.phrasing.words import stem
 from trajsmith.records import Selector
-from trajsmith.verify.discourse import DiscourseModel, Entity, ShownList
+from trajsmith.verify.discourse import DiscourseModel, DiscourseEntity, ShownList
 
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "rate"})
 _BEGUN = frozenset({"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "made", "added"})
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader takes an expression to mean."""
+    """Entities that a reader takes an expression to mean."""
 
     ids: tuple[str, ...]
     """The first choice; several where none is nearer than the others; empty where nothing fits."""
@@ -118,11 +118,13 @@ def find_named(model: DiscourseModel, values: TextValues, kind: str) -> list[tup
     return sorted(named)
 
 
-def _sole(pool: Sequence[Entity]) -> tuple[str, ...]:
+def _sole(pool: Sequence[DiscourseEntity]) -> tuple[str, ...]:
     return tuple(entity.id for entity in pool)
 
 
-def _match_described(model: DiscourseModel, phrase: ReferringExpression, pool: Sequence[Entity]) -> Reading | None:
+def _match_described(
+    model: DiscourseModel, phrase: ReferringExpression, pool: Sequence[DiscourseEntity]
+) -> Reading | None:
     """The entities whose values stand in the phrase, or else in its clause; None if it states none of them."""
     for words in dict.fromkeys((phrase.narrow, phrase.clause)):
         reading = _best_matches(model, TextValues(words, model.now), pool)
@@ -132,7 +134,7 @@ def _match_described(model: DiscourseModel, phrase: ReferringExpression, pool: S
 
 
 def _match_owner(
-    model: DiscourseModel, phrase: ReferringExpression, kind: str, pool: Sequence[Entity]
+    model: DiscourseModel, phrase: ReferringExpression, kind: str, pool: Sequence[DiscourseEntity]
 ) -> Reading | None:
     """The things that belong to another one that the phrase names: "the product in the order from 3 March"."""
     for inner in model.lexicon.find(phrase.clause):
@@ -147,9 +149,9 @@ def _match_owner(
     return None
 
 
-def _best_matches(model: DiscourseModel, values: TextValues, pool: Sequence[Entity]) -> Reading | None:
+def _best_matches(model: DiscourseModel, values: TextValues, pool: Sequence[DiscourseEntity]) -> Reading | None:
     stated = {entity.id: list_stated_values(model, values, entity) for entity in pool}
-    scores = {of: sum(score for score, _ in found.values()) for of, found in stated.items()}
+    scores = {of: sum(score for score, _ in of_one.values()) for of, of_one in stated.items()}
     best = max(scores.values(), default=0)
     if best == 0:
         return None
@@ -161,7 +163,9 @@ def _best_matches(model: DiscourseModel, values: TextValues, pool: Sequence[Enti
     return Reading(tuple(ids), "described")
 
 
-def list_stated_values(model: DiscourseModel, values: TextValues, entity: Entity) -> dict[str, tuple[int, set[str]]]:
+def list_stated_values(
+    model: DiscourseModel, values: TextValues, entity: DiscourseEntity
+) -> dict[str, tuple[int, set[str]]]:
     """Return the values of an entity that a text states, each with its weight and the fields that have it.
 
     An id outweighs everything; a date with its time, and a text of several words, count twice.
@@ -183,23 +187,25 @@ def list_stated_values(model: DiscourseModel, values: TextValues, entity: Entity
     return stated
 
 
-def count_stated_values(model: DiscourseModel, values: TextValues, entity: Entity) -> int:
+def count_stated_values(model: DiscourseModel, values: TextValues, entity: DiscourseEntity) -> int:
     """Return the weight of all values of an entity that a text states."""
     return sum(score for score, _ in list_stated_values(model, values, entity).values())
 
 
 def _prefer_named_fields(values: TextValues, stated: Mapping[str, dict[str, tuple[int, set[str]]]]) -> list[str]:
     """Of things that fit alike, those whose fields the text names: "from Lunna" is a `from_city`."""
-    said = {stem(word) for word in _WORD.findall(values.flat)}
+    spoken_words = {stem(word) for word in _WORD.findall(values.flat)}
     named = {
-        of: sum(any(said & set(map(stem, split_name(field))) for field in fields) for _, fields in found.values())
-        for of, found in stated.items()
+        of: sum(
+            any(spoken_words & set(map(stem, split_name(field))) for field in fields) for _, fields in of_one.values()
+        )
+        for of, of_one in stated.items()
     }
     best = max(named.values())
     return [of for of, count in named.items() if count == best]
 
 
-def _prefer_owned(pool: Sequence[Entity], ids: list[str], model: DiscourseModel) -> list[str]:
+def _prefer_owned(pool: Sequence[DiscourseEntity], ids: list[str], model: DiscourseModel) -> list[str]:
     """Of things that fit alike, those that belong to what is talked about in this turn."""
     focus = {
         (entity.kind, entity.id)
@@ -224,8 +230,8 @@ def _resolve_superlative(
     known = model.entities[kind]
     later = [entity.id for entity in model.candidates(kind) if entity.created >= 0 and entity.id not in shown.ids]
     rows = [*dict.fromkeys(shown.ids)]
-    given = selector is not None and selector.how in ("largest", "smallest")
-    field = selector.field if given and selector else _guess_measure(phrase, [known[row] for row in rows])
+    selected = selector is not None and selector.how in ("largest", "smallest")
+    field = selector.field if selected and selector else _guess_measure(phrase, [known[row] for row in rows])
     if field is None:
         return None
     dated = phrase.measure == "date"
@@ -244,7 +250,7 @@ def _is_comparable(value: Any) -> bool:
     return (isinstance(value, int | float) and not isinstance(value, bool)) or parse_datetime(value) is not None
 
 
-def _guess_measure(phrase: ReferringExpression, rows: Iterable[Entity]) -> str | None:
+def _guess_measure(phrase: ReferringExpression, rows: Iterable[DiscourseEntity]) -> str | None:
     """The field that a superlative compares."""
     first = next(iter(rows), None)
     if first is None:

@@ -102,8 +102,8 @@ def find_unseen_ids(trajectory: Trajectory, wording: Wording) -> list[ReferenceF
             index += 1
             if _get_effect(event, call.function.name, wording) == "write" and (event is None or event.ok):
                 for name, value in call.function.arguments.items():
-                    said = len(str(value)) < SHORTEST_ID or any(str(value) in text for text in seen)
-                    if name in kinds and isinstance(value, str | int) and not said:
+                    shown = len(str(value)) < SHORTEST_ID or any(str(value) in text for text in seen)
+                    if name in kinds and isinstance(value, str | int) and not shown:
                         words = name.removesuffix("_id").replace("_", " ")
                         faults.append(
                             ReferenceFault(kind="unnamed_value", turn=max(turn, 0), words=words, expected=str(value))

@@ -19,7 +19,7 @@ def find_reference_faults(
 
     With a task that has grounded gold calls, the user's messages are read against these. Without, they are read against
     the recorded calls, and only what the recorded results can tell is reported: ids that nothing had shown or said, and
-    superlatives and descriptions that lead to something else than the one thing that was changed.
+    superlatives and descriptions that lead to something that no call takes.
 
     Args:
         trajectory: The dialogue.
@@ -37,7 +37,17 @@ def find_reference_faults(
     faults = find_unseen_ids(trajectory, wording)
     for turn in read_recorded_turns(trajectory, wording):
         check.read(turn)
-    certain = [fault for fault in check.faults if fault.kind in ("wrong_referent", "superlative_on_cut_list")]
+    used = {
+        str(value)
+        for message in trajectory.messages
+        for call in message.tool_calls or ()
+        for value in call.function.arguments.values()
+    }
+    certain = [
+        fault
+        for fault in check.faults
+        if fault.kind == "superlative_on_cut_list" or (fault.kind == "wrong_referent" and fault.reading not in used)
+    ]
     return sorted([*faults, *certain], key=lambda fault: fault.turn)
 
 
@@ -62,11 +72,11 @@ def find_unsaid_values(task: Task, number: int, text: str | None, wording: Wordi
         wording: Words of the environment.
     """
     turn = task.turns[number]
-    said = " ".join([*(earlier.query for earlier in task.turns[:number]), turn.query if text is None else text])
+    user_text = " ".join([*(earlier.query for earlier in task.turns[:number]), turn.query if text is None else text])
     return [
         ReferenceFault(kind="unnamed_value", turn=number, words=known.label, expected=str(known.value))
         for known in turn.known
-        if known.key in _list_written_keys(turn) and known.stated and not is_fact_stated(said, known, wording)
+        if known.key in _list_written_keys(turn) and known.stated and not is_fact_stated(user_text, known, wording)
     ]
 
 
@@ -85,7 +95,7 @@ def _iterate_spoken(trajectory: Trajectory, task: Task) -> Iterator[SpokenTurn]:
     """The turns of a task with the messages that were really sent."""
     for turn, span in zip(build_gold_turns(task), trajectory.turns, strict=False):
         messages = trajectory.messages[span.start : span.stop]
-        said = [message.content for message in messages if message.role == "user" and message.content]
-        if said:
-            turn.text, turn.replies = said[0], " ".join(said[1:])
+        user_texts = [message.content for message in messages if message.role == "user" and message.content]
+        if user_texts:
+            turn.text, turn.replies = user_texts[0], " ".join(user_texts[1:])
         yield turn

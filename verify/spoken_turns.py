@@ -44,7 +44,7 @@ class SpokenCall:
 
 @dataclass(slots=True)
 class SpokenTurn:
-    """What the user says in one turn, and the calls that follow."""
+    """Words of the user in one turn, and the calls that follow."""
 
     text: str
     calls: list[SpokenCall]
