@@ -9,8 +9,7 @@ from trajsmith.phrasing import EntityPhrases, Wording
 from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
-from trajsmith.verify.discourse import DiscourseModel, get_entity_kind
-from trajsmith.verify.discourse_resolution import resolve_expression, resolve_values
+from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
 
 class ReferenceTracker:

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from trajsmith.records import GoldCall, RecordDropped
-from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
-from trajsmith.verify.spoken_turns import build_gold_turn
+from trajsmith.verify import ReferenceCheck, ReferenceFault, build_gold_turn
 
 DRAFTS = 6
 """Wordings of one request that are tried before a task is dropped."""

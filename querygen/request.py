@@ -16,7 +16,7 @@ from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
-from trajsmith.verify.reference_check import ReferenceCheck
+from trajsmith.verify import ReferenceCheck
 
 WANTS = (
     "I'd like to {}.",

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
+from trajsmith.grounding import is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.paths import join_path, split_path
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.referring_expressions import NounLexicon
+from trajsmith.phrasing import NounLexicon, Wording
 from trajsmith.records import FromOutput, JsonValue
 
 DEEPEST = 5

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding.names import split_name
-from trajsmith.phrasing.referring_expressions import ReferringExpression
-from trajsmith.phrasing.text_values import TextValues
+from trajsmith.phrasing import ReferringExpression, TextValues
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.phrasing.words import stem
 from trajsmith.records import Selector
-from trajsmith.verify.discourse import DiscourseModel, DiscourseEntity, ShownList
+from trajsmith.verify.discourse import DiscourseEntity, DiscourseModel, ShownList
 
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "rate"})
 _BEGUN = frozenset({"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "made", "added"})

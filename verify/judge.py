@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.phrasing.text_values import TextValues
+from trajsmith.phrasing import TextValues
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.records import (
     EnvironmentSpec,

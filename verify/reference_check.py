@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.referring_expressions import ReferringExpression
-from trajsmith.phrasing.text_values import TextValues
+from trajsmith.phrasing import ReferringExpression, TextValues, Wording
 from trajsmith.records import FrozenModel
 from trajsmith.verify.discourse import DiscourseModel, ShownList
 from trajsmith.verify.discourse_resolution import (
