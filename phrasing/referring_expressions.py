@@ -144,7 +144,7 @@ class NounLexicon:
     ) -> ReferringExpression:
         stop = _STOP.search(text, match.end())
         end = stop.start() if stop else len(text)
-        part = following and _WITHIN.search(text, match.end(), following[0].start()) is not None
+        part = following and _WITHIN.match(text, match.end(), following[0].start()) is not None
         near = min([end, *(other.end() if part else other.start() for other in following)])
         noun = match["noun"].lower()
         kinds = self.kinds.get(noun) or self._of_plural(noun)
@@ -161,7 +161,7 @@ class NounLexicon:
             statement=bool(_STATEMENT.match(text, match.end()))
             and _OPENS.search(text, 0, match.start()) is not None
             and match["det"].lower() == "the",
-            within=bool(before) and _WITHIN.search(text, before[-1].end(), match.start()) is not None,
+            within=bool(before) and _WITHIN.match(text, before[-1].end(), match.start()) is not None,
             extreme=extreme,
             measure=measure,
             ordinal=ordinal,
@@ -204,7 +204,7 @@ _STATEMENT = re.compile(
     r"\s+(?:is|are|was|has|have|starts|ends|begins|should|must|will|needs|lasts|goes|works|would)\b", re.IGNORECASE
 )
 _OPENS = re.compile(r"(?:^|[.!?:;])\W*$")
-_WITHIN = re.compile(r"^[^.,;!?]{0,40}\b(?:on|with|in|of|at|from)\s*$", re.IGNORECASE)
+_WITHIN = re.compile(r"[^.,;!?]{0,40}\b(?:on|with|in|of|at|from)\s*$", re.IGNORECASE)
 _NARROWING = re.compile(
     r"^\s*(?:\"|(?:from|on|with|that|which|where|called|named|whose|who|arriving|leaving|in|at|of|for|ending|due|to|I|we|they|is|has|runs|by)\b)|"
     r"^\s*[A-Z0-9\"£$€]",

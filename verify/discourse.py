@@ -73,7 +73,7 @@ class DiscourseModel:
     def __init__(self, wording: Wording, initial: str | None = None, now: date | None = None) -> None:
         self.wording = wording
         self.initial = initial
-        self.now = now if now and now > date.min else None
+        self.now = now if now and now.year > date.min.year else None
         self.subjects: dict[int, tuple[str, str]] = {}
         """Call to the entity that its whole result describes."""
         self.lexicon, self.kinds = get_lexicon(wording)
