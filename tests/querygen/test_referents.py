@@ -1,4 +1,4 @@
-"""A reader takes every reference of a request to mean what the calls use: on executed chains of bundled environments."""
+"""References of requests, read as a reader would, on executed chains of bundled environments."""
 
 import random
 
