@@ -47,7 +47,7 @@ class ReferenceTracker:
         Args:
             held: Keys that must not be said yet.
         """
-        entity, kind = self.wording.entity(name), get_entity_kind(self.model, name, source)
+        entity, kind = self.wording.entity(name), get_entity_kind(name, source)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         keys = [build_selector_key(source.call, selector) for selector in picks]
         stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
@@ -86,7 +86,7 @@ class ReferenceTracker:
 
     def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
-        referent = self.model.entities.get(get_entity_kind(self.model, name, source), {}).get(value)
+        referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
         for field in self.wording.entity(name).by if referent is not None else ():
             current = referent.latest(field) if referent is not None else None
             if current is not None:
@@ -110,11 +110,11 @@ class ReferenceTracker:
         mentioned = set(names)
         for name, source in call.provenance.items():
             if name in mentioned and isinstance(source, FromOutput):
-                self.model.activate(get_entity_kind(self.model, name, source), str(call.arguments[name]))
+                self.model.activate(get_entity_kind(name, source), str(call.arguments[name]))
 
     def is_open(self, name: str, value: Any, source: FromOutput) -> bool:
         """Return whether this turn has not said yet which of several entities is meant."""
-        kind = get_entity_kind(self.model, name, source)
+        kind = get_entity_kind(name, source)
         referent = self.model.entities.get(kind, {}).get(str(value))
         spoken = referent is not None and referent.active_turn == self.model.turn
         return len(self.model.candidates(kind)) > 1 and not spoken

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from trajsmith.grounding import is_extreme_certain, is_list_cut
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding.names import get_tool_noun, is_identifier
 from trajsmith.grounding.paths import join_path, split_path
 from trajsmith.phrasing import NounLexicon, Wording
 from trajsmith.records import FromOutput, JsonValue
@@ -19,6 +19,8 @@ from trajsmith.records import FromOutput, JsonValue
 DEEPEST = 5
 """Levels of a result that are read."""
 MOST_ROWS = 200
+_SHORT_IDS = frozenset({"id", "code", "key", "number", "uuid"})
+"""Fields that identify what a tool lists, without its noun: the `code` of a coupon is a `coupon_code` elsewhere."""
 
 
 @dataclass(slots=True)
@@ -136,17 +138,42 @@ class DiscourseModel:
         """Take in one object; return the kind and id of what it describes."""
         if not isinstance(row, dict):
             return None
-        names = ((name, value) for name, value in row.items() if name in self.kinds)
-        own = next(((name, str(value)) for name, value in names if _is_id(value)), None)
+        own = self._find_own_id(call, row)
         if own:
             if not path:
                 self.subjects[call.index] = own
             self._update(call, own, row, owners)
             owners = owners | {own}
+        else:
+            self._note_mention(call, row)
         for name, value in row.items():
             if isinstance(value, dict | list) and value:
                 self._read(call, value, (*path, name), owners)
         return own
+
+    def _find_own_id(self, call: "_CallContext", row: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return the kind and id of what an object describes: its first id, if tools take that; others point away."""
+        for name, value in row.items():
+            if not _is_id(value) or not (name in self.kinds or is_identifier(name) or name in _SHORT_IDS):
+                continue
+            longer = "_".join((*get_tool_noun(call.tool), name))
+            kind = name if name in self.kinds else longer if name in _SHORT_IDS else ""
+            return (kind, str(value)) if kind in self.kinds else None
+        return None
+
+    def _note_mention(self, call: "_CallContext", row: Mapping[str, Any]) -> None:
+        """Take in what an object of a kind that no tool takes says of another one: the product that came back from an
+        order may stand for the order.
+        """
+        ids = [(name, str(value)) for name, value in row.items() if _is_id(value) and is_identifier(name)]
+        kind, value = next(((name, value) for name, value in ids if name in self.kinds), ("", ""))
+        if not kind or ids[0][0] == kind:
+            return
+        entity = self._entity(kind, value, call.index)
+        for name, content in _iterate_fields(row):
+            values = entity.fields.setdefault(f"{ids[0][0]}:{name}", [])
+            if content not in values and not name.endswith("_id"):
+                values.append(content)
 
     def _update(
         self, call: "_CallContext", own: tuple[str, str], row: Mapping[str, Any], owners: frozenset[tuple[str, str]]
@@ -291,7 +318,9 @@ def get_lexicon(wording: Wording) -> tuple[NounLexicon, frozenset[str]]:
     return NounLexicon.of(wording.phrasebook, sorted(kinds)), kinds
 
 
-def get_entity_kind(model: DiscourseModel, name: str, source: FromOutput) -> str:
-    """Return the kind of the entity that an argument takes from a result: the field's name, or else the argument's."""
-    parts = [part for part in split_path(source.path) if part != "*"]
-    return parts[-1] if parts and parts[-1] in model.kinds else name
+def get_entity_kind(name: str, source: FromOutput) -> str:
+    """Return the kind of the entity that an argument takes from a result: the field's name, but the argument's for
+    short names such as "id" and "code".
+    """
+    field = next((part for part in reversed(split_path(source.path)) if part != "*"), name)
+    return name if field in _SHORT_IDS else field

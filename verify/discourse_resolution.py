@@ -254,7 +254,7 @@ def _guess_measure(phrase: ReferringExpression, rows: Iterable[DiscourseEntity])
     first = next(iter(rows), None)
     if first is None:
         return None
-    fields = {name: first.latest(name) for name in first.fields}
+    fields = {name: first.latest(name) for name in first.fields if ":" not in name}
     if phrase.measure == "date":
         dates = [name for name, value in fields.items() if parse_datetime(value) is not None]
         return next((name for name in dates if set(split_name(name)) & _BEGUN), dates[0] if dates else None)

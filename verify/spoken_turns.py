@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_leaf_name
-from trajsmith.grounding.paths import split_path
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, Task
+from trajsmith.verify.discourse import get_entity_kind
 
 
 @dataclass(slots=True)
@@ -105,7 +105,6 @@ def _build_need(
     requested: bool,
 ) -> EntityNeed:
     name = get_leaf_name(path)
-    parts = [part for part in split_path(source.path) if part != "*"]
     chain = _list_chain(source, everything)
     asked = any(key in open_keys for key in chain)
     picks = [selector for selector in source.selectors if selector.how != "only"]
@@ -114,7 +113,7 @@ def _build_need(
     return EntityNeed(
         call=index,
         name=name,
-        kind=parts[-1] if parts else name,
+        kind=get_entity_kind(name, source),
         value=str(value),
         selector=picks[-1] if picks else None,
         source=(source.call, source.selectors[-1].rows) if source.selectors else None,
