@@ -6,7 +6,7 @@ trajectory. `trajsmith.verify.discourse_resolution` reads referring expressions 
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -15,52 +15,13 @@ from trajsmith.grounding.names import get_tool_noun, is_identifier
 from trajsmith.grounding.paths import join_path, split_path
 from trajsmith.phrasing import NounLexicon, Wording
 from trajsmith.records import FromOutput, JsonValue
+from trajsmith.verify.discourse_entities import DiscourseEntity, Focus, ShownList
 
 DEEPEST = 5
 """Levels of a result that are read."""
 MOST_ROWS = 200
 _SHORT_IDS = frozenset({"id", "code", "key", "number", "uuid"})
 """Fields that identify what a tool lists, without its noun: the `code` of a coupon is a `coupon_code` elsewhere."""
-
-
-@dataclass(slots=True)
-class DiscourseEntity:
-    """One thing of the dialogue."""
-
-    kind: str
-    """Name of the parameter that identifies it, for example "order_id"."""
-    id: str
-    seen: int
-    """Call that showed it first."""
-    fields: dict[str, list[Any]] = field(default_factory=dict)
-    """Field to its values, the latest last."""
-    owners: set[tuple[str, str]] = field(default_factory=set)
-    """(kind, id) of what it belongs to: the account of a payment."""
-    created: int = -1
-    """Call that created it; -1 if it was there before."""
-    changed: int = -1
-    active: int = 0
-    """When it was last talked about, created or changed; 0 if never."""
-    active_turn: int = -1
-    turns: set[int] = field(default_factory=set)
-    """Turns in which it was talked about, created or changed."""
-
-    def latest(self, name: str) -> Any:
-        """The current value of a field, or None."""
-        values = self.fields.get(name)
-        return values[-1] if values else None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownList:
-    """Rows of one kind that a call returned."""
-
-    call: int
-    tool: str
-    path: str
-    kind: str
-    ids: tuple[str, ...]
-    cut: bool
 
 
 class DiscourseModel:
@@ -188,7 +149,7 @@ class DiscourseModel:
             if not values or values[-1] != value:
                 values.append(value)
 
-    def save_focus(self) -> "Focus":
+    def save_focus(self) -> Focus:
         """Return what is talked about now, to be restored when other words are tried."""
         active = {
             (entity.kind, entity.id): (entity.active, entity.active_turn, frozenset(entity.turns))
@@ -198,7 +159,7 @@ class DiscourseModel:
         }
         return Focus(self.clock, active, dict(self.blurred))
 
-    def restore_focus(self, focus: "Focus") -> None:
+    def restore_focus(self, focus: Focus) -> None:
         """Go back to what was talked about when the focus was saved."""
         self.clock, self.blurred = focus.clock, dict(focus.blurred)
         for of_kind in self.entities.values():
@@ -267,15 +228,6 @@ class DiscourseModel:
             return True
         values = [self.entities[shown.kind][row].latest(name) for row in shown.ids]
         return is_extreme_certain(self.wording.tools.get(shown.tool), values, own)
-
-
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """Snapshot of what a dialogue talks about."""
-
-    clock: int
-    active: dict[tuple[str, str], tuple[int, int, frozenset[int]]]
-    blurred: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

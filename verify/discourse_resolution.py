@@ -10,7 +10,8 @@ from trajsmith.phrasing import ReferringExpression, TextValues
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.phrasing.words import stem
 from trajsmith.records import Selector
-from trajsmith.verify.discourse import DiscourseEntity, DiscourseModel, ShownList
+from trajsmith.verify.discourse import DiscourseModel
+from trajsmith.verify.discourse_entities import DiscourseEntity, ShownList
 
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "rate"})
 _BEGUN = frozenset({"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "made", "added"})

@@ -7,7 +7,8 @@ from typing import Literal
 
 from trajsmith.phrasing import ReferringExpression, TextValues, Wording
 from trajsmith.records import FrozenModel
-from trajsmith.verify.discourse import DiscourseModel, ShownList
+from trajsmith.verify.discourse import DiscourseModel
+from trajsmith.verify.discourse_entities import ShownList
 from trajsmith.verify.discourse_resolution import (
     Reading,
     count_stated_values,
