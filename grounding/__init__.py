@@ -8,6 +8,7 @@ from trajsmith.grounding.program_generation import ProgramSettings, make_program
 from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
 from trajsmith.grounding.references import ReferenceNotResolved, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
+from trajsmith.grounding.scenario_checks import check_scenarios
 from trajsmith.grounding.search import is_empty
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.text_generation import generate_text
@@ -26,6 +27,7 @@ __all__ = [
     "SolutionProgram",
     "ValueSource",
     "build_selector_key",
+    "check_scenarios",
     "generate_text",
     "is_empty",
     "is_extreme_certain",

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.grounding.paths import ListLevel, find_values, get_value
+from trajsmith.grounding.paths import ListLevel, PathMatch, find_values, get_value
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.records import FromOutput, Selector
 
@@ -135,12 +135,19 @@ def pick_values(
     rng: random.Random,
     preferred: Sequence[str] = (),
     only: float = ONLY,
+    keep: Callable[[PathMatch], bool] | None = None,
     words: RowWords = RowWords(),
 ) -> list[tuple[Any, tuple[Selector, ...]]]:
-    """Pick all values at a path that can be told apart, each with its selectors, in document order."""
+    """Pick all values at a path that can be told apart, each with its selectors, in document order.
+
+    Args:
+        keep: Test that a value must pass; it sees the rows around it.
+    """
     candidates = []
     for match in find_values(result, path):
         if match.value is None or match.value == "" or isinstance(match.value, dict):
+            continue
+        if keep is not None and not keep(match):
             continue
         chosen = [choose_row(level, rng, preferred, only, words) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)

@@ -3,6 +3,15 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
+from trajsmith.phrasing.confirmation import (
+    check_confirmation_rule,
+    find_shown_row,
+    get_confirmation_rule,
+    needs_confirmation,
+    render_confirmation_policy,
+    render_full_policy,
+    summarize_rule,
+)
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -13,7 +22,7 @@ from trajsmith.phrasing.phrasebook import (
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
 from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
 
@@ -31,7 +40,15 @@ __all__ = [
     "ToolPhrases",
     "Wording",
     "capitalize_first",
+    "check_confirmation_rule",
+    "find_shown_row",
+    "get_confirmation_rule",
     "load_phrasebook",
     "load_scenarios",
+    "needs_confirmation",
+    "open_scenarios",
     "pick_text",
+    "render_confirmation_policy",
+    "render_full_policy",
+    "summarize_rule",
 ]

@@ -4,8 +4,10 @@ Both are mechanical and err on the side of a question: a draft that fails goes b
 fails is counted, nothing is repaired here.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -29,7 +31,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?!\w)")
 _QUOTED = re.compile(r"[\"“]([^\"“”]{2,200})[\"”]")
 _NAME = re.compile(r"(?<=[a-z0-9,;)'’\"”] )[\"“(]?([A-Z][\w’'-]+)")
 _ORDINAL = re.compile(r"\d+(st|nd|rd|th|x|%|k)", re.I)
-_UNIT = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]{1,4})")
+_UNIT = re.compile(r"(\d+(?:\.\d+)?)(?:[A-Za-z]{1,4}|-[A-Za-z]+)")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLAIN = frozenset({
     "i", "i'm", "i'd", "i'll", "i've", "ok", "okay", "am", "pm", "id", "tv", "pin", "sim", "wi-fi", "wifi", "pc", "hi",
@@ -76,6 +78,31 @@ def _content(label: str) -> list[str]:
     return [word for word in _normalize_text(humanize(label)).split() if len(word) > 3]
 
 
+@dataclass(frozen=True, slots=True)
+class _TextContent:
+    """Everything in one text that a speaker may then use."""
+
+    flat: str
+    words: frozenset[str]
+    numbers: frozenset[float]
+    days: frozenset[tuple[int, int]]
+    clocks: frozenset[tuple[int, int]]
+
+
+@functools.lru_cache(maxsize=8192)  # the same names, titles and dates stand in many results
+def _read_text(text: str) -> _TextContent:
+    words, numbers, days = {*_words(text), *_words(humanize(text))}, set(), set()
+    for day in find_days(text):
+        days.add(day[:2])
+        words.add(_MONTHS[day[0] - 1])
+        if day[2]:
+            numbers.add(float(day[2]))
+            words.add(f"{date(day[2], *day[:2]):%A}".lower())
+    numbers |= {number for number, _ in find_numbers(text)}
+    clocks = frozenset(find_times(text))
+    return _TextContent(_normalize_text(text), frozenset(words), frozenset(numbers), frozenset(days), clocks)
+
+
 class AllowedContent:
     """Content that a speaker may use: facts they know, and values they were told or have read.
 
@@ -106,28 +133,29 @@ class AllowedContent:
                 self._add_text(str(value))
 
     def _add_text(self, text: str) -> None:
-        flat = _normalize_text(text)
-        self._texts.append(flat)
-        self._words.update(_words(text))
-        self._words.update(_words(humanize(text)))
-        for day in find_days(text):
-            self._days.add(day[:2])
-            self._words.add(_MONTHS[day[0] - 1])
-            if day[2]:
-                self._numbers.add(float(day[2]))
-                self._words.add(f"{date(day[2], *day[:2]):%A}".lower())
-        self._clocks |= find_times(text)
-        self._numbers |= {number for number, _ in find_numbers(text)}
+        parts = _read_text(text)
+        self._texts.append(parts.flat)
+        self._words |= parts.words
+        self._numbers |= parts.numbers
+        self._days |= parts.days
+        self._clocks |= parts.clocks
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return dates, times, addresses, identifiers, numbers, quotations and names in a text that are not allowed."""
-        return list(dict.fromkeys(self._iter_unsupported(text)))
+        return list(
+            dict.fromkeys([*self._iter_unsupported_quotes(text), *self._iter_unsupported(_QUOTED.sub(" ", text))])
+        )
 
-    def _iter_unsupported(self, text: str) -> Iterator[str]:
+    def find_unsupported_values(self, text: str) -> list[str]:
+        """Return dates, times, addresses, identifiers and numbers in a text that are not allowed."""
+        return list(dict.fromkeys(self._iter_unsupported(text, names=False)))
+
+    def _iter_unsupported_quotes(self, text: str) -> Iterator[str]:
         for match in _QUOTED.finditer(text):
             if not self._holds(match.group(1).rstrip(".,!?")):
                 yield match.group(1)
-        rest = _QUOTED.sub(" ", text)
+
+    def _iter_unsupported(self, rest: str, names: bool = True) -> Iterator[str]:
         for month, day, year, phrase in _find_dates(rest):
             if (month, day) not in self._days or (
                 year and float(year) not in self._numbers and not self._holds(phrase)
@@ -147,7 +175,8 @@ class AllowedContent:
         for number, phrase in find_numbers(rest):
             if number not in self._numbers and not self._holds(phrase):
                 yield phrase
-        yield from (name for name in _NAME.findall(rest) if not self._named(name))
+        if names:
+            yield from (name for name in _NAME.findall(rest) if not self._named(name))
 
     def _holds(self, phrase: str) -> bool:
         """Return True if this phrase occurs in the allowed content as a separate token."""
@@ -155,7 +184,7 @@ class AllowedContent:
         return any(pattern.search(text) for text in self._texts)
 
     def _measured(self, phrase: str) -> bool:
-        """Return True for a number with a unit (5GB) whose number is allowed."""
+        """Return True for a number with a unit (5GB, 3-star) whose number is allowed."""
         match = _UNIT.fullmatch(phrase)
         return match is not None and float(match.group(1)) in self._numbers
 

@@ -107,7 +107,7 @@ class NounLexicon:
         alternatives = "|".join(map(re.escape, longest_first)) or r"(?!)"
         self._phrase = re.compile(
             rf"\b(?P<det>{_DETERMINERS})\s+(?P<pre>(?:(?!(?:{_DETERMINERS}|and|or|to|from|for|with|that)\b)"
-            rf"(?:\"[^\"]{{1,60}}\"|[^\s,;!?\"]+)\s+){{0,6}}?)(?P<noun>{alternatives})\b(?!['’-]\w)",
+            rf"(?:\"[^\"]{{1,60}}\"|[^\s,;!?\"]*[^\s,;!?\".])\s+){{0,6}}?)(?P<noun>{alternatives})\b(?!['’-]\w)",
             re.IGNORECASE,
         )
 

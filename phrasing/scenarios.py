@@ -67,6 +67,10 @@ class Scenario(FrozenModel):
     """True if a later step may undo an earlier one; otherwise nothing that a story did is undone in it."""
     steps: tuple[ScenarioStep, ...] = Field(min_length=1)
 
+    def find_step(self, name: str) -> ScenarioStep | None:
+        """Return the step of this name, or None."""
+        return next((step for step in self.steps if step.name == name), None)
+
     @model_validator(mode="after")
     def _check_references(self) -> Self:
         names = [step.name for step in self.steps]
@@ -92,6 +96,36 @@ class ScenarioBook(FrozenModel):
     """All scenarios of one environment."""
 
     scenarios: tuple[Scenario, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names = [scenario.id for scenario in self.scenarios]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two scenarios are named {twice!r}")
+        return self
+
+    def find(self, name: str) -> Scenario | None:
+        """Return the scenario of this id, or None."""
+        return next((scenario for scenario in self.scenarios if scenario.id == name), None)
+
+
+def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
+    """Read the scenarios of an environment: the file that is named, or `scenarios.yaml` beside its `phrases.yaml`.
+
+    Args:
+        path: File that the settings name; it must exist.
+        phrases: The environment's phrasebook, which may not exist.
+
+    Returns:
+        The scenarios; none where there is no such file.
+    """
+    if path is not None:
+        return load_scenarios(path)
+    if phrases is None or phrases.name != "phrases.yaml":
+        return ScenarioBook()
+    beside = phrases.with_name("scenarios.yaml")
+    return load_scenarios(beside) if beside.is_file() else ScenarioBook()
 
 
 def load_scenarios(path: Path) -> ScenarioBook:

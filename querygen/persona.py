@@ -1,39 +1,17 @@
 """Personas of the simulated user, and openings of conversations."""
 
 import random
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from typing import Any
 
-from trajsmith.phrasing import Phrasebook, pick_text
-from trajsmith.records import JsonObject, Persona
+from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
+from trajsmith.phrasing.value_formatting import drop_near_years
+from trajsmith.phrasing.voices import apply_surface, draw_pattern, draw_user_voice, fill_pattern, get_user_voice
+from trajsmith.records import JsonObject, Persona, UserFact
 
-STYLES = ("brisk", "polite", "chatty", "plain")
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
-GREETINGS: dict[str, tuple[str, ...]] = {
-    "brisk": ("", "", "Hi.", "Hello.", "Quick one:"),
-    "polite": ("Hello,", "Good morning,", "Good afternoon,", "Hello there,", "Good day,"),
-    "chatty": (
-        "Hi there!",
-        "Hello!",
-        "Hey, I hope you're well.",
-        "Hi, it's me again.",
-        "Hello, me again with a few things.",
-    ),
-    "plain": ("Hi,", "Hello,", "Hey,", "Hi there,"),
-}
-INTRODUCTIONS = ("{} here.", "this is {}.", "my name is {}.", "I'm {}.")
-LATER = {
-    "brisk": ("", "Next:", "Now,", "OK,"),
-    "polite": ("Thank you.", "Thanks, that helps.", "Thank you very much.", "Lovely, thanks."),
-    "chatty": ("Great, thanks!", "Perfect, thanks!", "Lovely, thank you.", "Great.", "Brilliant."),
-    "plain": ("Thanks.", "OK, thanks.", "Great.", "All right.", "Good, thank you."),
-}
-CLOSINGS = (
-    "That's all, thank you.",
-    "Great, that was everything.",
-    "Thanks, nothing else for today.",
-    "Perfect, that's it from me.",
-)
 
 
 def make_persona(
@@ -43,23 +21,54 @@ def make_persona(
     names = _find_names(phrasebook.name_from, state)
     mentioned = next(filter(set(names).__contains__, _iter_texts(results)), None) if len(names) > 1 else None
     name = mentioned or rng.choice(names or NAMES)
-    persona = Persona(name=name, role=rng.choice(phrasebook.roles), style=rng.choice(STYLES))
+    persona = Persona(name=name, role=rng.choice(phrasebook.roles), style=draw_user_voice(rng))
     scenario = pick_text(phrasebook.scenarios, {"name": name, "role": persona.role}, rng)
     return persona, scenario or f"{name}, {persona.role}, has a few things to get done."
 
 
 def draw_greeting(persona: Persona, rng: random.Random) -> str:
     """A greeting, with or without a name."""
-    greeting = rng.choice(GREETINGS[persona.style])
-    if persona.style == "brisk" or rng.random() < 0.5:
+    voice = get_user_voice(persona.style)
+    greeting = draw_pattern(voice.greetings, rng)
+    if rng.random() < 0.6:
         return greeting
-    introduction = rng.choice(INTRODUCTIONS).format(persona.name if rng.random() < 0.5 else persona.name.split()[0])
-    return f"{greeting} {introduction if greeting.endswith(',') else introduction[:1].upper() + introduction[1:]}"
+    introduction = fill_pattern(
+        voice.introductions, persona.name if rng.random() < 0.5 else persona.name.split()[0], rng
+    )
+    return f"{greeting} {introduction if greeting.endswith(',') else capitalize_first(introduction)}".strip()
 
 
 def draw_turn_opening(persona: Persona, rng: random.Random) -> str:
     """A short reaction before the next request; often none."""
-    return rng.choice(LATER[persona.style]) if rng.random() < 0.7 else ""
+    return draw_pattern(get_user_voice(persona.style).reactions, rng) if rng.random() < 0.6 else ""
+
+
+def render_query(
+    opening: str, text: str, persona: Persona, known: Iterable[UserFact], now: date, rng: random.Random
+) -> str:
+    """An opening and a request as this user writes them.
+
+    Args:
+        opening: What stands before the request; may be empty.
+        text: The request.
+        persona: Who writes.
+        known: Facts of the user: their values stay letter by letter.
+        now: The environment's clock: near dates are said without their year.
+        rng: Draws slips of the keyboard.
+    """
+    return render_message(drop_near_years(join_opening(opening, text), now), persona, known, rng)
+
+
+def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: random.Random) -> str:
+    """A message as this user types it: small letters and slips, where their register has them."""
+    exact = {str(fact.value) for fact in known if isinstance(fact.value, str)}
+    return apply_surface(text, get_user_voice(persona.style), exact, rng)
+
+
+def join_opening(opening: str, text: str) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
+    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
+    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
 
 
 def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:

@@ -10,7 +10,9 @@ from pydantic import Field
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
+from trajsmith.phrasing import ScenarioStep
 from trajsmith.querygen.partition import find_goals
+from trajsmith.querygen.story import Story
 from trajsmith.records import FromOutput, FrozenModel, GroundedChain, JsonValue, Persona, UserFact, derive_seed
 
 Edit = Literal["implicit_reference", "action_compression", "ambiguity", "goal_expansion"]
@@ -52,6 +54,8 @@ class TurnPlan:
     """The call whose result is also asked for."""
     opened: str | None = None
     """The key that an ambiguity leaves open."""
+    steps: tuple[ScenarioStep | None, ...] = ()
+    """Of each goal: the scenario's step that it is; empty outside of scenarios."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class TaskPlan:
     now: date
     clock: str
     """The environment's time as it is told; empty if it has none."""
+    story: Story | None = None
+    """The scenario that the task tells."""
 
     def stated(self, upto: int) -> set[str]:
         """Keys that were said by the end of a turn without being asked."""
@@ -116,7 +122,7 @@ def find_unrequested_reads(plan: TaskPlan) -> list[int]:
         index
         for turn in plan.turns
         for index in range(turn.start, turn.stop)
-        if index not in find_goals(calls, turn.start, turn.stop)
+        if index not in find_goals(calls, turn.start, turn.stop, steps=plan.grounded.steps)
         and calls[index].effect == "read"
         and calls[index].actor == "assistant"
     ]

@@ -9,38 +9,16 @@ from typing import Any
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing import ScenarioStep, Wording, capitalize_first, pick_text
 from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
+from trajsmith.querygen.story import list_request_phrases
 from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
 from trajsmith.verify import ReferenceCheck
-
-WANTS = (
-    "I'd like to {}.",
-    "Could you {}?",
-    "Can you {}?",
-    "I need to {}.",
-    "Please {}.",
-    "I want to {}.",
-    "Would you {}?",
-    "Could you help me {}?",
-    "I'd like you to {}.",
-    "I was hoping to {}.",
-    "Can you help me {}?",
-    "I'm trying to {}.",
-)
-FURTHER = (
-    "After that, please {}.",
-    "And could you also {}?",
-    "I'd also like to {}.",
-    "Then {}, please.",
-    "Also, can you {}?",
-    "While you're at it, please {}.",
-    "Once that's done, could you {}?",
-)
 
 
 @dataclass(frozen=True)
@@ -63,6 +41,7 @@ class RequestWriter:
         initial: str,
         rng: random.Random,
         now: date | None = None,
+        voice: UserVoice | None = None,
     ) -> None:
         """`initial` is the text of the initial state: an id that does not stand in it was made on the way.
 
@@ -78,19 +57,30 @@ class RequestWriter:
         self.calls = calls
         self.known = known
         self.rng = rng
+        self.voice = voice or get_user_voice("plain")
 
-    def write(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> TurnRequest:
+    def write(
+        self,
+        start: int,
+        stop: int,
+        goals: Sequence[int],
+        withhold: bool,
+        steps: Sequence[ScenarioStep | None] = (),
+        motive: str = "",
+    ) -> TurnRequest:
         """The request for one turn, in words that a reader takes to mean what the calls do.
 
         Args:
             withhold: Leave something out that the agent must ask for.
+            steps: Of each goal: the scenario's step, whose words come before those of the tool.
+            motive: Sentences that stand before the request.
 
         Raises:
             RecordDropped: No words were found that do.
         """
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         for _ in range(DRAFTS):
-            request, held = self._draft(start, stop, goals, withhold)
+            request, held = self._draft(start, stop, goals, withhold, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
             replies = ". ".join(self.known[key].said for key in open_keys)
@@ -104,15 +94,23 @@ class RequestWriter:
     def _list_keys(self, start: int, stop: int) -> list[str]:
         return list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
 
-    def _draft(self, start: int, stop: int, goals: Sequence[int], withhold: bool) -> tuple[TurnRequest, set[str]]:
+    def _draft(
+        self,
+        start: int,
+        stop: int,
+        goals: Sequence[int],
+        withhold: bool,
+        steps: Sequence[ScenarioStep | None],
+        motive: str,
+    ) -> tuple[TurnRequest, set[str]]:
         """One way to ask, and the keys that it leaves to be asked for."""
         open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
         askable = [key for key in open_keys if key in self._required(start, stop) and key not in self.asked]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
-        sentences: list[str] = []
+        sentences: list[str] = [motive] if motive else []
         for number, goal in enumerate(goals):
-            want = self._goal(goal, number, held, stated)
+            want = self._goal(goal, number, held, stated, steps[number] if steps else None)
             newly_stated = [key for key in open_keys if key not in held and key not in stated]
             tells = [
                 self._tells(index, newly_stated, stated)
@@ -157,14 +155,17 @@ class RequestWriter:
         """Return True if a list has several rows, so that an agent would have to ask which one is meant."""
         return any(len(match.value) > 1 for match in find_values(self.calls[source.call].result, rows))
 
-    def _goal(self, goal: int, number: int, held: set[str], stated: set[str]) -> str:
+    def _goal(self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None) -> str:
         """One goal as a sentence; marks the known entries that it says."""
         call = self.calls[goal]
         phrases = self.wording.tool(call.tool)
         self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
-        for kind in self._kinds(phrases.ask, phrases.say):
-            templates = phrases.say if kind == "say" else phrases.ask
+        for kind, templates in (
+            (kind, say if kind == "say" else ask)
+            for ask, say in list_request_phrases(phrases, step)
+            for kind in self._kinds(ask, say)
+        ):
             for template in self.rng.sample(templates, len(templates)):
                 text = pick_text([template], values, self.rng)
                 if text is not None:
@@ -179,7 +180,7 @@ class RequestWriter:
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
     def _want(self, phrase: str, number: int) -> str:
-        return capitalize_first(self.rng.choice(WANTS if number == 0 else FURTHER).format(phrase))
+        return capitalize_first(fill_pattern(self.voice.wants if number == 0 else self.voice.further, phrase, self.rng))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -227,9 +228,7 @@ class RequestWriter:
             if key in keys and key not in stated:
                 stated.add(key)
                 description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(
-                    self.rng.choice((f"I mean {description}.", f"It's about {description}.", f"That's {description}."))
-                )
+                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng)))
         return sentences
 
     def _intent(self, goal: int) -> str:

@@ -1,7 +1,6 @@
 """From a grounded chain to a task: turns, words, what the user knows, checks."""
 
 import random
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,14 +12,16 @@ from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date, format_value
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
-from trajsmith.querygen.partition import find_goals, partition_calls
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona
+from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.story import Story, find_story
 from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
@@ -82,8 +83,12 @@ class TaskWriter:
             ModelFault: A model could not answer.
         """
         rng = random.Random(derive_seed(grounded.seed, "write"))
-        cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
-        plan = self._plan(grounded, state, cuts, rng)
+        story = find_story(grounded, self.wording.scenarios)
+        if story is None:
+            cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
+        else:
+            cuts = partition_scenario(grounded.steps, story.joins, rng)
+        plan = self._plan(grounded, state, cuts, rng, story)
         shown = await self._shown(plan, state, session) if author else {}
         proof = await self._proof(grounded, state, session, cuts)
         words = await author.write(plan, shown) if author else self._scripted(plan)
@@ -100,6 +105,8 @@ class TaskWriter:
             initial_state=grounded.initial_state,
             persona=words.plan.persona,
             scenario=words.plan.scenario,
+            scenario_id=grounded.scenario,
+            motive=story.motive if story else "",
             policy=self.spec.policy if self.settings.policy else "",
             exposed_tools=self._exposed(grounded),
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
@@ -128,19 +135,28 @@ class TaskWriter:
         return tuple(name for name in names if name in needed or name in drawn)
 
     def _plan(
-        self, grounded: GroundedChain, state: JsonObject, cuts: Sequence[tuple[int, int]], rng: random.Random
+        self,
+        grounded: GroundedChain,
+        state: JsonObject,
+        cuts: Sequence[tuple[int, int]],
+        rng: random.Random,
+        story: Story | None,
     ) -> TaskPlan:
         """Turns, persona and who says what when, with the scripted words for it."""
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
+        if story is not None:
+            persona, scenario = story.cast(persona)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
         now = find_clock_date(state)
-        writer = RequestWriter(self.wording, grounded.calls, known, canonical_json(state).decode(), rng, now)
+        initial, voice = canonical_json(state).decode(), get_user_voice(persona.style)
+        writer = RequestWriter(self.wording, grounded.calls, known, initial, rng, now, voice)
         turns = []
         for number, (start, stop) in enumerate(cuts):
             withhold = mode == "conversation" and rng.random() < self.settings.withhold
-            goals = find_goals(grounded.calls, start, stop)
-            request = writer.write(start, stop, goals, withhold)
+            goals = find_goals(grounded.calls, start, stop, steps=grounded.steps)
+            steps = story.list_steps(goals) if story else ()
+            request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
             opening = draw_greeting(persona, rng) if number == 0 else draw_turn_opening(persona, rng)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))
             stated = {
@@ -157,10 +173,11 @@ class TaskWriter:
                     fresh=tuple(key for key in stated if stated[key]),
                     implied=tuple(key for key in stated if not stated[key]),
                     held=tuple(key for key in keys if key not in writer.stated),
+                    steps=steps,
                 )
             )
         clock = str(state.get("now", "")).replace("T", " ")[:16]
-        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock)
+        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock, story)
 
     def _scripted(self, plan: TaskPlan) -> TaskWording:
         """The plan's own words.
@@ -169,8 +186,9 @@ class TaskWriter:
             RecordDropped: They name a tool or a value that only a tool could have told.
         """
         queries = []
+        rng = random.Random(derive_seed(plan.grounded.seed, "typing"))
         for turn in plan.turns:
-            query = drop_near_years(join_opening(turn.opening, turn.meaning), plan.now)
+            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng)
             fault = find_tool_mention(query, self.tool_names) or find_leaked_value(
                 query, plan.grounded.calls, plan.known.values()
             )
@@ -218,6 +236,7 @@ class TaskWriter:
             form_hash=form_hash,
             answer_facts=facts,
             checks=(),
+            steps=plan.grounded.steps[turn.start : turn.stop],
             refinements=turn.edits,
         )
 
@@ -248,12 +267,6 @@ class TaskWriter:
         else:
             values = pick_reportable_values(call.result)
         return [value for value in dict.fromkeys(map(_simplify_value, values)) if value is not None]
-
-
-def join_opening(opening: str, text: str) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
-    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
 
 
 def _simplify_value(value: Any) -> JsonValue:

@@ -55,10 +55,10 @@ from trajsmith.records.message import FunctionCall, Message, ToolCall
 from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
-from trajsmith.records.summary import JudgeSummary, StageSummary, Summary, UsageSummary
+from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
-from trajsmith.records.trajectory import CallEvent, Trajectory, TurnSpan
+from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "Dependency",
     "EnvironmentFault",
     "EnvironmentSpec",
+    "FaultSummary",
     "FromDefault",
     "FromOutput",
     "FromUser",
@@ -84,6 +85,7 @@ __all__ = [
     "FunctionCall",
     "GoldCall",
     "GroundedChain",
+    "InjectedFault",
     "InputError",
     "InstalledCheck",
     "JsonObject",

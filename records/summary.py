@@ -68,6 +68,20 @@ class JudgeSummary(FrozenModel):
         return self.agreed / self.compared if self.compared else 0.0
 
 
+class FaultSummary(FrozenModel):
+    """Counts of the plays with an injected mistake of one kind, or of those without any."""
+
+    plays: int = 0
+    rejected: int = 0
+    removed: int = 0
+    """Accepted after exactly the mistaken calls were cut out as redundant."""
+
+    @property
+    def missed(self) -> int:
+        """Plays that were accepted as they were."""
+        return self.plays - self.rejected - self.removed
+
+
 class Summary(FrozenModel):
     """Result of a run."""
 
@@ -95,6 +109,8 @@ class Summary(FrozenModel):
     """All tokens of the run, also those of what was dropped and rejected, for each accepted trajectory."""
     cost_per_accepted: float = 0.0
     judge: JudgeSummary = JudgeSummary()
+    faults: dict[str, FaultSummary] = {}
+    """Kind of injected mistake to what became of the plays with it; "none" counts all other plays of such a run."""
     content: str = ""
     """Hash of what was accepted: equal for two runs only if their datasets are made of the same."""
     wall_seconds: float = 0.0

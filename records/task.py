@@ -34,6 +34,8 @@ class Turn(FrozenModel):
     """The same with what the environment gives out masked; empty where nothing is."""
     answer_facts: tuple[JsonValue, ...] = ()
     """Values that the agent's answer must tell."""
+    steps: tuple[str, ...] = ()
+    """In a scenario: the step that each gold call is, "" for look-ups that lead to one."""
     refinements: tuple[str, ...] = ()
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 
@@ -115,6 +117,11 @@ class Task(Record):
     initial_state: str
     persona: Persona
     scenario: str
+    """The situation in a sentence or two, third person."""
+    scenario_id: str = ""
+    """Scenario of the environment that the task tells; empty outside of scenarios."""
+    motive: str = ""
+    """Why the user calls, as the first request says it; empty where it says nothing of the kind."""
     policy: str
     exposed_tools: tuple[str, ...]
     """Plain names of the tools that the agent is shown."""

@@ -49,6 +49,15 @@ class TurnSpan(FrozenModel):
     """State hash after the turn."""
 
 
+class InjectedFault(FrozenModel):
+    """A mistake that the agent made on purpose."""
+
+    kind: str
+    """Kind of the mistake: "wrong_entity", "skipped_confirmation", ..."""
+    message: int
+    """Index of the message with which it was made."""
+
+
 class Trajectory(Record):
     """One episode of a task."""
 
@@ -74,5 +83,7 @@ class Trajectory(Record):
     stop_reason: StopReason
     fault: str = ""
     """Kind of the fault that ended the play, where one did: "timeout", "content_filter"."""
+    injected: tuple[InjectedFault, ...] | None = None
+    """Mistakes that were injected to test verification; None if there are none."""
     recorded: JsonObject | None = None
     """Of an imported trajectory: its file, its id there, and the verdicts that the file holds."""

@@ -1,6 +1,7 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
+from trajsmith.usersim.faulty_agent import FaultSettings, build_faulty_agent
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
 from trajsmith.usersim.players import (
@@ -12,6 +13,7 @@ from trajsmith.usersim.players import (
     build_user_factory,
     get_role_name,
 )
+from trajsmith.usersim.reasoning import add_reasoning
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -26,6 +28,7 @@ __all__ = [
     "Dialogue",
     "DialogueRole",
     "ExposedTools",
+    "FaultSettings",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",
@@ -36,7 +39,9 @@ __all__ = [
     "UserCall",
     "UserFactory",
     "UserRole",
+    "add_reasoning",
     "build_agent",
+    "build_faulty_agent",
     "build_scripted_agent",
     "build_scripted_user",
     "build_user",

@@ -1,17 +1,19 @@
 """The dialogue loop: a task is played by a user and an agent on a live session."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
+from trajsmith.phrasing import render_confirmation_policy
 from trajsmith.records import (
     CallEvent,
     EnvironmentFault,
     EnvironmentSpec,
     FrozenModel,
+    InjectedFault,
     JsonObject,
     Message,
     ModelFault,
@@ -22,12 +24,14 @@ from trajsmith.records import (
 from trajsmith.records.tool import Actor
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
 from trajsmith.usersim.call_resolution import resolve_call
+from trajsmith.usersim.faulty_agent import FaultSettings
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 
 AGENT = PromptSpec(
     "usersim/agent_system",
-    {"description": "A shop.", "policy": "Be kind.", "now": "2026-03-03 09:00", "mode": "direct", "two_level": True},
-)
+    {"description": "A shop.", "policy": "Be kind.", "confirmation": "Ask before you pay.", "now": "2026-03-03 09:00",
+     "mode": "direct", "two_level": True},
+)  # fmt: skip
 
 
 class PlaySettings(FrozenModel):
@@ -35,6 +39,14 @@ class PlaySettings(FrozenModel):
 
     candidates: PositiveInt = 1
     """Trajectories per task."""
+    faulty: int = Field(0, ge=0)
+    """How many of them a scripted agent plays that makes mistakes on purpose, so that checks are seen to reject."""
+    faults: FaultSettings = FaultSettings()
+    """How often it makes which mistake."""
+    reasoning: Literal["off", "grounded"] = "off"
+    """`grounded` gives the scripted agent's messages reasoning that is true by the provenance of its calls."""
+    reasoning_share: float = Field(1.0, ge=0, le=1)
+    """Share of tasks whose rows have it."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()
@@ -43,6 +55,15 @@ class PlaySettings(FrozenModel):
     """`native` shows the agent all tools; `two_level` only list_tools and call_tool (AWM A.4)."""
     bad_calls: int = Field(3, ge=0)
     """Messages in a row with nothing but malformed or unknown calls that end a play."""
+
+    @model_validator(mode="after")
+    def _check_faulty(self) -> Self:
+        if self.faulty >= self.candidates:
+            raise ValueError(
+                f"faulty: {self.faulty} of {self.candidates} candidates; at least one must be played as it should be, "
+                f"so set candidates to {self.faulty + 1} or more"
+            )
+        return self
 
 
 def render_clock(state: JsonObject) -> str:
@@ -53,13 +74,15 @@ def render_clock(state: JsonObject) -> str:
 def render_system_prompt(
     spec: EnvironmentSpec, task: Task, state: JsonObject, two_level: bool = False, prompts: Prompts | None = None
 ) -> str:
-    """Render the system prompt of the agent."""
+    """Render the system prompt of the agent: with the policy, if the task has one, and always when to ask for a yes."""
+    names = {*task.exposed_tools, *([task.twist.tool] if task.twist and task.twist.arrives is not None else [])}
     return (
         (prompts or load_builtin_prompts())
         .get(AGENT)
         .text(
             description=spec.description,
             policy=task.policy,
+            confirmation=render_confirmation_policy([tool for tool in spec.tools if tool.name in names], task.mode),
             now=render_clock(state),
             mode=task.mode,
             two_level=two_level,
@@ -95,6 +118,7 @@ class Dialogue:
         system = render_system_prompt(spec, task, state, self.two_level, self.prompts)
         self.messages: list[Message] = [Message(role="system", content=system)]
         self.events: list[CallEvent] = []
+        self.injected: list[InjectedFault] = []
         self.turns: list[TurnSpan] = []
         self.before: tuple[str, JsonObject] = ("", {})
         self.start = 0
@@ -138,6 +162,7 @@ class Dialogue:
             prompts={AGENT.name: self.prompts.get(AGENT).version, **self.agent.prompts, **self.user.prompts},
             stop_reason=stop,
             fault=fault,
+            injected=tuple(self.injected) or None,
         )
 
     def _close_turn(self) -> None:
@@ -148,6 +173,8 @@ class Dialogue:
         bad = 0
         for _ in range(self.settings.max_steps):
             act = await self.agent.act(self.messages)
+            if act.fault:
+                self.injected.append(InjectedFault(kind=act.fault, message=len(self.messages)))
             self.messages.append(act.message)
             if act.message.tool_calls:
                 bad = bad + 1 if await self._run_calls(act) else 0

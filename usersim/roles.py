@@ -28,6 +28,8 @@ class AgentAct:
     gave_up: bool = False
     hinted: bool = True
     """False if there are no hints because a model spoke."""
+    fault: str = ""
+    """Kind of a mistake that was made on purpose with this step."""
     malformed: tuple[MalformedCall, ...] = ()
     """Calls of the message that cannot be made; they stand in it with empty arguments."""
 

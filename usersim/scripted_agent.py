@@ -18,7 +18,7 @@ from trajsmith.grounding import (
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
 from trajsmith.phrasing.templates import join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.words import pluralize
@@ -36,6 +36,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -50,13 +51,6 @@ LET_ME = (
 )
 NEXT = ("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now.")
 TOLD = ("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}.")
-SHALL_I = (
-    "Shall I {}?",
-    "Would you like me to {}?",
-    "Before I do that: shall I {}?",
-    "I can {}. Is that all right?",
-    "Just to be sure: shall I {}?",
-)
 COULD_YOU = (
     "Could you {}?",
     "For that I need your help: could you please {}?",
@@ -91,8 +85,8 @@ class ScriptedAgent:
         self.stop = 0
         self.said: set[str] = set()
         self.confirmed: set[int] = set()
-        self.asked_yes: int | None = None
-        """Call for which a yes was asked last."""
+        self.asking: tuple[int, ...] = ()
+        """Calls for which a yes was asked last."""
         self.made = 0
         self.failure = ""
 
@@ -142,7 +136,6 @@ class ScriptedAgent:
         if call.actor == "user":
             return AgentAct(Message(role="assistant", content=self._request(call)), wants_user_call=True)
         if self._asks_first(index):
-            self.asked_yes = index
             return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
         last = messages[-1]
         return self._call(index, last.role == "user" and last.content != self.task.turns[self.turn].query)
@@ -152,8 +145,12 @@ class ScriptedAgent:
         hearing, call = self.hearing, self.calls[index]
         if hearing is None:
             return None
-        if self.asked_yes == index and hearing.refused(messages):
-            return self._give_up("All right, I'll leave that as it is.")
+        if self.asking[:1] == (index,) and not hearing.agreed(messages, call):
+            if hearing.refused(messages):
+                return self._give_up("All right, I'll leave that as it is.")
+            if hearing.is_repeated_too_often([f"{index}.yes"]):
+                return self._give_up("I'm sorry, I cannot go on without your yes.")
+            return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
         if hearing.is_repeated_too_often([*missing, *([f"device.{index}"] if call.actor == "user" else [])]):
             return self._give_up("I'm sorry, I cannot go on without that.")
         untold = hearing.find_unreported_values(call, self.calls, [result.content for result in self.results])
@@ -259,44 +256,70 @@ class ScriptedAgent:
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _asks_first(self, index: int) -> bool:
-        """Before what cannot be undone always, before other writes now and then; never twice, never in direct mode."""
-        call = self.calls[index]
-        if self.task.mode == "direct" or call.effect == "read" or index in self.confirmed:
+        """Return True where a rule wants a yes: for this call, and for those after it that want one and are ready.
+
+        Never twice, and never in direct mode, in which the user has agreed already.
+        """
+        if self.task.mode == "direct" or index in self.confirmed or not self._needs_yes(self.calls[index]):
             return False
-        self.confirmed.add(index)
-        destructive = self.wording.tools[call.tool].annotations.destructive_hint is True
-        return bool(self.wording.tool(call.tool).confirm) and (destructive or self.rng.random() < 0.25)
+        later = range(index + 1, self.stop)
+        self.asking = (index, *(number for number in later if number not in self.confirmed and self._is_ready(number)))
+        self.confirmed.update(self.asking)
+        return True
+
+    def _needs_yes(self, call: GoldCall) -> bool:
+        shown = [
+            result.content
+            for result, call_made in zip(self.results, self.calls, strict=False)
+            if call_made.actor == "assistant"
+        ]
+        return needs_confirmation(self.wording.tools[call.tool], call.arguments, shown)
+
+    def _is_ready(self, index: int) -> bool:
+        """Return True for a call that needs a yes, and nothing else that the agent does not have yet."""
+        call = self.calls[index]
+        return (
+            call.actor == "assistant"
+            and self._needs_yes(call)
+            and all(key in self.said for key in list_needed_keys(call))
+            and all(
+                source.call < len(self.results)
+                for _, source, _ in iterate_leaves(call)
+                if isinstance(source, FromOutput)
+            )
+        )
 
     def _confirmation(self, index: int) -> str:
-        call = self.calls[index]
-        return self._context(call) + self.rng.choice(SHALL_I).format(self._phrase(call, "confirm"))
+        calls = [self.calls[number] for number in self.asking or (index,)]
+        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call)) for call in calls])
 
-    def _context(self, call: GoldCall) -> str:
-        """Render the current values of the entity to be changed, so that the user knows what they confirm."""
-        for _, source, _ in iterate_leaves(call):
-            if not isinstance(source, FromOutput) or self._stale(source.call):
-                continue
-            if any(selector.how != "only" for selector in source.selectors):
+    def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
+        """Parameter to the row that it identifies, and to the rows among which that was chosen."""
+        identified: dict[str, IdentifiedRow] = {}
+        for path, source, _ in iterate_leaves(call):
+            if isinstance(source, FromOutput) and self.calls[source.call].actor == "assistant":
                 try:
-                    row = self._row(source)
+                    row, rows = self._row(source)
                 except ReferenceNotResolved:
-                    return ""  # the call will say so
-                text = (
-                    pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
-                )
-                if text:
-                    return self.rng.choice((f"I found it: {text}. ", f"That's {text}. ", f"This is the one: {text}. "))
-        return ""
+                    continue  # the call will say so
+                if row:
+                    identified[path.split(".")[-1]] = IdentifiedRow(row, rows, self._stale(source.call))
+        return identified
 
     def _stale(self, call: int) -> bool:
         """Return True if a write came after a result: its values may be outdated."""
         return any(later_call.effect == "write" for later_call in self.calls[call + 1 : len(self.results)])
 
-    def _row(self, source: FromOutput) -> dict[str, Any]:
+    def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The row that a reference resolves to, and all rows that it was chosen from."""
+        wanted, rows = self._resolve(source), []
+        chosen: dict[str, Any] = {}
         for match in find_values(self.results[source.call].content, source.path):
-            if match.levels and match.value == self._resolve(source) and isinstance(match.levels[-1].row, dict):
-                return match.levels[-1].row
-        return {}
+            row = match.levels[-1].row if match.levels else self.results[source.call].content
+            if isinstance(row, dict):
+                rows.append(row)
+                chosen = chosen or (rows[-1] if match.value == wanted else {})
+        return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
         return self.rng.choice(COULD_YOU).format(self._phrase(call, "request"))

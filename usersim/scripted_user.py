@@ -1,7 +1,6 @@
 """A user who says only what the task lets them know, and only when asked."""
 
 import random
-import re
 from collections.abc import Sequence
 from datetime import date
 
@@ -16,22 +15,11 @@ from trajsmith.phrasing.question_detection import (
     is_announcement,
 )
 from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
+from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice
 from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Task, UserFact, derive_seed
 from trajsmith.usersim import request_matching
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 
-YES = (
-    "Yes, please.",
-    "Yes, go ahead.",
-    "That's right, please do.",
-    "Yes, that's fine.",
-    "Sure, go ahead.",
-    "Please do.",
-    "Yes.",
-    "Correct, thank you.",
-    "Go for it.",
-    "Yes, do that please.",
-)
 NO = ("No, thank you, only what I asked for.", "No thanks, just that.", "No, please leave that as it is.")
 SHRUGS = (
     "I'm afraid I don't know that.",
@@ -39,10 +27,6 @@ SHRUGS = (
     "Sorry, I don't have that. Can you look it up?",
 )
 WAITING = ("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK.")
-LEAD = ("", "", "", "Oh, sorry.", "Oh, right.")
-WILLING = ("", "", "Sure.", "Of course.", "Right.")
-"""Said only to somebody who asked whether one could."""
-_COULD_YOU = re.compile(r"\b(could|can|would|will) you\b|\bplease\b", re.IGNORECASE)
 PATIENCE = 2
 """Messages of a turn to which there is no answer before the user gives up waiting."""
 SWITCHES = ("One moment.", "Hold on.", "Just a second.", "OK, wait.", "")
@@ -67,6 +51,7 @@ class ScriptedUser:
         self.told: set[str] = set()
         """Keys told in answer to a model."""
         self.prompts: dict[str, str] = {}
+        self.voice = get_user_voice(task.persona.style)
 
     async def open(self, turn: int) -> str:
         self.turn = turn
@@ -80,10 +65,9 @@ class ScriptedUser:
         if act.wants_user_call:
             return self._use_device()
         if act.asks:
-            asked_to = _COULD_YOU.search(act.message.content) is not None
-            return self._answer([self.known[key] for key in act.asks if key in self.known], asked_to)
+            return self._answer([self.known[key] for key in act.asks if key in self.known])
         if act.confirms:
-            return UserAct(self.rng.choice(YES))
+            return UserAct(self._type(draw_pattern(self.voice.agreements, self.rng)))
         return UserAct(done=True)
 
     def _use_device(self) -> UserAct:
@@ -95,10 +79,15 @@ class ScriptedUser:
         mine = [call for call in self.task.turns[self.turn].gold_calls if call.actor == "user"]
         return mine[self.calls_made :]
 
-    def _answer(self, entries: Sequence[UserFact], asked_to: bool) -> UserAct:
+    def _answer(self, entries: Sequence[UserFact]) -> UserAct:
         sentences = [self._tell(entry) for entry in entries]
-        text = " ".join([self.rng.choice(WILLING if asked_to else LEAD), *sentences]).strip()
-        return UserAct(drop_near_years(text, self.now))
+        text = " ".join([draw_pattern(self.voice.leads, self.rng), *sentences]).strip()
+        return UserAct(self._type(drop_near_years(text, self.now)))
+
+    def _type(self, text: str) -> str:
+        """A message as this user types it, with every value letter by letter."""
+        exact = {str(fact.value) for fact in self.known.values() if isinstance(fact.value, str)}
+        return apply_surface(text, self.voice, exact, self.rng)
 
     def _read(self, text: str, messages: list[Message]) -> UserAct:
         """The reaction to a model's words, which say nothing of what they mean.
@@ -119,7 +108,7 @@ class ScriptedUser:
             return UserAct(" ".join(self._plainly(entry) for entry in requested))
         if has_yes_or_no_question(asked):
             about = request_matching.is_about_request(" ".join(asked), self.task.turns[self.turn], self.wording)
-            return UserAct(self.rng.choice(YES if about else NO))
+            return UserAct(draw_pattern(self.voice.agreements, self.rng) if about else self.rng.choice(NO))
         if self.patience > 0 and (asked or is_announcement(text)):
             self.patience -= 1
             return UserAct(self.rng.choice(SHRUGS if asked else WAITING))
@@ -153,14 +142,7 @@ class ScriptedUser:
         if known.how == "value":
             return self.wording.tell(tool, known, self.rng)
         description = self.wording.describe(known.slot.split("|")[0].split(".")[-1], known, self.rng)
-        return self.rng.choice(
-            (
-                f"I mean {description}.",
-                f"{capitalize_first(description)}.",
-                f"It's {description}.",
-                f"{capitalize_first(description)}, please.",
-            )
-        )
+        return capitalize_first(fill_pattern(self.voice.picks, description, self.rng))
 
     def _tool_of(self, known: UserFact) -> str:
         for call in self.task.gold_calls:

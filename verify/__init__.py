@@ -7,6 +7,7 @@ from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
+from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.discourse import DiscourseModel, get_entity_kind
 from trajsmith.verify.discourse_resolution import resolve_expression, resolve_values
 from trajsmith.verify.fidelity import find_user_faults
@@ -24,6 +25,8 @@ __all__ = [
     "JUDGE",
     "AuditSettings",
     "CodeCheckRunner",
+    "ConfirmationFault",
+    "ConfirmationReport",
     "DiscourseModel",
     "Judge",
     "JudgeSettings",
@@ -38,6 +41,7 @@ __all__ = [
     "check_gold_run",
     "compute_trajectory_match",
     "derive_checks",
+    "find_confirmation_faults",
     "find_open_questions",
     "find_reference_faults",
     "find_task_faults",

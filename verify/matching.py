@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.records import Actor, CallEvent, GoldCall, canonical_json, content_hash
+from trajsmith.records import (
+    Actor,
+    CallEvent,
+    FromOutput,
+    GoldCall,
+    Task,
+    Trajectory,
+    canonical_json,
+    content_hash,
+)
 
 GeneratedNames = Mapping[str, str]
 """Id that the environment gave out to its name, which is the same in equivalent runs."""
@@ -61,6 +70,37 @@ def compute_trajectory_match(
     if not gold:
         return 1.0
     return round(len(match_calls(gold, events, gold_names, names, same_state)) / len(gold), 4)
+
+
+def find_wrong_reads(task: Task, trajectory: Trajectory, pairs: Mapping[int, int]) -> list[str]:
+    """Return reads of another thing than the one that was meant, as "tool: argument value".
+
+    What another thing shows may happen to be the same, so neither state nor answer need tell.
+
+    Args:
+        pairs: Gold calls that were made, as `match_calls` gives them.
+    """
+    wrong, start = [], 0
+    taken = set(pairs.values())
+    for turn, span in zip(task.turns, trajectory.turns, strict=False):
+        events = [
+            event
+            for index, event in enumerate(trajectory.events)
+            if index not in taken and event.ok and span.start <= event.message < span.stop
+        ]
+        for index, call in enumerate(turn.gold_calls, start):
+            references = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+            if index in pairs or call.effect == "write" or not references:
+                continue
+            wrong += [
+                f"{event.tool}: {name} {event.arguments[name]!r}"
+                for event in events
+                if (event.tool, event.actor) == (call.tool, call.actor)
+                for name in references
+                if event.arguments.get(name, call.arguments[name]) != call.arguments[name]
+            ]
+        start += len(turn.gold_calls)
+    return list(dict.fromkeys(wrong))
 
 
 def _key(call: GoldCall | CallEvent, names: GeneratedNames, masked: Mapping[tuple[str, Actor], set[str]]) -> bytes:

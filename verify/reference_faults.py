@@ -1,15 +1,22 @@
 """Faults of reference of one dialogue: scripted, written by a model, or recorded elsewhere. Nothing is executed."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
 from trajsmith.grounding import iterate_leaves
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.records import FromUser, Task, Trajectory, Turn
+from trajsmith.records import FromUser, JsonValue, Task, Trajectory, Turn, UserFact
 from trajsmith.verify.recorded_turns import find_unseen_ids, read_recorded_turns
 from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
 from trajsmith.verify.spoken_turns import SpokenTurn, build_gold_turns
+
+_NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_ALONE = "alone|on my own|by myself|(?:only|just)(?: for)? me"
+_WORD = re.compile(r"\w+")
+MOST_WORDS = 0.7
+"""Share of the words of a phrase that a text must have to say it."""
 
 
 def find_reference_faults(
@@ -31,7 +38,7 @@ def find_reference_faults(
     check = ReferenceCheck(wording, initial, now)
     if task is not None and any(turn.needs for turn in build_gold_turns(task)):
         for number, turn in enumerate(_iterate_spoken(trajectory, task)):
-            check.faults += find_unsaid_values(task, number, turn.text + turn.replies, wording)
+            check.faults += find_unsaid_values(task, number, f"{turn.text} {turn.replies}", wording)
             check.read(turn)
         return check.faults
     faults = find_unseen_ids(trajectory, wording)
@@ -76,8 +83,20 @@ def find_unsaid_values(task: Task, number: int, text: str | None, wording: Wordi
     return [
         ReferenceFault(kind="unnamed_value", turn=number, words=known.label, expected=str(known.value))
         for known in turn.known
-        if known.key in _list_written_keys(turn) and known.stated and not is_fact_stated(user_text, known, wording)
+        if known.key in _list_written_keys(turn) and known.stated
+        if not is_fact_stated(user_text, known, wording) and not _is_paraphrased(user_text, known, wording)
     ]
+
+
+def _is_paraphrased(text: str, known: UserFact, wording: Wording) -> bool:
+    """Return whether a text says a fact in other words: "just one guest", or a phrase with a typing error."""
+    value = known.value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= len(_NUMBER_WORDS):
+        words = rf"{_NUMBER_WORDS[value - 1]}|{_ALONE}" if value == 1 else _NUMBER_WORDS[value - 1]
+        return re.search(rf"\b(?:{words})\b", text, re.IGNORECASE) is not None
+    spoken = set(_WORD.findall(text.lower()))
+    phrases = [set(_WORD.findall(phrase.lower())) for phrase in wording.phrases_for(known)]
+    return any(len(phrase) > 2 and len(phrase & spoken) >= MOST_WORDS * len(phrase) for phrase in phrases)
 
 
 def _list_written_keys(turn: Turn) -> set[str]:

@@ -21,10 +21,12 @@ from trajsmith.records import (
 )
 from trajsmith.records.verdict import Outcome
 from trajsmith.verify.checks import CheckedCall
+from trajsmith.verify.claim_support import CLAIMS, find_unsupported_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
+from trajsmith.verify.confirmation import REPORTED, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
 from trajsmith.verify.fidelity import USER, find_user_faults
-from trajsmith.verify.matching import compute_trajectory_match, match_calls
+from trajsmith.verify.matching import compute_trajectory_match, find_wrong_reads, match_calls
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
@@ -135,12 +137,17 @@ async def verify_trajectory(
     if again.mismatches:
         reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
         return _build_broken_verdict(task, trajectory, False, reasons, settings)
+    confirmations = find_confirmation_faults(task, trajectory, session.spec, wording)
+    judged = confirmations if settings.confirmation == "reject" else ConfirmationReport()
     turns = [
-        await _judge_turn(task, trajectory, again, number, code, settings.installed)
+        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged)
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
-    verdict = _decide_verdict(task, trajectory, turns, strayed, settings)
+    claims = _check_claims(trajectory, wording) if settings.claims else []
+    verdict = _decide_verdict(task, trajectory, turns, claims, strayed, settings)
+    if settings.confirmation == "report":
+        verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
     if verdict.accepted and settings.prune:
         needed = set(_match_gold_calls(task, trajectory, turns).values())
         if len(needed) < len(trajectory.events):
@@ -166,6 +173,7 @@ async def _judge_turn(
     number: int,
     code: CodeCheckRunner | None,
     installed: Sequence[Check],
+    confirmations: ConfirmationReport,
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
     answers = [
@@ -179,8 +187,19 @@ async def _judge_turn(
     outcomes = await run_checks(checks, form, (again.initial, state), "\n".join(answers), calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory)
+    outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)
+
+
+def _check_claims(trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
+    """Return one outcome per value that the agent made up; none where the record lacks what the tools showed."""
+    shown = sum(message.role == "tool" for message in trajectory.messages)
+    if shown < sum(event.actor == "assistant" for event in trajectory.events):
+        return []
+    says = "the agent tells only values that it was given"
+    claims = find_unsupported_claims(trajectory.messages, wording.phrasebook if wording else None)
+    return [CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value) for claim in claims]
 
 
 def _match_gold_calls(task: Task, trajectory: Trajectory, turns: Sequence[_TurnReplay]) -> dict[int, int]:
@@ -194,10 +213,16 @@ def _decide_verdict(
     task: Task,
     trajectory: Trajectory,
     turns: Sequence[_TurnReplay],
+    claims: Sequence[CheckOutcome],
     strayed: Sequence[CheckOutcome],
     settings: VerifySettings,
 ) -> Verdict:
-    outcomes = tuple(outcome for turn in turns for outcome in turn.outcomes)
+    pairs = _match_gold_calls(task, trajectory, turns)
+    outcomes = (*(outcome for turn in turns for outcome in turn.outcomes), *claims)
+    outcomes += tuple(
+        CheckOutcome(says="the agent looks at the thing that was meant", kind=CONDUCT, passed=False, detail=detail)
+        for detail in find_wrong_reads(task, trajectory, pairs)
+    )
     complete = len(trajectory.turns) == len(task.turns)
     state_match = complete and turns[-1].state_match
     failed = [outcome for outcome in outcomes if outcome.passed is False]
@@ -220,7 +245,7 @@ def _decide_verdict(
         reasons = (*faults, *_list_reasons(trajectory, failed, state_match))
     return _build_verdict(
         task, trajectory, outcome, (*outcomes, *strayed), state_match, True, reasons, settings,
-        matched=len(_match_gold_calls(task, trajectory, turns)),
+        matched=len(pairs),
         turns=tuple(
             TurnVerdict(
                 outcome=decide_turn_outcome(turn.outcomes, turn.state_match),
@@ -297,7 +322,7 @@ def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> Rewa
     """Build what the rewards of a verdict are computed from."""
     return RewardEvidence(
         outcome=verdict.outcome,
-        checks=[check for check in verdict.checks if check.kind != USER],
+        checks=[check for check in verdict.checks if check.kind not in (USER, REPORTED)],
         state_match=verdict.state_match,
         trajectory_match=verdict.trajectory_match,
         gold_calls=len(task.gold_calls),

@@ -70,6 +70,8 @@ class VariantCase:
         self.known = {entry.key: entry for turn in reversed(self.base.turns) for entry in turn.known}
         self.tools = {tool.name: tool for tool in self.spec.tools}
         self.writer = TaskWriter(self.spec, self.wording, WriteSettings())
+        self.steps = [name for turn in self.base.turns for name in turn.steps]
+        """In a scenario: the step that each gold call is."""
         self.spans: list[tuple[int, int]] = []
         for turn in self.base.turns:
             start = self.spans[-1][1] if self.spans else 0
@@ -82,7 +84,7 @@ class VariantCase:
         )
 
     def goals(self, turn: int) -> list[int]:
-        return find_goals(self.calls, *self.spans[turn])
+        return find_goals(self.calls, *self.spans[turn], steps=self.steps)
 
     def single_writes(self) -> list[int]:
         """Turns that ask for one thing only, a write by the agent with which the turn ends; in random order."""

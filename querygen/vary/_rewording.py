@@ -7,12 +7,13 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, list_needed_keys
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.write import join_opening
+from trajsmith.querygen.story import read_story
 from trajsmith.records import FromOutput, GoldCall, JsonObject, Task, UserFact, canonical_json
 
 
@@ -74,8 +75,8 @@ class RewordedQueries:
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
-        now = find_clock_date(state)
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now)
+        now, voice = find_clock_date(state), get_user_voice(base.persona.style)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now, voice)
         writer.hold = hold
         references = _AmbiguousReferences(wording, calls, self.known, initial, rng, writer.check.model)
         references.open_key, references.open_words = hold, vague
@@ -84,12 +85,16 @@ class RewordedQueries:
         self.intents: list[str] = []
         self.keys: list[list[str]] = []
         self.stated: list[set[str]] = []
+        story = read_story(base, wording.scenarios)
         start = 0
         for number, turn in enumerate(base.turns):
             stop = start + len(turn.gold_calls)
-            request = writer.write(start, stop, find_goals(calls, start, stop), bool(hold))
+            goals = find_goals(calls, start, stop, steps=story.names if story else ())
+            steps = story.list_steps(goals) if story else ()
+            motive = story.motive if story and not number else ""
+            request = writer.write(start, stop, goals, bool(hold), steps, motive)
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
-            self.queries.append(drop_near_years(join_opening(opening, request.text), now))
+            self.queries.append(render_query(opening, request.text, base.persona, self.known.values(), now, rng))
             self.intents.append(request.intent)
             self.keys.append(list(dict.fromkeys(key for call in calls[start:stop] for key in list_needed_keys(call))))
             self.stated.append(set(writer.stated))

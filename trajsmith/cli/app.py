@@ -12,7 +12,19 @@ import typer
 from rich.table import Table
 from typer.exceptions import TyperException
 
-from trajsmith.cli import env, env_growth, filter_run, graph, import_traces, plugins, prompts, push, scaffold, train
+from trajsmith.cli import (
+    audit,
+    env,
+    env_growth,
+    filter_run,
+    graph,
+    import_traces,
+    plugins,
+    prompts,
+    push,
+    scaffold,
+    train,
+)
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.console import out, print_line
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
@@ -42,6 +54,7 @@ app.callback()(scaffold.set_global_options)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
+app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
 app.command()(push.push)
 app.command()(plugins.plugins)

@@ -13,6 +13,7 @@ from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORI
 from trajsmith.pipeline.stages import list_stages
 from trajsmith.pipeline.trace_import import IMPORT_ORDER, OUTSIDE, load_imported_files
 from trajsmith.records import (
+    FaultSummary,
     JudgeOpinion,
     JudgeSummary,
     StageSummary,
@@ -23,9 +24,11 @@ from trajsmith.records import (
     content_hash,
 )
 from trajsmith.records.journal import count_records
+from trajsmith.verify.selection import NOT_THE_BEST
 
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
+NO_FAULT = "none"
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 FILES = {
     "sampled": CHAINS,
@@ -68,11 +71,14 @@ class RunTally:
         }
         self.accepted = self.turns = self.calls = 0
         self.judge: Counter[str] = Counter()
+        self.faults: dict[str, Counter[str]] = {}
         self.content = ""
 
     def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
         if verdict.judge is not None:
             self._add_opinion(verdict, verdict.judge)
+        if self.config.play.faulty:
+            self._add_fault(trajectory, verdict)
         if not verdict.accepted:
             self.rejected.update(verdict.reasons)
             return
@@ -85,6 +91,16 @@ class RunTally:
             environment, tool = self.home(trajectory.environment, event.tool)
             if tool in self.coverage[environment]:
                 self.coverage[environment][tool] += 1
+
+    def _add_fault(self, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Count what became of a play: a task's second right play is accepted and not chosen, which is no rejection."""
+        injected = trajectory.injected or ()
+        counts = self.faults.setdefault(injected[0].kind if injected else NO_FAULT, Counter())
+        counts["plays"] += 1
+        rejected = not verdict.accepted and NOT_THE_BEST not in verdict.reasons
+        counts["rejected"] += rejected
+        messages = {trajectory.events[cut.event].message for cut in verdict.pruned}
+        counts["removed"] += not rejected and bool(injected) and {fault.message for fault in injected} <= messages
 
     def _add_opinion(self, verdict: Verdict, opinion: JudgeOpinion) -> None:
         silent = opinion.outcome == "undecided"
@@ -137,6 +153,7 @@ class RunTally:
             tokens_per_accepted=round(usage.tokens / self.accepted, 1) if self.accepted else 0.0,
             cost_per_accepted=round(usage.cost / self.accepted, 6) if self.accepted else 0.0,
             judge=JudgeSummary(**self.judge),
+            faults={kind: FaultSummary(**counts) for kind, counts in sorted(self.faults.items())},
             content=self.content,
             wall_seconds=round(sum(stage.seconds for stage in stages), 3),
         )

@@ -32,9 +32,12 @@ from trajsmith.usersim import (
     AGENT,
     DIALOGUE_ROLES,
     USER,
+    AgentRole,
     Dialogue,
     RoleContext,
+    add_reasoning,
     build_agent,
+    build_faulty_agent,
     build_user,
     get_role_name,
 )
@@ -192,11 +195,17 @@ class RoleFactory:
         """One play of a task."""
         place, state = self.context.place(task.environments[0]), self.context.state(task.initial_state)
         roles = self.config.roles
-        agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
+        settings = self.config.play
+        agent: AgentRole
+        if candidate >= settings.candidates - settings.faulty:
+            agent = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
+        else:
+            agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
+        agent = add_reasoning(agent, task, place.wording, candidate, settings)
         user = build_user(get_role_name(roles.user, self.user), self._context(task, candidate, self.user))
         async with place.session() as opened:
             session = inject_faults(opened, task)
-            settings, prompts = self.config.play, self.context.prompts
+            prompts = self.context.prompts
             dialogue = Dialogue(place.spec, task, state, session, agent, user, settings, candidate, prompts)
             return await dialogue.play()
 

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trajsmith.environments.library.calendar import views
-from trajsmith.environments.library.calendar.seeds import make_state
+from trajsmith.environments.library.calendar.seeds import EXAMPLE_TASKS, EXAMPLE_TITLES, make_state
 from trajsmith.environments.library.calendar.state import Calendar as CalendarEntry
 from trajsmith.environments.library.calendar.state import CalendarState, Event, Guest, Priority, Reminder, Task
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
 MAX_GUESTS = 6
 MAX_REMINDERS = 3
@@ -80,33 +80,17 @@ class Calendar(Environment[CalendarState]):
 
     @tool(effect="read")
     def get_event(self, event_id: str) -> views.EventDetails:
-        """Show organiser, guests with their answers, room and reminders of an event.
+        """Show organiser, guests with their answers, room and reminders (in minutes before the start) of an event.
 
         Args:
             event_id: Event.
         """
         return self._details(event_id)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def create_event(
         self,
-        title: Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=80,
-                examples=[
-                    "Tax advisor",
-                    "Picnic by the lake",
-                    "Quarterly review",
-                    "Guitar practice",
-                    "Visit to the bank",
-                    "Handover meeting",
-                    "Running with friends",
-                    "Photo shoot",
-                ],
-            ),
-        ],
+        title: Annotated[str, Field(min_length=1, max_length=80, examples=[*EXAMPLE_TITLES])],
         day: date,
         start_time: ClockTime,
         minutes: Annotated[int, Field(ge=15, le=480, examples=[30, 45, 60, 90])],
@@ -128,7 +112,7 @@ class Calendar(Environment[CalendarState]):
         event = self._new_event(calendar, title.strip(), starts_at, ends_at, organiser_id=None)
         return views.event_row(self.state, event)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def move_event(self, event_id: str, day: date, start_time: ClockTime) -> views.EventRow:
         """Move an event to another time; its length stays.
 
@@ -152,7 +136,13 @@ class Calendar(Environment[CalendarState]):
         self.state.events[event_id] = moved
         return views.event_row(self.state, moved)
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(
+            always=True, because="a cancelled event is gone for good and its guests are told at once"
+        ),
+    )
     def cancel_event(self, event_id: str) -> views.CancelledEvent:
         """Cancel an event that the owner organises; its guests are told and its room becomes free.
 
@@ -209,7 +199,7 @@ class Calendar(Environment[CalendarState]):
         members = [contact for contact in self.state.contacts.values() if contact.group_id == group.group_id]
         return [views.contact_row(self.state, contact) for contact in members[:8]]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def invite_contact(self, event_id: str, contact_id: str) -> views.EventDetails:
         """Invite a contact to an event that the owner organises.
 
@@ -240,7 +230,10 @@ class Calendar(Environment[CalendarState]):
         coming.sort(key=lambda invitation: invitation.starts_at)
         return [views.invitation_row(self.state, invitation) for invitation in coming[:8]]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(arguments={"reply": ("accept", "decline")}, because="a yes or a no is final"),
+    )
     def answer_invitation(self, invitation_id: str, reply: Reply) -> views.InvitationRow:
         """Answer an invitation; accepting it puts the event into the calendar.
 
@@ -268,7 +261,7 @@ class Calendar(Environment[CalendarState]):
             invitation.answer = "declined" if reply == "decline" else "tentative"
         return views.invitation_row(self.state, invitation)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def set_reminder(
         self, event_id: str, minutes_before: Annotated[int, Field(ge=0, le=10080, examples=[5, 10, 15, 30, 60, 120])]
     ) -> views.EventDetails:
@@ -292,7 +285,7 @@ class Calendar(Environment[CalendarState]):
         )
         return self._details(event_id)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def book_room(
         self, event_id: str, seats: Annotated[int, Field(ge=2, le=12, examples=[2, 3, 4, 6])]
     ) -> views.EventDetails:
@@ -328,25 +321,10 @@ class Calendar(Environment[CalendarState]):
         tasks = [task for task in self.state.tasks.values() if not task.done and priority in (None, task.priority)]
         return [self._task_row(task) for task in sorted(tasks, key=lambda task: task.due_on)[:8]]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def add_task(
         self,
-        task: Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=120,
-                examples=[
-                    "Book a table for Friday",
-                    "Send the photos to Grandma",
-                    "Renew the parking permit",
-                    "Draft the agenda",
-                    "Pick up the dry cleaning",
-                    "Cancel the magazine",
-                    "Ask for a quote",
-                ],
-            ),
-        ],
+        task: Annotated[str, Field(min_length=1, max_length=120, examples=[*EXAMPLE_TASKS])],
         due_date: date,
         priority: Priority = "normal",
     ) -> views.TaskRow:
@@ -366,7 +344,7 @@ class Calendar(Environment[CalendarState]):
         self.state.tasks[task_id] = added
         return self._task_row(added)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def complete_task(self, task_id: str) -> Task:
         """Tick off an open task.
 

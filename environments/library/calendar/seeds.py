@@ -107,6 +107,25 @@ TASKS = (
     "Fix the garden gate",
     "Update the address list",
 )
+EXAMPLE_TITLES = (
+    "Tax advisor",
+    "Picnic by the lake",
+    "Quarterly review",
+    "Guitar practice",
+    "Visit to the bank",
+    "Handover meeting",
+    "Running with friends",
+    "Photo shoot",
+)
+EXAMPLE_TASKS = (
+    "Book a table for Friday",
+    "Send the photos to Grandma",
+    "Renew the parking permit",
+    "Draft the agenda",
+    "Pick up the dry cleaning",
+    "Cancel the magazine",
+    "Ask for a quote",
+)
 ROOMS = (
     "Birch",
     "Maple",

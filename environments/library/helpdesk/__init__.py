@@ -40,7 +40,7 @@ from trajsmith.environments.library.helpdesk.state import (
     TicketStatus,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
 OPEN = ("new", "in_progress", "waiting_for_reply")
 MAX_OPEN_TICKETS = 5
@@ -120,14 +120,19 @@ class Helpdesk(Environment[HelpdeskState]):
 
     @tool(effect="read")
     def get_ticket(self, ticket_id: str) -> TicketDetail:
-        """Show a ticket with its team, due time and latest comments.
+        """Show a ticket with its team, due time and its latest comments, at most 3.
 
         Args:
             ticket_id: Ticket number, for example "INC4101".
         """
         return self._detail(self.lookup(self.state.tickets, ticket_id, "ticket"))
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            arguments={"impact": ("whole_site",)}, because="an outage of a whole site calls the team out at once"
+        ),
+    )
     def open_ticket(
         self,
         employee_id: str,
@@ -165,7 +170,7 @@ class Helpdesk(Environment[HelpdeskState]):
         self.state.tickets[ticket.ticket_id] = ticket
         return self._detail(ticket)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def add_comment(
         self, ticket_id: str, comment: Annotated[str, Field(min_length=3, max_length=300, examples=[*EXAMPLE_COMMENTS])]
     ) -> TicketDetail:
@@ -183,7 +188,7 @@ class Helpdesk(Environment[HelpdeskState]):
             ticket.status = "in_progress"
         return self._detail(ticket)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="a ticket can be escalated only once"))
     def escalate_ticket(self, ticket_id: str) -> TicketDetail:
         """Hand an overdue or important ticket to Second Line Support and raise its priority.
 
@@ -206,7 +211,7 @@ class Helpdesk(Environment[HelpdeskState]):
         ticket.due_at = self._due(ticket.priority)
         return self._detail(ticket)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def reopen_ticket(self, ticket_id: str, reason: ReopenReason) -> TicketDetail:
         """Reopen a ticket that was resolved a short time ago.
 
@@ -239,7 +244,10 @@ class Helpdesk(Environment[HelpdeskState]):
         devices = [device for device in self.state.devices.values() if device.employee_id == employee_id]
         return sorted(devices, key=lambda device: (device.purchased_on, device.device_id))
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(always=True, because="the order stands and the old device is taken out of use"),
+    )
     def order_replacement(self, device_id: str, reason: ReplaceReason, collect_on: date) -> ReplacementResult:
         """Order a new device in place of an old, broken or lost one.
 
@@ -319,7 +327,12 @@ class Helpdesk(Environment[HelpdeskState]):
         rows = [row for row in rows if row.free_seats or not free_seats_only]
         return sorted(rows, key=lambda row: (row.monthly_cost, row.name))[:8]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            shown={"needs_approval": (True,)}, because="it costs more than 30 pounds a month and the manager is asked"
+        ),
+    )
     def request_licence(self, employee_id: str, software_id: str) -> LicenceResult:
         """Ask for a licence of a software; it is active at once unless the manager must approve.
 
@@ -364,7 +377,7 @@ class Helpdesk(Environment[HelpdeskState]):
         requests.sort(key=lambda request: (request.requested_at, request.request_id), reverse=True)
         return [self._access(request) for request in requests[:8]]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def request_access(self, employee_id: str, system: SystemName, until: date) -> AccessRow:
         """Ask for access to a system; it is granted at once unless the manager must approve.
 
@@ -387,7 +400,7 @@ class Helpdesk(Environment[HelpdeskState]):
         self.state.access_requests[request.request_id] = request
         return self._access(request)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="a withdrawn request cannot be revived"))
     def withdraw_access_request(self, request_id: str) -> AccessRow:
         """Withdraw a request for access that is still pending.
 

@@ -1,0 +1,153 @@
+"""Voices of the scripted roles: registers of users and styles of agents, as data, composed from parts."""
+
+import functools
+import random
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.records import FrozenModel
+
+VOICES = Path(__file__).with_name("voices.yaml")
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
+_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+"""Quotations, addresses, amounts and codes stay letter by letter in any case."""
+_LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
+
+
+class UserVoice(FrozenModel):
+    """One register of users. Patterns may hold choices: "[Could|Can] you {}?"."""
+
+    weight: float = Field(1.0, gt=0)
+    lower_case: bool = False
+    """Messages are written in lower case and without a full stop at the end, but for what must be exact."""
+    typos: float = Field(0.0, ge=0, le=1)
+    """Probability that a message has a slip of the keyboard."""
+    greetings: tuple[str, ...] = Field(min_length=1)
+    introductions: tuple[str, ...] = Field(min_length=1)
+    """How the user says their name."""
+    wants: tuple[str, ...] = Field(min_length=1)
+    """Frames of the first request of a message."""
+    further: tuple[str, ...] = Field(min_length=1)
+    """Frames of further requests of the same message."""
+    reactions: tuple[str, ...] = Field(min_length=1)
+    """First words of a later turn."""
+    picks: tuple[str, ...] = Field(min_length=1)
+    """Frames of an answer to "which one?"."""
+    agreements: tuple[str, ...] = Field(min_length=1)
+    """Answers to a question for a yes."""
+    leads: tuple[str, ...] = Field(min_length=1)
+    """First words of an answer to a question."""
+
+
+class AgentVoice(FrozenModel):
+    """One style of agents."""
+
+    weight: float = Field(1.0, gt=0)
+    silent: float = Field(0.4, ge=0, le=1)
+    """Probability that calls are made without a word."""
+    starts: tuple[str, ...] = Field(min_length=1)
+    """Frames of what the agent does first in a turn."""
+    continues: tuple[str, ...] = Field(min_length=1)
+    """Frames of what it does next."""
+    answered: tuple[str, ...] = Field(min_length=1)
+    """Frames of what it does after the user's answer."""
+    confirms: tuple[str, ...] = Field(min_length=1)
+    """Frames in which it asks for a yes."""
+    asks_user: tuple[str, ...] = Field(min_length=1)
+    """Frames in which it asks the user to do something on their own device."""
+    chooses: tuple[str, ...] = Field(min_length=1)
+    """Questions for one of several things; slots are `count`, `plural` and `rows`."""
+    endings: tuple[str, ...] = Field(min_length=1)
+    """Last words of a turn, most of them none."""
+
+
+class Voices(FrozenModel):
+    """All voices, by name."""
+
+    users: dict[str, UserVoice]
+    agents: dict[str, AgentVoice]
+
+
+@functools.cache
+def load_voices(path: Path = VOICES) -> Voices:
+    """Read voices from YAML.
+
+    Raises:
+        InputError: The file cannot be read or has unknown keys.
+    """
+    return load_yaml_model(path, Voices, "voices")
+
+
+def draw_user_voice(rng: random.Random, voices: Voices | None = None) -> str:
+    """Return the name of a register, drawn by weight."""
+    users = (voices or load_voices()).users
+    return rng.choices(list(users), weights=[voice.weight for voice in users.values()])[0]
+
+
+def draw_agent_voice(rng: random.Random, voices: Voices | None = None) -> str:
+    """Return the name of a style of agents, drawn by weight."""
+    agents = (voices or load_voices()).agents
+    return rng.choices(list(agents), weights=[voice.weight for voice in agents.values()])[0]
+
+
+def get_user_voice(style: str) -> UserVoice:
+    """Return the register of this name; `plain` for the style of a persona that a model or a recording gave."""
+    users = load_voices().users
+    return users.get(style) or users["plain"]
+
+
+def draw_pattern(patterns: Sequence[str], rng: random.Random) -> str:
+    """Draw one pattern and one of each of its choices, the innermost first."""
+    text = rng.choice(patterns)
+    while match := _CHOICE.search(text):
+        text = text[: match.start()] + rng.choice(match.group(1).split("|")) + text[match.end() :]
+    return text
+
+
+def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> str:
+    """Draw a pattern and put a phrase into its place."""
+    return draw_pattern(patterns, rng).replace("{}", phrase)
+
+
+def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:
+    """Return a message as somebody with this voice types it.
+
+    Args:
+        text: The message.
+        voice: The register.
+        exact: What must stay letter by letter: values that calls take over.
+        rng: Draws slips.
+    """
+    exact_values = sorted((value for value in exact if value and value in text), key=len, reverse=True)
+    places = "|".join((*map(re.escape, exact_values), _EXACT))
+    parts = re.split(f"({places})", text)
+    loose = range(0, len(parts), 2)
+    if voice.typos and rng.random() < voice.typos:
+        _make_slip(parts, loose, rng)
+    if voice.lower_case:
+        for place in loose:
+            parts[place] = _LOWERED.sub(lambda match: match.group(0).lower(), parts[place])
+        text = "".join(parts)
+        return text[:-1] if text.endswith(".") and rng.random() < 0.7 else text
+    return "".join(parts)
+
+
+def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random) -> None:
+    """Swap, drop or double one letter inside one longer word."""
+    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place])]
+    if len(words) < 4:
+        return
+    place, match = rng.choice(words)
+    word = match.group(0)
+    at = rng.randrange(1, len(word) - 2)
+    slips = (
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+        word[:at] + word[at + 1 :],
+        word[: at + 1] + word[at] + word[at + 1 :],
+    )
+    parts[place] = parts[place][: match.start()] + rng.choice(slips) + parts[place][match.end() :]

@@ -1,0 +1,53 @@
+"""`trajsmith audit`: faults of language are counted with examples, and variety is measured."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from trajsmith import run
+from trajsmith.cli.app import app
+from trajsmith.verify.dialogue_audit import FAULT_KINDS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit") / "run"
+    run(
+        {
+            "name": "audit",
+            "run": str(folder),
+            "environments": [{"library": "retail"}],
+            "sample": {"count": 12},
+            "play": {"candidates": 2, "faulty": 1},
+        }
+    )
+    return folder
+
+
+def audit(folder, *options):
+    target = folder.parent / "audit.json"
+    result = CliRunner().invoke(app, ["audit", str(folder), "--json", str(target), *options])
+    assert result.exit_code == 0, result.output
+    return result.output, json.loads(target.read_bytes())
+
+
+def test_the_dataset_has_no_fault(folder):
+    output, counts = audit(folder)
+    assert counts["rows"] == 12
+    assert {kind: row["faults"] for kind, row in counts["faults"].items()} == dict.fromkeys(FAULT_KINDS, 0)
+    assert 0 < counts["variety"]["retail.user"]["distinct_3"] <= 1
+    assert counts["skeletons"]["assistant"] and "unsupported_claim" in output
+
+
+def test_rejected_dialogues_show_theirs_with_the_text(folder):
+    output, counts = audit(folder, "--all")
+    assert counts["rows"] == 24
+    kind, shown = next(iter(counts["examples"].items()))
+    assert counts["faults"][kind]["faults"] >= len(shown) > 0
+    assert shown[0]["detail"] in shown[0]["text"] and kind in output
+
+
+def test_a_run_without_verdicts_is_refused(tmp_path):
+    result = CliRunner().invoke(app, ["audit", str(tmp_path)])
+    assert result.exit_code == 2 or "no dialogue is verified yet" in str(result.exception)

@@ -1,0 +1,147 @@
+"""`trajsmith audit`: faults of language and variety of the dialogues of a run, counted from its records."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from trajsmith.phrasing import Phrasebook, Wording
+from trajsmith.phrasing.variety import (
+    collect_values,
+    compute_distinct,
+    compute_shared_skeletons,
+    list_common_skeletons,
+    mask_values,
+)
+from trajsmith.pipeline.dataset_selection import load_unselected
+from trajsmith.pipeline.progress import RunProgress
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Trajectory
+from trajsmith.records.journal import count_records
+from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
+
+EXAMPLES = 5
+SAMPLE = 50
+"""Dialogues of one environment whose words are compared."""
+SPEAKERS = ("user", "assistant")
+
+
+@dataclass
+class AuditReport:
+    """Counts of one audit."""
+
+    rows: int = 0
+    faults: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULT_KINDS, 0)))
+    faulty_rows: Counter[str] = field(default_factory=Counter)
+    """Kind to the number of dialogues with at least one such fault."""
+    examples: dict[str, list[tuple[str, DialogueFault, str]]] = field(default_factory=dict)
+    """Kind to (trajectory id, fault, text of the message)."""
+    texts: dict[str, dict[str, list[list[str]]]] = field(default_factory=dict)
+    """Environment to speaker to the masked texts of each dialogue."""
+
+    def add(self, trajectory: Trajectory, faults: list[DialogueFault]) -> None:
+        """Count one dialogue."""
+        self.rows += 1
+        self.faults.update(fault.kind for fault in faults)
+        self.faulty_rows.update({fault.kind for fault in faults})
+        for fault in faults:
+            shown = self.examples.setdefault(fault.kind, [])
+            if len(shown) < EXAMPLES:
+                shown.append((trajectory.id, fault, trajectory.messages[fault.message].content))
+        values = _list_values(trajectory)
+        for speaker, texts in self.texts.setdefault(trajectory.environment, {each: [] for each in SPEAKERS}).items():
+            spoken = [message.content for message in trajectory.messages if message.role == speaker and message.content]
+            texts.append([mask_values(text, values) for text in spoken])
+
+    def measure_variety(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return distinct-3 and the share of sentences with a shared skeleton, by environment and speaker."""
+        measured = {
+            name: {
+                speaker: {
+                    "distinct_3": compute_distinct(text for texts in dialogues[:SAMPLE] for text in texts),
+                    "shared_skeletons": compute_shared_skeletons(text for texts in dialogues for text in texts),
+                }
+                for speaker, dialogues in speakers.items()
+            }
+            for name, speakers in sorted(self.texts.items())
+        }
+        everything = {
+            speaker: {"shared_skeletons": compute_shared_skeletons(self._all(speaker))} for speaker in SPEAKERS
+        }
+        return measured | {"all": everything}
+
+    def list_skeletons(self, number: int = 10) -> dict[str, list[tuple[str, int]]]:
+        """Return the most frequent sentence skeletons of each speaker."""
+        return {speaker: list_common_skeletons(self._all(speaker), number) for speaker in SPEAKERS}
+
+    def _all(self, speaker: str) -> list[str]:
+        return [text for speakers in self.texts.values() for texts in speakers[speaker] for text in texts]
+
+    def as_json(self) -> JsonObject:
+        """Return the counts, examples and figures for a file."""
+        return {
+            "rows": self.rows,
+            "faults": {kind: {"faults": self.faults[kind], "rows": self.faulty_rows[kind]} for kind in self.faults},
+            "examples": {
+                kind: [
+                    {"trajectory_id": name, "message": fault.message, "detail": fault.detail, "text": text}
+                    for name, fault, text in shown
+                ]
+                for kind, shown in sorted(self.examples.items())
+            },
+            "variety": {
+                f"{name}.{speaker}": {key: round(value, 4) for key, value in figures.items()}
+                for name, speakers in self.measure_variety().items()
+                for speaker, figures in speakers.items()
+            },
+            "skeletons": {speaker: [list(pair) for pair in pairs] for speaker, pairs in self.list_skeletons().items()},
+        }
+
+
+def _list_values(trajectory: Trajectory) -> set[str]:
+    shown: list[Any] = [event.arguments for event in trajectory.events]
+    for message in trajectory.messages:
+        if message.role == "tool":
+            try:
+                shown.append(orjson.loads(message.content))
+            except orjson.JSONDecodeError:
+                shown.append(message.content)
+    return collect_values(shown)
+
+
+def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) -> AuditReport:
+    """Audit the dialogues that are in the dataset of a run.
+
+    Args:
+        run: The run.
+        everything: Audit the rejected ones, too.
+        progress: Where progress is shown.
+
+    Raises:
+        InputError: The run has no dialogues to audit.
+    """
+    if not run.file(VERDICTS).is_file():
+        raise InputError(f"{run.path}: no dialogue is verified yet: trajsmith resume {run.path}")
+    unselected = {} if everything else load_unselected(run)
+    specs: dict[str, tuple[EnvironmentSpec, Wording]] = {}
+    report = AuditReport()
+    with progress.stage("audit dialogues", count_records(run.file(VERDICTS)), 0, 0) as bar:
+        for task, trajectory, verdict in join_verdicts(run):
+            wanted = everything or (verdict.accepted and trajectory.id not in unselected)
+            if wanted:
+                name = trajectory.environment
+                spec, wording = specs.get(name) or specs.setdefault(name, _load_environment(run, name))
+                report.add(trajectory, find_dialogue_faults(AuditContext(task, trajectory, spec, wording)))
+            bar.advance(dropped=not wanted)
+    if not report.rows:
+        raise InputError(f"{run.path}: no dialogue was accepted; --all audits the rejected ones, too")
+    return report
+
+
+def _load_environment(run: RunDirectory, name: str) -> tuple[EnvironmentSpec, Wording]:
+    spec = EnvironmentSpec.from_line(run.file(f"environments/{name}.json").read_bytes(), name)
+    phrases = run.file(f"environments/{name}.phrases.json")
+    book = Phrasebook.model_validate_json(phrases.read_bytes()) if phrases.is_file() else Phrasebook()
+    return spec, Wording(book, spec.tools)
