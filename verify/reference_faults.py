@@ -7,7 +7,7 @@ from datetime import date
 from trajsmith.grounding import iterate_leaves
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.records import FromUser, JsonValue, Task, Trajectory, Turn, UserFact
+from trajsmith.records import FromUser, Task, Trajectory, Turn, UserFact
 from trajsmith.verify.recorded_turns import find_unseen_ids, read_recorded_turns
 from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
 from trajsmith.verify.spoken_turns import SpokenTurn, build_gold_turns
