@@ -180,6 +180,11 @@ class ReferenceTracker:
         """Record a requested call: what it created can be meant by "that"; a list makes "that" ambiguous."""
         self.model.observe_outcome(goal, requested=True)
 
+    def point_at(self, name: str, value: str) -> None:
+        """Record an entity that a question named: "that order" means it from then on."""
+        self.things[name, value] = self.turn
+        self.model.activate(name, value)
+
     def remember(self, start: int, stop: int) -> None:
         """A turn is over."""
         for call in self.calls[start:stop]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from trajsmith.records import GoldCall, RecordDropped
+from trajsmith.records import GoldCall, RecordDropped, RequestedInfo
 from trajsmith.verify import ReferenceCheck, ReferenceFault, build_gold_turn
 
 DRAFTS = 6
@@ -20,15 +20,16 @@ class ReadDrafts:
         self.focus = check.model.save_focus()
         self.faults: list[ReferenceFault] = []
 
-    def accept(self, text: str, open_keys: Collection[str], replies: str) -> bool:
+    def accept(self, text: str, open_keys: Collection[str], replies: str, asked: Sequence[RequestedInfo]) -> bool:
         """Return whether the words of a draft are right; then they are what the dialogue goes on from.
 
         Args:
             text: The request.
             open_keys: Keys of what the user tells only when the agent asks.
             replies: What they say then.
+            asked: What the request asks for.
         """
-        turn = build_gold_turn(text, self.calls[self.start : self.stop], self.start, self.calls, open_keys)
+        turn = build_gold_turn(text, self.calls[self.start : self.stop], self.start, self.calls, open_keys, asked)
         turn.replies = replies
         self.check.model.restore_focus(self.focus)
         self.faults = self.check.read_words(turn)

@@ -19,7 +19,7 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
-from trajsmith.phrasing.templates import join_rows
+from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
@@ -37,7 +37,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
-from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.reporting import ReportWriter, draw_style, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
@@ -62,7 +62,20 @@ WHICH = (
     "There are {count} {plural} here: {rows}. Which one is it?",
     "I found {count} {plural}: {rows}. Which one would you like?",
 )
-ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
+ENDINGS = (
+    "Is there anything else?",
+    "What else can I do for you?",
+    "Anything else?",
+    "Can I help with anything else?",
+    "Let me know if you need anything else.",
+    "Is there more I can do?",
+    "Was there something else?",
+    "Do tell me if there's more.",
+    "Anything else on your list?",
+    "Is that all for now?",
+)
+OFFERS = 0.12
+"""Share of answers, before the last one, that end with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -77,6 +90,7 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        self.reports = ReportWriter(wording, draw_style(task.seed, candidate), self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
@@ -346,14 +360,14 @@ class ScriptedAgent:
         row = self.wording.rows.get(parameter)
         shown = (
             join_rows(rows, row)
-            if row
+            if row and all(isinstance(item, dict) and render_phrase(row, item) for item in rows)
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
         return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
-        """Render the results of this turn, with every fact that the task asks for."""
+        """Answer what was asked in this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = {
@@ -363,14 +377,22 @@ class ScriptedAgent:
             if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *render_missing_facts(text, turn.answer_facts, between)])
+        text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
+        return text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(ENDINGS)}"
 
-    def _report(self, index: int) -> str:
-        call, result = self.calls[index], self.results[index]
-        text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
-        return text or render_plain_report(call, result.content)
+    def _report(self, index: int, first: bool) -> str:
+        """Answer the questions about a call, or report its result as a whole."""
+        call, content = self.calls[index], self.results[index].content
+        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
+        answers: list[str] = []
+        for info in asked:
+            row = self.known[info.known].said if info.known in self.known else ""
+            answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
+            answers += [answer] if answer else []
+        if asked and len(answers) == len(asked):
+            return " ".join(answers)
+        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])

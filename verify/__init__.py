@@ -19,6 +19,7 @@ from trajsmith.verify.reference_faults import find_reference_faults, find_task_f
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.spoken_turns import build_gold_turn
+from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ReferenceCheck",
     "ReferenceFault",
     "ReplayResult",
+    "UnansweredQuestion",
     "VerifySettings",
     "audit_task",
     "build_checks",
@@ -45,6 +47,7 @@ __all__ = [
     "find_open_questions",
     "find_reference_faults",
     "find_task_faults",
+    "find_unanswered_questions",
     "find_user_faults",
     "get_entity_kind",
     "prune_trajectory",

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_leaf_name
-from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, Task
+from trajsmith.grounding.names import is_identifier
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, Selector, Task
 from trajsmith.verify.discourse import get_entity_kind
 
 
@@ -61,13 +62,18 @@ def build_gold_turns(task: Task) -> Iterator[SpokenTurn]:
     asked: set[str] = set()
     for turn in task.turns:
         open_keys = {known.key for known in turn.known if not known.stated} - asked
-        yield build_gold_turn(turn.query, turn.gold_calls, start, everything, open_keys)
+        yield build_gold_turn(turn.query, turn.gold_calls, start, everything, open_keys, turn.asked)
         asked |= open_keys
         start += len(turn.gold_calls)
 
 
 def build_gold_turn(
-    text: str, calls: Sequence[GoldCall], start: int, everything: Sequence[GoldCall], open_keys: Collection[str]
+    text: str,
+    calls: Sequence[GoldCall],
+    start: int,
+    everything: Sequence[GoldCall],
+    open_keys: Collection[str],
+    asked: Sequence[RequestedInfo] = (),
 ) -> SpokenTurn:
     """Return a turn with its gold calls.
 
@@ -77,6 +83,7 @@ def build_gold_turn(
         start: Index of the first of them in the task.
         everything: All gold calls of the task up to here.
         open_keys: Keys of the facts that the user tells in this turn only when the agent asks.
+        asked: What the turn asks for: questions may be about one row of a result.
     """
     spoken = [
         SpokenCall(start + number, call.tool, call.arguments, call.result, call.effect)
@@ -91,7 +98,17 @@ def build_gold_turn(
         for path, source, value in iterate_leaves(call)
         if isinstance(source, FromOutput) and isinstance(value, str | int) and not isinstance(value, bool)
     ]
+    needs += [need for info in asked for need in _build_row_need(info, everything)]
     return SpokenTurn(text, spoken, needs, requested)
+
+
+def _build_row_need(info: RequestedInfo, everything: Sequence[GoldCall]) -> Iterator[EntityNeed]:
+    """Yield the row of a result that a question is about; the call that shows it is there when it is looked for."""
+    rows = list(find_rows(everything[info.call].result, info.row)) if info.row else []
+    for name, value in rows[0].items() if len(rows) == 1 and isinstance(rows[0], dict) else ():
+        if is_identifier(name) and isinstance(value, str | int) and info.row is not None:
+            yield EntityNeed(info.call + 1, name, name, str(value), info.row, (info.call, info.row.rows))
+            return
 
 
 def _build_need(
