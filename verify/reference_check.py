@@ -97,6 +97,9 @@ class ReferenceCheck:
                 model.activate(need.kind, need.value)
         for call in turn.calls:
             model.observe_outcome(call.index, call.index in turn.requested)
+            for need in turn.needs:
+                if need.is_topic and need.source is not None and need.source[0] == call.index:
+                    model.activate(need.kind, need.value)
 
     def _read_text(self, turn: SpokenTurn) -> None:
         """Read expressions and names in the order of the text."""

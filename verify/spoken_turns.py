@@ -28,6 +28,8 @@ class EntityNeed:
     must_be_named: bool = False
     looked_up: bool = False
     """It was found in this turn by what the user says."""
+    is_topic: bool = False
+    """A question is about it: "that" means it from then on, although a list was shown."""
     identified: bool = False
 
 
@@ -107,7 +109,8 @@ def _build_row_need(info: RequestedInfo, everything: Sequence[GoldCall]) -> Iter
     rows = list(find_rows(everything[info.call].result, info.row)) if info.row else []
     for name, value in rows[0].items() if len(rows) == 1 and isinstance(rows[0], dict) else ():
         if is_identifier(name) and isinstance(value, str | int) and info.row is not None:
-            yield EntityNeed(info.call + 1, name, name, str(value), info.row, (info.call, info.row.rows))
+            source = (info.call, info.row.rows)
+            yield EntityNeed(info.call + 1, name, name, str(value), info.row, source, is_topic=True)
             return
 
 
