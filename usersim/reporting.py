@@ -15,21 +15,17 @@ from trajsmith.phrasing.value_formatting import (
     join_words,
     list_value_forms,
 )
-from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, derive_seed
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
-STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
+DETAILED = 0.7
+"""Share of reports in which an agent that explains tells more than was asked."""
 TOPICS = ("About {}:", "On {}:", "As for {}:")
 """Openings of an answer that would otherwise speak of "it" after another one."""
 _STARTS_WITH_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b")
 _PRONOUN = re.compile(rf"{_STARTS_WITH_PRONOUN.pattern}|(?:[\w£.,:]+ ){{1,4}}(?:it|them)\b")
 _OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
-
-
-def draw_style(seed: int, candidate: int) -> AgentStyle:
-    """Return the style of the agent in one dialogue."""
-    return random.Random(derive_seed(seed, "agent style", candidate)).choice(STYLES)
 
 
 class ReportWriter:
@@ -87,9 +83,14 @@ class ReportWriter:
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
         phrases = self.wording.tool(call.tool)
-        styled = {"short": phrases.brief, "explanatory": phrases.detailed, "plain": ()}[self.style]
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
-        text = self._pick(styled, values, facts) or self._pick(phrases.done, values, facts)
+        if self.style == "short":
+            first = phrases.brief
+        elif self.style == "explanatory" and self.rng.random() < DETAILED:
+            first = phrases.detailed
+        else:
+            first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
+        text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
         return text or render_plain_report(call, content)
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
