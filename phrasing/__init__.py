@@ -22,17 +22,22 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
 from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
+from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
     "EntityPhrases",
+    "NounLexicon",
     "ParameterPhrases",
     "Phrasebook",
     "Question",
+    "ReferringExpression",
     "Scenario",
     "ScenarioBook",
     "ScenarioStep",
+    "TextValues",
     "ToolPhrases",
     "Wording",
     "capitalize_first",
