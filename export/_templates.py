@@ -1,5 +1,6 @@
 """The Jinja environment of this package."""
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "templates"
 
 
+@cache
 def create_template_environment() -> "Environment":
     """Templates of this package; HTML is escaped, an undefined name is an error."""
     from jinja2 import FileSystemLoader, select_autoescape

@@ -58,10 +58,12 @@ from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
-from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
+from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
+    "CALL_TOOL",
+    "LIST_TOOLS",
     "Actor",
     "AnswerCheck",
     "BudgetExceeded",
