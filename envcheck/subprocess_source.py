@@ -16,7 +16,7 @@ import orjson
 
 from trajsmith.environments import Environment, EnvironmentSource, NativeSession, Session, ToolResult
 from trajsmith.environments.native_source import NativeSource
-from trajsmith.phrasing import Phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, InputError, JsonObject
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,10 @@ class SubprocessSource:
     @property
     def phrasebook(self) -> Phrasebook:
         return self._origin.phrasebook
+
+    @property
+    def scenarios(self) -> ScenarioBook:
+        return self._origin.scenarios
 
     async def spec(self) -> EnvironmentSpec:
         return await self._origin.spec()

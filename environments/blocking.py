@@ -144,7 +144,7 @@ class EnvironmentSession:
     @cached_property
     def wording(self) -> Wording:
         """Wording of the values of this environment."""
-        return Wording(self._source.phrasebook, self.spec.tools)
+        return Wording(self._source.phrasebook, self.spec.tools, self._source.scenarios)
 
     def reset(self, seed: int | None = None, state: JsonObject | None = None) -> JsonObject:
         """Start from an initial state, whatever happened before, and return it.

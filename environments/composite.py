@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.environments.session import Checkpointed, EnvironmentSource, Session, ToolResult
-from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
+from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioBook, ToolPhrases
 from trajsmith.records import Actor, EnvironmentSpec, InputError, JsonObject, content_hash
 
 T = TypeVar("T")
@@ -117,6 +117,11 @@ class CompositeSource:
     @property
     def phrasebook(self) -> Phrasebook:
         return _compose_phrasebook(self.parts)
+
+    @property
+    def scenarios(self) -> ScenarioBook:
+        """None: a scenario is the story of one environment."""
+        return ScenarioBook()
 
     async def spec(self) -> EnvironmentSpec:
         return self.joined

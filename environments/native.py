@@ -31,6 +31,7 @@ from trajsmith.environments.foreign import format_error
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
+from trajsmith.phrasing import check_confirmation_rule
 from trajsmith.records import (
     Actor,
     ConfirmationRule,
@@ -392,6 +393,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         actor=mark.actor,
         confirm=mark.confirm,
     )
+    check_confirmation_rule(spec)
     return NativeTool(
         spec,
         mark.effect,

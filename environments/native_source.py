@@ -8,20 +8,27 @@ from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native import Environment
 from trajsmith.environments.native_program import NativeProgram, NativeSession
 from trajsmith.environments.program_sessions import StartCache
-from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook, load_phrasebook, open_scenarios
 from trajsmith.records import EnvironmentSpec, JsonObject
 
 
 class NativeSource:
     """A class of this process as `EnvironmentSource`."""
 
-    def __init__(self, cls: type[Environment[Any]], sizes: dict[str, int], phrases: Path | None = None) -> None:
+    def __init__(
+        self,
+        cls: type[Environment[Any]],
+        sizes: dict[str, int],
+        phrases: Path | None = None,
+        scenarios: Path | None = None,
+    ) -> None:
         self.cls = cls
         self.name = cls.environment_name()
         self.sizes = sizes
         """How many initial states of each size."""
         self._starts: StartCache = {}
         self.phrases = phrases if phrases is not None else get_phrases_path(cls)
+        self._scenarios = scenarios
 
     @property
     def isolation(self) -> str:
@@ -35,6 +42,11 @@ class NativeSource:
     def phrasebook(self) -> Phrasebook:
         """The phrasebook beside the code; an empty one where there is none."""
         return load_phrasebook(self.phrases) if self.phrases.is_file() else Phrasebook()
+
+    @cached_property
+    def scenarios(self) -> ScenarioBook:
+        """The scenarios of the settings, or those beside the phrasebook."""
+        return open_scenarios(self._scenarios, self.phrases)
 
     async def spec(self) -> EnvironmentSpec:
         return self.cls.describe()

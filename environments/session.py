@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 import orjson
 
-from trajsmith.phrasing import Phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import Actor, EnvironmentSpec, JsonObject, JsonValue, content_hash
 
 RefusalKind = Literal["refused", "invalid_arguments", "unknown_tool"]
@@ -109,6 +109,10 @@ class EnvironmentSource(Protocol):
     @property
     def phrasebook(self) -> Phrasebook:
         """Phrasebook of the environment; empty where there is none."""
+
+    @property
+    def scenarios(self) -> ScenarioBook:
+        """Scenarios of the environment; empty where there are none."""
 
     async def spec(self) -> EnvironmentSpec:
         """Describe the environment; starts it once if it must be asked."""

@@ -35,6 +35,8 @@ class _EnvironmentSettings(FrozenModel):
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: SourcePath | None = None
     """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
+    scenarios: SourcePath | None = None
+    """Scenarios (YAML) of a sandboxed environment; without it, `scenarios.yaml` beside its `phrases.yaml`."""
 
     @field_validator("library", "python")
     @classmethod
@@ -114,7 +116,7 @@ def open_source(settings: EnvironmentSettings) -> EnvironmentSource:
         return build_library_source(settings.library, get_sizes(settings))
     if settings.python is not None:
         return _open_python(settings, settings.python)
-    options = SourceOptions(settings.sandbox, get_sizes(settings), settings.phrases)
+    options = SourceOptions(settings.sandbox, get_sizes(settings), settings.phrases, settings.scenarios)
     return ADAPTERS.get(settings.kind).open(getattr(settings, settings.kind), options)
 
 
@@ -142,5 +144,5 @@ def _open_python(settings: EnvironmentSettings, reference: str) -> SandboxSource
         "given": {path.name: read_json(path) for path in settings.state_files},
     }  # fmt: skip
     phrases = settings.phrases or file.parent / "phrases.yaml"
-    options = SourceOptions(settings.sandbox, get_sizes(settings), phrases)
+    options = SourceOptions(settings.sandbox, get_sizes(settings), phrases, settings.scenarios)
     return open_sandboxed("native", payload, options, name=file.stem)

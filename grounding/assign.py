@@ -2,15 +2,18 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
+from trajsmith.grounding.identity import UserIdentity
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
 from trajsmith.grounding.references import ONLY, pick_values
+from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.schema_values import has_type
 from trajsmith.grounding.value_source import ValueSource
 from trajsmith.grounding.widening import PlanWidener, Sources
@@ -18,6 +21,9 @@ from trajsmith.phrasing import Phrasebook
 from trajsmith.records import Constant, FromOutput, FromUser, GoldCall, ToolSpec
 
 FOCUS, NEW = 5.0, 1.0
+"""Weights of something that the user has said before, and of something else."""
+SAME = 12.0
+"""Weight of the things that the dialogue is about already, together, relative to all others together."""
 ROWS = 24
 LOOKUP = 0.2
 """Factor on the probability of an optional argument of a call that only prepares others."""
@@ -50,6 +56,7 @@ class Assigner:
         self.phrasebook = phrasebook
         self.optional = optional
         self.fields = {name: list_input_fields(tool) for name, tool in tools.items()}
+        self.identity = UserIdentity(phrasebook.name_from, values.state)
         self.second = PlanWidener(tools, self.fields, values)
 
     def plan(
@@ -60,6 +67,7 @@ class Assigner:
         rng: random.Random,
         lookup: bool = False,
         lessons: Lessons | None = None,
+        where: RowCondition | None = None,
     ) -> ArgumentPlan:
         """Everything that the call's leaves could be filled with.
 
@@ -68,6 +76,7 @@ class Assigner:
             sources: Leaf path to (index of an earlier call, path in its result), for every leaf that only earlier calls
                 may fill; empty where none of them was made.
             lessons: What calls have taught so far.
+            where: Rows that a thing may be chosen from.
         """
         required: dict[str, list[Option]] = {}
         optional: dict[str, list[Option]] = {}
@@ -79,10 +88,10 @@ class Assigner:
             if lookup and not leaf.required and not internal and is_paging(leaf.name):
                 continue  # who wants one thing does not say how many are to be shown on the way to it
             if internal:
-                options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng)
+                options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng, where)
             else:
                 values = [value for value in self._list_user_values(leaf, tool, rng) if gone.isdisjoint(_texts(value))]
-                options = [self._build_user_option(tool, leaf, value, context, len(values) == 1) for value in values]
+                options = [self.build_user_option(tool, leaf, value, context, len(values) == 1) for value in values]
             if leaf.required:
                 required[leaf.path] = options
             else:
@@ -100,7 +109,7 @@ class Assigner:
         """Give a plan its second look; see `trajsmith.grounding.widening`."""
 
         def says(leaf: SchemaField, value: Any, weight: float) -> Option:
-            return self._build_user_option(plan.tool, leaf, value, context, weight=weight)
+            return self.build_user_option(plan.tool, leaf, value, context, weight=weight)
 
         self.second.widen(plan, sources, context.calls, says, rng, guess)
 
@@ -109,7 +118,7 @@ class Assigner:
         needed = {get_argument_name(leaf.path) for leaf in self.fields[tool] if leaf.required}
         return [name for name in self.tools[tool].required if name not in needed]
 
-    def _is_destructive(self, tool: str) -> bool:
+    def is_destructive(self, tool: str) -> bool:
         """Return whether the tool declares, or its name says, that something is gone afterwards."""
         return (is_removal(tool) and self.tools[tool].declares_write) or self.tools[
             tool
@@ -127,7 +136,7 @@ class Assigner:
         values = self.values.propose(item, rng)
         return [values[:size] for size in (1, 2) if len(values) >= size]
 
-    def _build_user_option(
+    def build_user_option(
         self,
         tool: str,
         leaf: SchemaField,
@@ -156,27 +165,40 @@ class Assigner:
         sources: Sequence[tuple[int, str]],
         context: AssignmentContext,
         rng: random.Random,
+        where: RowCondition | None = None,
     ) -> list[Option]:
         entity = self.phrasebook.entities.get(leaf.name)
         preferred = tuple(entity.by) if entity else ()
         used = _references_used(leaf.name, context.calls)
         options: list[Option] = []
         seen: set[str] = set()
-        for call, path in sources:
-            if self._is_destructive(context.calls[call].tool):
+        tested = (
+            [] if where is None else [one for one in sources if where.applies(context.calls[one[0]].result, one[1])]
+        )
+        filtered = bool(tested)
+        known_things: list[Option] = []
+        for call, path in tested or sources:
+            if self.is_destructive(context.calls[call].tool):
                 continue  # what was just taken away is not used any more
             asked = any(isinstance(origin, FromUser) for origin in context.calls[call].provenance.values())
             only = 1.0 if asked else ONLY
-            for value, selectors in pick_values(context.calls[call].result, path, rng, preferred, only):
+            result = context.calls[call].result
+            keep = partial(where.keeps, result) if filtered and where is not None else None
+            for value, selectors in pick_values(result, path, rng, preferred, only, keep):
                 if isinstance(value, list) or repr(value) in seen or not has_type(value, leaf.types):
                     continue
-                if self._is_destructive(tool) and not self.values.mentions(value):
+                if self.is_destructive(tool) and not self.values.mentions(value):
                     continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
                 source = known or FromOutput(call=call, path=path, selectors=selectors)
-                options.append(Option(value, source, FOCUS if known is not None else NEW))
-        return options
+                is_new = context.calls[call].effect == "write"
+                options.append(Option(value, source))
+                if is_new or known is not None:
+                    known_things.append(options[-1])
+        others = len(options) - len(known_things)
+        weight = max(NEW, SAME * others / len(known_things)) if known_things else NEW
+        return [replace(option, weight=weight) if option in known_things else option for option in options]
 
     def _joint_rows(
         self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random
@@ -196,7 +218,7 @@ class Assigner:
         shared = sorted(set.intersection(*(set(rows) for rows in tables.values())), key=repr)
         chosen = rng.sample(shared, min(len(shared), ROWS))
         return [
-            {path: self._build_user_option(tool, named[path], rows[row], context) for path, rows in tables.items()}
+            {path: self.build_user_option(tool, named[path], rows[row], context) for path, rows in tables.items()}
             for row in chosen
         ]
 

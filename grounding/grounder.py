@@ -10,16 +10,18 @@ from trajsmith.grounding.assign import Assigner
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.repair import Producers, insert_helper, rank_helpers
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding.scenario_outcome import check_scenario, list_goals
 from trajsmith.grounding.search import ChainDraft, GroundingSearch
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_facts
 from trajsmith.grounding.value_source import ValueSource
-from trajsmith.phrasing import Phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import (
     Chain,
     EnvironmentSpec,
     GoldCall,
     GroundedChain,
+    InputError,
     JsonObject,
     RecordDropped,
     content_hash,
@@ -28,6 +30,8 @@ from trajsmith.records import (
 
 _log = logging.getLogger(__name__)
 
+SCENARIO_TRIES = 3
+"""Searches for a scenario until all of its steps are made."""
 DEEPEST = 4
 """Tools that are put before the steps of one chain at most."""
 FEWER = 0.75
@@ -44,8 +48,14 @@ class Grounder:
         phrasebook: Phrasebook,
         settings: GroundSettings,
         givers: Producers | None = None,
+        scenarios: ScenarioBook | None = None,
     ) -> None:
-        """`givers` is what the graph knows of who gives which parameter; repairs need it to find producers."""
+        """Prepare one state.
+
+        Args:
+            givers: What the graph knows of who gives which parameter; repairs need it to find producers.
+            scenarios: Scenarios that chains may tell.
+        """
         self.spec = spec
         self.state = state
         self.settings = settings
@@ -53,6 +63,7 @@ class Grounder:
         self.assigner = Assigner(self.tools, ValueSource(state), phrasebook, settings.optional, settings.rows)
         self.phrasebook = phrasebook
         self.givers: Producers = givers or {}
+        self.scenarios = scenarios or ScenarioBook()
 
     async def ground(self, chain: Chain, session: Session, lessons: Lessons | None = None) -> GroundedChain:
         """Run a chain; the session is reset first.
@@ -62,11 +73,13 @@ class Grounder:
                 grounded the same way whatever was grounded before.
 
         Raises:
-            RecordDropped: Too few steps of the chain could be called.
+            RecordDropped: Too few steps of the chain could be called, or too few of its scenario.
             EnvironmentFault: The environment broke.
         """
         lessons = lessons if lessons is not None else Lessons()
         place, spent = make_rewindable(session), 0
+        if chain.scenario:
+            return await self._ground_scenario(chain, place, lessons)
         best, spent = await self._search(ChainDraft(chain), place, lessons, spent, 0)
         waiting: list[tuple[float, int, ChainDraft]] = []
         number = tried = 0
@@ -82,6 +95,25 @@ class Grounder:
             if _worth(latest, chain) > _worth(best, chain):
                 best = latest
         return self._result(chain, best, spent)
+
+    async def _ground_scenario(self, chain: Chain, session: Rewindable, lessons: Lessons) -> GroundedChain:
+        """Search until all steps are made; else keep the try with most steps."""
+        scenario = self.scenarios.find(chain.scenario)
+        if scenario is None:
+            raise InputError(
+                f"environment {self.spec.name} has no scenario {chain.scenario!r}: start anew with --fresh"
+            )
+        draft, spent = ChainDraft(chain, scenario=scenario), 0
+        best: GroundingSearch | None = None
+        for number in range(SCENARIO_TRIES):
+            search, spent = await self._search(draft, session, lessons, spent, number)
+            if best is None or len(list_goals(search)) > len(list_goals(best)):
+                best = search
+            if len(list_goals(best)) == sum(map(bool, chain.steps)) or spent >= self.settings.budget:
+                break
+        assert best is not None
+        check_scenario(best)
+        return self._build(chain, best, spent)
 
     async def find_call(self, tool: str, session: Session, seed: int) -> GoldCall | None:
         """Return a call of one tool that succeeds from the initial state, made alone and with what it requires only.
@@ -144,8 +176,14 @@ class Grounder:
                 reasons = (failure.refusals or failure.unmet) if failure else []
                 _log.debug("chain %s: %s not called: %s", chain.id, search.chain.tools[step], "; ".join(reasons) or "-")
             raise RecordDropped(
-                "too_few_calls", f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}"
+                _find_contradiction(search) or "too_few_calls",
+                f"{len(calls)} of {len(chain.tools)} tools could be called; not: {missing}",
             )
+        return self._build(chain, search, attempts)
+
+    def _build(self, chain: Chain, search: GroundingSearch, attempts: int) -> GroundedChain:
+        calls = tuple(search.calls())
+        left_out = [search.chain.tools[step] for step in search.skipped if not chain.scenario or chain.steps[step]]
         return GroundedChain(
             chain_id=chain.id,
             environment=chain.environment,
@@ -156,7 +194,16 @@ class Grounder:
             skipped=tuple(tool for tool in left_out if tool in chain.tools),
             attempts=attempts,
             seed=chain.seed,
+            scenario=chain.scenario,
+            steps=tuple(chain.steps[frame.step] for frame in search.frames) if chain.scenario else (),
         )
+
+
+def _find_contradiction(search: GroundingSearch) -> str:
+    """Return how the steps that were left out contradicted others, if that is why there are too few; else empty."""
+    failures = [search.failures[step] for step in search.skipped if step in search.failures]
+    contradictions = [failure.contradictions[0] for failure in failures if failure.contradictions]
+    return contradictions[0] if len(contradictions) == len(failures) and contradictions else ""
 
 
 def _worth(search: GroundingSearch, asked: Chain) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """All ways to fill the arguments of one call, and one of them drawn at random."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,8 +73,8 @@ class ArgumentPlan:
     def __init__(
         self,
         tool: str,
-        required: Mapping[str, list[Option]],
-        optional: Mapping[str, list[Option]],
+        required: dict[str, list[Option]],
+        optional: dict[str, list[Option]],
         rows: list[dict[str, Option]],
         share: float,
         lessons: Lessons,
@@ -91,6 +91,10 @@ class ArgumentPlan:
         self.containers = containers
         self.most_rows = most_rows
         self.wide: WideOptions | None = None
+        self._allowed: dict[str, Callable[[Any], bool]] = {}
+        """Leaf to the test of its values that a scenario makes."""
+        self.alone = 0.9
+        """Probability of one optional leaf where nothing is required and none was drawn."""
         self.refused: dict[tuple[str, str], float] = {}
         """(leaf, value) to the factor that its weight has lost by refusals."""
 
@@ -108,8 +112,35 @@ class ArgumentPlan:
         """Return the likely options for a leaf."""
         return self.required.get(path) or self.optional.get(path) or []
 
+    def bind(self, path: str, options: list[Option]) -> None:
+        """Leave a leaf these options only; the call cannot be made without it."""
+        self.optional.pop(path, None)
+        self.required[path] = options
+        values = [option.value for option in options]
+        self.rows = [row for row in self.rows if path not in row or row[path].value in values]
+        self.rows = [{leaf: option for leaf, option in row.items() if leaf != path} for row in self.rows]
+        self._allowed[path] = lambda value: False
+
+    def leave_out(self, paths: Sequence[str]) -> None:
+        """Leave optional leaves out of the call, in a second look as well."""
+        for path in paths:
+            self.optional.pop(path, None)
+            self._allowed[path] = lambda value: False
+
+    def restrict(self, path: str, allows: Callable[[Any], bool]) -> None:
+        """Leave a leaf the values that pass a test, in a second look as well."""
+        for options in (self.required, self.optional):
+            if path in options:
+                options[path] = [option for option in options[path] if allows(option.value)]
+        if not self.optional.get(path, True):
+            del self.optional[path]
+        self.rows = [row for row in self.rows if path not in row or allows(row[path].value)]
+        self._allowed[path] = allows
+
     def _wide(self, path: str) -> list[Option]:
-        return self.wide.options.get(path, []) if self.wide is not None else []
+        options = self.wide.options.get(path, []) if self.wide is not None else []
+        allows = self._allowed.get(path)
+        return options if allows is None else [option for option in options if allows(option.value)]
 
     def draw(self, rng: random.Random) -> Assignment:
         """One random assignment; at least one optional leaf where nothing is required."""
@@ -133,7 +164,7 @@ class ArgumentPlan:
 
     def _draw(self, rng: random.Random) -> Assignment:
         extra = [path for path in self.optional if rng.random() < self.share]
-        if not self.required and not extra and self.optional and rng.random() < 0.9:
+        if not self.required and not extra and self.optional and rng.random() < self.alone:
             extra = [rng.choice(list(self.optional))]
         extra += self._inside(extra, self.optional, rng)
         leaves = {**self.required, **{path: self.optional[path] for path in extra}}
@@ -165,7 +196,7 @@ class ArgumentPlan:
             learnt = self.lessons.hints(self.tool, path) is not None
             if near and (not wide or (not learnt and rng.random() < 0.4)):
                 chosen[path] = self._choose(path, near, rng)
-            elif path in row and not (learnt and rng.random() < 0.7):
+            elif path in row and path not in self._allowed and not (learnt and rng.random() < 0.7):
                 chosen[path] = row[path]
             elif wide:
                 chosen[path] = self._choose(path, wide, rng)

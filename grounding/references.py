@@ -6,11 +6,11 @@ every row that is taken gets a selector: a field whose value is unique in the li
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.grounding.paths import ListLevel, find_values, get_value
+from trajsmith.grounding.paths import ListLevel, PathMatch, find_values, get_value
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.records import FromOutput, Selector
 
@@ -104,12 +104,23 @@ def _score_field(field: str, value: Any) -> float:
 
 
 def pick_values(
-    result: Any, path: str, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY
+    result: Any,
+    path: str,
+    rng: random.Random,
+    preferred: Sequence[str] = (),
+    only: float = ONLY,
+    keep: Callable[[PathMatch], bool] | None = None,
 ) -> list[tuple[Any, tuple[Selector, ...]]]:
-    """Pick all values at a path that can be told apart, each with its selectors, in document order."""
+    """Pick all values at a path that can be told apart, each with its selectors, in document order.
+
+    Args:
+        keep: Test that a value must pass; it sees the rows around it.
+    """
     candidates = []
     for match in find_values(result, path):
         if match.value is None or match.value == "" or isinstance(match.value, dict):
+            continue
+        if keep is not None and not keep(match):
             continue
         chosen = [choose_row(level, rng, preferred, only) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)
@@ -159,3 +170,11 @@ def _selected(level: ListLevel, selector: Selector | None) -> bool:
     if not (all(isinstance(value, str) for value in values) or all(isinstance(value, int | float) for value in values)):
         return False
     return bool(own == (max(values) if selector.how == "largest" else min(values)))
+
+
+def find_rows(result: Any, selector: Selector) -> Iterator[Any]:
+    """Yield the rows of a result in which a field has the value of a selector."""
+    for match in find_values(result, selector.rows):
+        for row in match.value if isinstance(match.value, list) else ():
+            if get_value(row, selector.field) == selector.value:
+                yield row

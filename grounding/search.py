@@ -10,15 +10,26 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import eq
 from typing import Any, Protocol
 
 from trajsmith.environments import ToolResult
 from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
+from trajsmith.grounding.constraints import StepCall, StepConstraints
+from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
+from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.lookups import remove_trailing_lookups, remove_unused_lookups
+from trajsmith.grounding.plan import Option
 from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
+from trajsmith.phrasing import Scenario, ScenarioStep
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
+
+BARE_LOOKUP = 0.1
+"""Probability that a look-up of a scenario which needs no argument has one."""
 
 
 class SearchContext(Protocol):
@@ -49,6 +60,12 @@ class SearchFrame:
     call: GoldCall | None = None
     leaves: dict[str, Any] = field(default_factory=dict)
     state: str = ""
+    write: ExecutedWrite | None = None
+    """Of a write: what it changed."""
+    constraints: StepConstraints | None = None
+    """Of a step of a scenario."""
+    redundant: bool = False
+    """Of a look-up of a scenario: an earlier call shows the same."""
 
 
 @dataclass
@@ -63,6 +80,10 @@ class StepFailure:
     """What the refusals of its calls said, each once, the latest last."""
     fruitless: int = 0
     """Calls that succeeded, but returned or changed nothing."""
+    constraint: str = ""
+    """Constraint of the scenario that left no value: "same_as account_id"."""
+    contradictions: list[str] = field(default_factory=list)
+    """How calls that succeeded contradicted earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,14 @@ class ChainDraft:
     chain: Chain
     helps: tuple[tuple[int, int], ...] = ()
     """(step, step that was put before it for its sake)."""
+    scenario: Scenario | None = None
+    """Scenario that the chain tells."""
+
+    def get_step(self, number: int) -> ScenarioStep | None:
+        """Return the scenario's step that a tool of the chain is; None for look-ups and outside of scenarios."""
+        if self.scenario is None or number >= len(self.chain.steps):
+            return None
+        return self.scenario.find_step(self.chain.steps[number])
 
 
 class GroundingSearch:
@@ -99,6 +128,8 @@ class GroundingSearch:
         self.hopeless: set[int] = set()
         self.attempts = self.faults = 0
         self.initial = ""
+        self._snapshots: dict[str, JsonObject] = {}
+        """State by hash, of the states that writes led to."""
         self.jumps: dict[int, int] = defaultdict(int)
         self.sources: dict[int, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
         self.producers = {dependency.producer for dependency in self.chain.dependencies}
@@ -113,6 +144,7 @@ class GroundingSearch:
         """
         await self.session.reset(self.ground.state)
         self.initial = before = await self.session.state_hash()
+        self._snapshots[self.initial] = await self.session.snapshot()
         step = 0
         frame: SearchFrame | None = None
         while step < len(self.chain.tools) and self.attempts < self.budget:
@@ -120,7 +152,12 @@ class GroundingSearch:
             before = self.frames[-1].state if self.frames else self.initial
             if step not in self.hopeless and await self._advance(frame, before):
                 self.frames.append(frame)
+                if self.draft.get_step(step) is not None:
+                    remove_unused_lookups(self.frames, self.draft)
                 step, frame = step + 1, None
+            elif frame.blamed_by is not None and self.draft.scenario is not None and self._may_jump(frame):
+                frame = await self._jump(frame)  # the choice before may be wrong: a customer who has no such card
+                step = frame.step
             elif frame.blamed_by is not None:
                 self.hopeless.add(frame.blamed_by)
                 frame.blamed_by = None
@@ -131,6 +168,8 @@ class GroundingSearch:
             else:
                 self.skipped.append(step)
                 step, frame = step + 1, None
+        if self.draft.scenario is not None:
+            remove_trailing_lookups(self.frames, self.draft)
         grounded = {frame.step for frame in self.frames}
         self.skipped = [step for step in range(len(self.chain.tools)) if step not in grounded]
         self._record_successes()
@@ -139,6 +178,7 @@ class GroundingSearch:
         """A jump must be able to help, and leave enough of the budget to make the calls again."""
         return (
             bool(frame.conflict)
+            and not frame.redundant
             and frame.step not in self.hopeless
             and self.jumps[frame.step] < self.settings.jumps_per_step
             and sum(self.jumps.values()) < self.settings.jumps
@@ -153,7 +193,7 @@ class GroundingSearch:
             self.frames.pop()
         frame = self.frames.pop()
         frame.conflict |= {step for step in failed.conflict if step < target}
-        frame.call, frame.blamed_by = None, failed.step
+        frame.call, frame.blamed_by = None, failed.step if failed.blamed_by is None else failed.blamed_by
         self.skipped = [step for step in self.skipped if step < target]
         await self.session.rollback(frame.mark)
         return frame
@@ -172,9 +212,23 @@ class GroundingSearch:
         frame.conflict |= {helper for step, helper in self.draft.helps if step == frame.step and helper in index}
         calls = self.calls()
         context = AssignmentContext(calls, collect_user_values(calls))
-        looks_up = frame.step in self.producers
-        plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons)
         failure = self.failures.setdefault(frame.step, StepFailure(frame.step, tool))
+        step = self.draft.get_step(frame.step)
+        looks_up = frame.step in self.producers and step is None
+        frame.constraints = constraints = None if step is None else StepConstraints(step, self._list_step_calls())
+        if constraints is not None and constraints.missing:
+            failure.constraint = constraints.missing
+            return False
+        rows = constraints.rows if constraints is not None else None
+        plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons, rows)
+        same_user = self.ground.assigner.identity.find_look_up(calls, tool)
+        if same_user is not None:
+            for path, value in same_user.arguments.items():
+                plan.restrict(path, partial(eq, value))
+        if self.draft.scenario is not None and step is None:
+            plan.alone = BARE_LOOKUP  # what narrows a look-up down has to be said, and is no part of the story
+        if constraints is not None and not self._constrain(frame, plan, constraints, context, failure):
+            return False
         tries, wide = (
             number // 2 if self.draft.helps else number for number in (self.settings.tries, self.settings.wide)
         )
@@ -187,6 +241,49 @@ class GroundingSearch:
                 return True
         failure.unmet = plan.unmet
         return False
+
+    def _list_step_calls(self) -> dict[str, StepCall]:
+        """The scenario's steps that were called, by name."""
+        calls: dict[str, StepCall] = {}
+        for number, frame in enumerate(self.frames):
+            step = self.draft.get_step(frame.step)
+            if step is not None and frame.call is not None:
+                calls[step.name] = StepCall(number, frame.call)
+        return calls
+
+    def _constrain(
+        self,
+        frame: SearchFrame,
+        plan: ArgumentPlan,
+        constraints: StepConstraints,
+        context: AssignmentContext,
+        failure: StepFailure,
+    ) -> bool:
+        """Bind what the scenario's step asks for; False if nothing satisfies it."""
+        assigner = self.ground.assigner
+
+        def says(leaf: SchemaField, value: Any) -> Option:
+            return assigner.build_user_option(plan.tool, leaf, value, context)
+
+        fields = assigner.fields[plan.tool]
+        failure.constraint, used = constraints.apply(plan, fields, says, self.rng)
+        frame.conflict |= {self.frames[number].step for number in used}
+        return not failure.constraint
+
+    async def _examine_write(self, tool: str, call: GoldCall) -> tuple[ExecutedWrite, str | None]:
+        """Return what a write changed, and how that contradicts what was done before."""
+        helpers = {helper for _, helper in self.draft.helps}  # what was put in to make this possible is not undone
+        earlier = [one.write for one in self.frames if one.write is not None and one.step not in helpers]
+        before = self._snapshots[self.frames[-1].state if self.frames else self.initial]
+        after = await self.session.snapshot()
+        write = ExecutedWrite(call, list_changes(before, after))
+        assigner, scenario = self.ground.assigner, self.draft.scenario
+        self._snapshots[await self.session.state_hash()] = after
+        if scenario is not None and scenario.change_of_mind:
+            return write, None
+        destructive = assigner.is_destructive(tool)
+        today = assigner.values.now.date()
+        return write, find_contradiction(write, earlier, scenario is not None, destructive, today)
 
     def _worth_a_second_look(self, plan: ArgumentPlan, failure: StepFailure) -> bool:
         return self.settings.guess or not plan.possible or self.lessons.has_hints(plan.tool)
@@ -206,6 +303,10 @@ class GroundingSearch:
         self, frame: SearchFrame, tool: str, assignment: Assignment, before: str, failure: StepFailure
     ) -> bool:
         spec = self.ground.tools[tool]
+        if self.draft.scenario is not None and self.draft.get_step(frame.step) is None:
+            frame.redundant = any(call.tool == tool and call.arguments == assignment.arguments for call in self.calls())
+            if frame.redundant:
+                return False
         self.attempts += 1
         try:
             result = await self.session.call(tool, assignment.arguments, spec.actor)
@@ -228,8 +329,22 @@ class GroundingSearch:
             if changed:
                 await self.session.rollback(frame.mark)
             return False
-        frame.state, frame.leaves = after, assignment.leaves
-        frame.call = assignment.as_call(spec, changed, result.content)
+        call = assignment.as_call(spec, changed, result.content)
+        if self.ground.assigner.identity.is_another(call, self.calls()):
+            return False
+        frame.write = None
+        if changed:
+            frame.write, contradiction = await self._examine_write(tool, call)
+            if contradiction is not None:
+                failure.contradictions.append(contradiction)
+                await self.session.rollback(frame.mark)
+                return False
+        if frame.constraints is not None and not frame.constraints.accepts(result.content):
+            failure.constraint = f"where {frame.constraints.rows.unseen[0]}" if frame.constraints.rows else ""
+            if changed:
+                await self.session.rollback(frame.mark)
+            return False
+        frame.state, frame.leaves, frame.call = after, assignment.leaves, call
         return True
 
     def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:

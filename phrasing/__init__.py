@@ -3,6 +3,16 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
+from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answered, render_fact
+from trajsmith.phrasing.confirmation import (
+    check_confirmation_rule,
+    find_shown_row,
+    get_confirmation_rule,
+    needs_confirmation,
+    render_confirmation_policy,
+    render_full_policy,
+    summarize_rule,
+)
 from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
@@ -14,7 +24,7 @@ from trajsmith.phrasing.phrasebook import (
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
 from trajsmith.phrasing.question_detection import has_yes_or_no_question
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios
+from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
@@ -29,8 +39,19 @@ __all__ = [
     "ToolPhrases",
     "Wording",
     "capitalize_first",
+    "check_confirmation_rule",
+    "find_shown_row",
+    "get_confirmation_rule",
     "has_yes_or_no_question",
+    "is_answer_stated",
+    "is_fact_answered",
     "load_phrasebook",
     "load_scenarios",
+    "needs_confirmation",
+    "open_scenarios",
     "pick_text",
+    "render_confirmation_policy",
+    "render_fact",
+    "render_full_policy",
+    "summarize_rule",
 ]

@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from trajsmith.phrasing.phrasebook import Question
+from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.yaml_files import load_yaml_model
 from trajsmith.records import FrozenModel, JsonValue
 
@@ -51,6 +52,18 @@ class ScenarioStep(FrozenModel):
         """Name of the step in its scenario."""
         return self.id or self.tool
 
+    @property
+    def slots(self) -> frozenset[str]:
+        """Parameters that the words of the step speak of; empty where it has no words of its own."""
+        own = (*self.ask, *self.say)
+        texts = (*self.question.ask, *self.question.say) if self.question is not None else ()
+        return frozenset(slot for text in texts or own for slot in list_slots(text))
+
+    @property
+    def has_words(self) -> bool:
+        """Presence of words of its own, which take the place of the phrasebook's."""
+        return bool(self.ask or self.say or (self.question is not None and (self.question.ask or self.question.say)))
+
 
 class Scenario(FrozenModel):
     """One story: a motive and the intents that it leads to."""
@@ -66,6 +79,10 @@ class Scenario(FrozenModel):
     change_of_mind: bool = False
     """True if a later step may undo an earlier one; otherwise nothing that a story did is undone in it."""
     steps: tuple[ScenarioStep, ...] = Field(min_length=1)
+
+    def find_step(self, name: str) -> ScenarioStep | None:
+        """Return the step of this name, or None."""
+        return next((step for step in self.steps if step.name == name), None)
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
@@ -92,6 +109,36 @@ class ScenarioBook(FrozenModel):
     """All scenarios of one environment."""
 
     scenarios: tuple[Scenario, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names = [scenario.id for scenario in self.scenarios]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two scenarios are named {twice!r}")
+        return self
+
+    def find(self, name: str) -> Scenario | None:
+        """Return the scenario of this id, or None."""
+        return next((scenario for scenario in self.scenarios if scenario.id == name), None)
+
+
+def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
+    """Read the scenarios of an environment: the file that is named, or `scenarios.yaml` beside its `phrases.yaml`.
+
+    Args:
+        path: File that the settings name; it must exist.
+        phrases: The environment's phrasebook, which may not exist.
+
+    Returns:
+        The scenarios; none where there is no such file.
+    """
+    if path is not None:
+        return load_scenarios(path)
+    if phrases is None or phrases.name != "phrases.yaml":
+        return ScenarioBook()
+    beside = phrases.with_name("scenarios.yaml")
+    return load_scenarios(beside) if beside.is_file() else ScenarioBook()
 
 
 def load_scenarios(path: Path) -> ScenarioBook:

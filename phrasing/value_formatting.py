@@ -80,6 +80,15 @@ def format_value(value: Any) -> str:
     return humanize(value) if _SNAKE.fullmatch(str(value)) else str(value)
 
 
+def is_distinctive(value: Any) -> bool:
+    """Return True for names, codes, dates and amounts; not for words of choice, yes and no, and small numbers."""
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, int | float):
+        return not float(value).is_integer() or abs(value) >= 10
+    return isinstance(value, str) and len(value) > 1 and (value != value.lower() or any(map(str.isdigit, value)))
+
+
 def is_sentence(text: str) -> bool:
     """True for a text that would run into the sentence around it, and not for a name or an address."""
     parts = text.split()

@@ -27,6 +27,7 @@ _VALUE = re.compile(
 )
 _TOKEN = re.compile(r"<v>|[a-z]+(?:['’][a-z]+)*|[?!.,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_ROW = re.compile(r";|\n")
 _REPEATED = re.compile(rf"{SLOT}(?:[\s,;]*(?:and )?{SLOT})+")
 
 
@@ -46,7 +47,8 @@ def mask_texts(texts: Sequence[str], values: Collection[str] = ()) -> list[str]:
     for value in sorted(values, key=len, reverse=True):
         if value in text:
             text = _replace_whole(text, value)
-    return _REPEATED.sub(SLOT, _VALUE.sub(SLOT, text)).split(_BORDER)
+    masked = _REPEATED.sub(SLOT, _VALUE.sub(SLOT, text)).split(_BORDER)
+    return [_collapse_rows(part) for part in masked]
 
 
 def _replace_whole(text: str, value: str) -> str:
@@ -64,6 +66,20 @@ def _replace_whole(text: str, value: str) -> str:
 
 def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
+
+
+def _collapse_rows(text: str) -> str:
+    """Return a masked text in which rows of a list that look alike stand once: a list is data, whatever its length."""
+    rows: list[str] = []
+    for part in _ROW.split(text):
+        if not part.strip() or rows == [] or _shape(part) != _shape(rows[-1]):
+            rows.append(part)
+    return ";".join(rows)
+
+
+def _shape(row: str) -> list[str]:
+    """Return the last words of a row: the first one of a list follows the words that introduce it."""
+    return _TOKEN.findall(row.strip(" .-*•"))[-4:]
 
 
 def collect_values(contents: Iterable[Any]) -> set[str]:

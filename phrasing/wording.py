@@ -14,6 +14,7 @@ from trajsmith.phrasing.plain_sentences import (
     render_plain_statement,
     render_superlative,
 )
+from trajsmith.phrasing.scenarios import ScenarioBook
 from trajsmith.phrasing.templates import list_slots, render_phrase
 from trajsmith.phrasing.words import pluralize, singularize
 from trajsmith.records import ToolSpec, UserFact
@@ -26,8 +27,11 @@ _ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
 class Wording:
     """Draws words; every draw takes the caller's generator, so that the same seed speaks the same way."""
 
-    def __init__(self, phrasebook: Phrasebook, tools: Sequence[ToolSpec]) -> None:
+    def __init__(
+        self, phrasebook: Phrasebook, tools: Sequence[ToolSpec], scenarios: ScenarioBook | None = None
+    ) -> None:
         self.phrasebook = phrasebook
+        self.scenarios = scenarios or ScenarioBook()
         self.tools = {tool.name: tool for tool in tools}
         self.rows = {name: entity.row for name, entity in phrasebook.entities.items()}
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
+from trajsmith.phrasing.value_formatting import humanize
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
@@ -23,7 +24,14 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 PERSONA = PromptSpec(
     "querygen/persona",
-    {"description": "A shop.", "name": "Ann", "role": "customer", "wishes": ["Where is my order?"], "rounds": 1},
+    {
+        "description": "A shop.",
+        "name": "Ann",
+        "role": "customer",
+        "story": "A parcel is late.",
+        "wishes": ["Where is my order?"],
+        "rounds": 1,
+    },
 )
 WRITE = PromptSpec(
     "querygen/write",
@@ -33,14 +41,17 @@ WRITE = PromptSpec(
         "role": "customer",
         "style": "briskly",
         "scenario": "A parcel is late.",
+        "motive": "My parcel has not come.",
         "clock": "2026-03-03 09:00",
         "mode": "direct",
         "turns": [
             {
                 "meaning": "Where is my order?",
                 "steps": ["find a customer"],
+                "story": ["track parcel"],
                 "say": [{"label": "email", "said": "a@b.org"}],
                 "hold": ["order date"],
+                "ask": ["Where is my order?"],
             }
         ],
     },
@@ -57,6 +68,7 @@ REFINE = PromptSpec(
                 "edits": ["ambiguity"],
                 "keep": [{"label": "email", "said": "a@b.org"}],
                 "open": "order date",
+                "ask": ["Where is my order?"],
                 "also": "show the account",
             }
         ],
@@ -168,6 +180,7 @@ class ModelTaskAuthor:
             description=self.spec.description,
             name=plan.persona.name,
             role=plan.persona.role,
+            story=plan.story.describe(plan.persona.name) if plan.story else "",
             wishes=[turn.meaning for turn in plan.turns],
             rounds=len(plan.turns),
         )
@@ -177,7 +190,8 @@ class ModelTaskAuthor:
 
         reply = await self._ask("persona", plan, messages, PersonaReply, check)
         persona = Persona(name=plan.persona.name, role=reply.role, style=reply.style)
-        return replace(plan, persona=persona, scenario=" ".join(reply.scenario.split()))
+        scenario = plan.scenario if plan.story else " ".join(reply.scenario.split())
+        return replace(plan, persona=persona, scenario=scenario)
 
     async def _draft(self, plan: TaskPlan, last: bool) -> tuple[str, ...]:
         persona = plan.persona
@@ -188,6 +202,7 @@ class ModelTaskAuthor:
             role=persona.role,
             style=persona.style,
             scenario=plan.scenario,
+            motive=plan.story.motive if plan.story else "",
             clock=plan.clock,
             mode=plan.mode,
             turns=[self._case(plan, turn) for turn in plan.turns],
@@ -220,8 +235,10 @@ class ModelTaskAuthor:
         return {
             "meaning": turn.meaning,
             "steps": [derive_request_phrase(self.gates.wording.tools[call.tool]) for call in calls],
+            "story": [humanize(step.name) for step in turn.steps if step is not None],
             "say": [self._fact(plan, key) for key in turn.fresh],
             "hold": [self.gates.wording.name_of(plan.known[key]) for key in turn.held],
+            "ask": [info.question for info in turn.asked if info.narrow],
         }
 
     def _edit(self, plan: TaskPlan, turn: TurnPlan, draft: str) -> JsonObject:
@@ -231,6 +248,7 @@ class ModelTaskAuthor:
             "edits": [edit.replace("_", " ") for edit in turn.edits],
             "keep": [self._fact(plan, key) for key in turn.fresh],
             "open": f"{self.gates.wording.name_of(opened)} ({opened.said})" if opened else "",
+            "ask": [info.question for info in turn.asked if info.narrow],
             "also": "" if turn.expansion is None else self._wish(plan, turn.expansion),
         }
 

@@ -1,7 +1,7 @@
 """Cutting a grounded chain into turns."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trajsmith.grounding import iterate_leaves
 from trajsmith.records import FromOutput, GoldCall
@@ -14,12 +14,21 @@ def find_producers(call: GoldCall) -> set[int]:
     return {source.call for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)}
 
 
-def find_goals(calls: Sequence[GoldCall], start: int, stop: int, uses: Sequence[set[int]] | None = None) -> list[int]:
+def find_goals(
+    calls: Sequence[GoldCall],
+    start: int,
+    stop: int,
+    uses: Sequence[set[int]] | None = None,
+    steps: Sequence[str] = (),
+) -> list[int]:
     """Return the calls that the user asks for in a turn: all writes, and reads that nothing else in the turn uses.
 
     Args:
+        steps: In a scenario: the step that each call is, "" for look-ups; then the steps are the goals.
         uses: `producers_of` every call, from a caller that has them.
     """
+    if steps:
+        return [index for index in range(start, stop) if steps[index]]
     producers = [find_producers(call) for call in calls] if uses is None else uses
     used = set().union(*producers[start:stop])
     return [index for index in range(start, stop) if calls[index].effect == "write" or index not in used]
@@ -43,6 +52,27 @@ def partition_calls(calls: Sequence[GoldCall], rng: random.Random, mean_calls: f
             options.append((cost, [*cuts, (start, stop)]))
         best.append(min(options, key=lambda option: option[0]))
     return best[-1][1]
+
+
+def partition_scenario(steps: Sequence[str], joins: Mapping[str, float], rng: random.Random) -> list[tuple[int, int]]:
+    """Cut the calls of a scenario: each step is a turn with its look-ups, or joins the turn before it.
+
+    Args:
+        steps: The step that each call is, "" for look-ups that lead to the next one.
+        joins: Step to the probability that the user asks for it together with the step before.
+    """
+    cuts: list[tuple[int, int]] = []
+    start = 0
+    for index, step in enumerate(steps):
+        if not step:
+            continue
+        joined = rng.random() < joins.get(step, 0.0)
+        if joined and cuts and index + 1 - cuts[-1][0] <= LONGEST_TURN:
+            cuts[-1] = (cuts[-1][0], index + 1)
+        else:
+            cuts.append((start, index + 1))
+        start = index + 1
+    return cuts
 
 
 def _cost(calls: Sequence[GoldCall], size: int, goals: Sequence[int], later: set[int], mean_calls: float) -> float:

@@ -1,5 +1,6 @@
 """The records that flow through trajsmith, their ids and the error vocabulary."""
 
+from trajsmith.records.answers import AnswerFact, RequestedInfo
 from trajsmith.records.canonical import (
     JsonObject,
     JsonValue,
@@ -56,7 +57,7 @@ from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
-from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
+from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
@@ -64,8 +65,10 @@ from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, Tu
 __all__ = [
     "CALL_TOOL",
     "LIST_TOOLS",
+    "MAX_FACTS",
     "Actor",
     "AnswerCheck",
+    "AnswerFact",
     "BudgetExceeded",
     "CallEvent",
     "Chain",
@@ -108,6 +111,7 @@ __all__ = [
     "Record",
     "RecordDropped",
     "Registry",
+    "RequestedInfo",
     "RunError",
     "Selector",
     "SourcePath",
@@ -142,4 +146,5 @@ __all__ = [
     "format_first_error",
     "hash_bytes",
     "install_command",
+    "list_answer_facts",
 ]

@@ -124,3 +124,7 @@ class GroundedChain(Record):
     attempts: int
     """Calls that the search made."""
     seed: int
+    scenario: str = ""
+    """Scenario that the calls tell; empty outside of scenarios."""
+    steps: tuple[str, ...] = ()
+    """In a scenario: the step that each call is, "" for look-ups that lead to one."""

@@ -56,8 +56,9 @@ class ToolSpec(FrozenModel):
     annotations: ToolAnnotations = ToolAnnotations()
     actor: Actor = "assistant"
     """Who may call it: the agent, or the simulated user on their own device."""
-    confirm: ConfirmationRule | None = None
-    """When the agent asks before it calls; None if nobody said so: then the hints decide."""
+    confirm: ConfirmationRule | None = Field(None, exclude_if=lambda rule: rule is None)
+    """When the agent asks before it calls; None if nobody said so: then `get_confirmation_rule` decides by hints and
+    words. Left out of the record where it is None, so that tools without a rule keep their hashes."""
 
     @property
     def full_name(self) -> str:

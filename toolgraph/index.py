@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
+from trajsmith.grounding.fields import list_output_fields
 from trajsmith.grounding.names import split_name
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.graph import WEAK, Edge, ParameterNode, ToolGraph, ValueLink
@@ -206,6 +207,16 @@ class SamplingNetwork:
             for target, weight in edges:
                 predecessors[target][source] = weight
         return predecessors
+
+    @cached_property
+    def inputs(self) -> list[int]:
+        """Tool to the number of its parameters."""
+        return [len(self._index.specs[name].parameters) for name in self.names]
+
+    @cached_property
+    def outputs(self) -> list[frozenset[str]]:
+        """Tool to the names of the fields that its result has."""
+        return [frozenset(field.name for field in list_output_fields(self._index.specs[name])) for name in self.names]
 
     @cached_property
     def knows(self) -> list[tuple[Slot, ...]]:

@@ -9,10 +9,12 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from trajsmith.phrasing import ScenarioBook
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import NEVER, GraphIndex, compute_closure_depths
-from trajsmith.toolgraph.settings import SAMPLERS, SampleSettings
+from trajsmith.toolgraph.scenario_sampler import ScenarioChain, ScenarioSampler
+from trajsmith.toolgraph.settings import SAMPLERS, CountsUse, SampleSettings
 
 __all__ = ["SampleSettings", "Sampler", "compute_closure_depths", "sample_across", "sample_chains"]
 
@@ -20,7 +22,8 @@ __all__ = ["SampleSettings", "Sampler", "compute_closure_depths", "sample_across
 class Sampler:
     """Draws chains from an index; remembers what it used, so that all tools get their turn."""
 
-    def __init__(self, index: GraphIndex, settings: SampleSettings) -> None:
+    def __init__(self, index: GraphIndex, settings: SampleSettings, scenarios: ScenarioBook | None = None) -> None:
+        """`scenarios` are those of the one environment of the index."""
         self.index = index
         self.settings = settings.turned()
         self.network = index.network if self.settings.servers > 1 else index.own_network
@@ -31,6 +34,7 @@ class Sampler:
         if not self.usable:
             raise InputError("no tool of this environment can be called: every one needs an id that no tool gives")
         self.chains = SAMPLERS.get(self.settings.method)(self.network, self.settings)
+        self.stories = ScenarioSampler(scenarios or ScenarioBook(), self.network, self.settings)
 
     @property
     def used(self) -> Counter[str]:
@@ -51,6 +55,19 @@ class Sampler:
         for tool in chain:
             self._used[tool] += 1
         return [self.network.names[tool] for tool in chain], self._dependencies(chain)
+
+    def draw_scenario(self, rng: random.Random) -> tuple[ScenarioChain, list[Dependency]] | None:
+        """One chain inside a scenario, for the share of chains that are; None for the others."""
+        if not self.stories.scenarios or rng.random() >= self.settings.scenarios:
+            return None
+        story = self.stories.draw(rng)
+        if story is None:
+            return None
+        for tool in story.tools:
+            self._used[tool] += 1
+            if isinstance(self.chains, CountsUse):
+                self.chains.use(tool)
+        return story, self._dependencies(story.tools)
 
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
         """Every way to fill an internal parameter from an earlier step, nearest producer first."""
@@ -85,7 +102,12 @@ def sample_chains(
     for number in range(settings.count):
         name = names[number % len(names)]
         chain_seed = derive_seed(seed, "chain", number)
-        tools, dependencies = samplers[name].draw(random.Random(chain_seed))
+        sampler, rng = samplers[name], random.Random(chain_seed)
+        drawn = sampler.draw_scenario(rng)
+        if drawn is None:
+            tools, dependencies = sampler.draw(rng)
+        else:
+            tools, dependencies = [sampler.network.names[tool] for tool in drawn[0].tools], drawn[1]
         hashes = states[name]
         yield Chain(
             index=number,
@@ -95,6 +117,8 @@ def sample_chains(
             state=hashes[(number // len(names)) % len(hashes)],
             sampler=record,
             seed=chain_seed,
+            scenario=drawn[0].scenario if drawn else "",
+            steps=tuple(drawn[0].steps) if drawn else (),
         )
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
@@ -17,6 +17,14 @@ class ChainSampler(Protocol):
 
     def draw(self, rng: random.Random, length: int) -> list[int]:
         """Draw about `length` tools in order, as numbers of the network; all randomness comes from `rng`."""
+
+
+@runtime_checkable
+class CountsUse(Protocol):
+    """A chain sampler that draws little-used tools first."""
+
+    def use(self, tool: int) -> None:
+        """Count a tool as used once more."""
 
 
 SAMPLERS: Registry[Callable[["SamplingNetwork", "SampleSettings"], ChainSampler]] = Registry(
@@ -78,6 +86,12 @@ class SampleSettings(FrozenModel):
     """Successors that are queued after a tool: one to this many (EnvFactory's k)."""
     servers: PositiveInt = 1
     """Most servers that a chain may touch; more than 1 needs an index of several servers."""
+    scenarios: Share = 0.85
+    """Share of the chains that are drawn inside the scenarios of the environment, where it has any; the method draws
+    the others."""
+    focus: Share = 0.5
+    """Probability per step of a tool that takes the same kind of thing as a tool of the chain, so that later turns stay
+    with the things of earlier ones; of `topology`, where none of the shares below is set."""
     repeats: Share = 0.0
     """Probability per step that a tool of the chain is called once more, on another thing."""
     weak: Share | None = None
@@ -108,7 +122,7 @@ class SampleSettings(FrozenModel):
         """Return the sampling settings that a chain records; unset ones are left out."""
         always = ("method", "length", "max_depth", "extra_prior", "branches")
         record = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
-        standard = {"servers": 1, "repeats": 0.0}
+        standard = {"servers": 1, "repeats": 0.0, "scenarios": 0.85, "focus": 0.5}
         return {key: value for key, value in record.items() if key in always or value != standard.get(key)}
 
 

@@ -33,6 +33,9 @@ WISHED = 18
 SHORT = 16
 """Lists up to this length are gone through whole."""
 
+COMMON = 0.5
+"""Share of the tools from which a parameter that they all take says nothing of what they are about."""
+
 PATIENCE = 30
 """Tools in a row that could not be added, after which a chain stays short."""
 
@@ -75,12 +78,28 @@ class TopologySampler:
         """Tools that lead to another of their server, or follow one."""
         shares = (settings.weak, settings.independent, settings.writes, settings.branching, settings.joins)
         self.wishes = any(share is not None for share in shares)
+        self.takers = self._takers()
+        """Parameter to the tools that take it, of those that several tools take and that not most of them do."""
 
     def _starts(self, by_server: dict[int, list[int]]) -> list[int]:
         """Tools that chains start from: on one server, only where the shortest chain has room, if there is any."""
         least = min(self.settings.length[0], max(map(len, by_server.values()), default=0))
         small = {server for server, tools in by_server.items() if len(tools) < least and self.settings.servers == 1}
         return [tool for tool in self.usable if self.network.server[tool] not in small]
+
+    def _takers(self) -> dict[str, list[int]]:
+        takers: dict[str, list[int]] = {}
+        for tool in self.usable:
+            for slot in (*self.network.needs[tool], *self.network.wants[tool]):
+                if not self._is_identity(slot):
+                    takers.setdefault(slot.name, []).append(tool)
+        most = max(2.0, COMMON * len(self.usable))
+        return {name: tools for name, tools in takers.items() if 1 < len(tools) <= most}
+
+    def _is_identity(self, slot: Slot) -> bool:
+        """True for a parameter that a look-up without any prior gives as one value: who the user is, mostly."""
+        proper = ((giver, path) for giver in slot.proper for path in slot.givers[giver])
+        return any(not self.network.depths[giver] and "[*]" not in path for giver, path in proper)
 
     def _fans(self, tool: int) -> tuple[SuccessorFan, SuccessorFan]:
         depths, server = self.network.depths, self.network.server
@@ -160,6 +179,9 @@ class TopologySampler:
                 return elsewhere
         if self.wishes and misses < PATIENCE // 2:
             return self._wished(rng, draft, misses)
+        same = self._same_thing(rng, draft) if misses < PATIENCE // 2 else None
+        if same is not None:
+            return same
         while draft.queue:
             before = draft.queue.popleft()
             tool = self._any_way(rng, draft, before, None)
@@ -167,6 +189,23 @@ class TopologySampler:
                 return before, tool
         onward = self._onward(rng, draft) if misses < PATIENCE // 2 else None
         return onward or self._start(rng, draft, misses)
+
+    def _same_thing(self, rng: random.Random, draft: PartialChain) -> Step | None:
+        """For the share `focus` of the steps: a tool that takes a thing which a tool of the chain takes already."""
+        if not draft.chain or rng.random() >= self.settings.focus:
+            return None
+        slots = (
+            (tool, slot) for tool in draft.chain for slot in (*self.network.needs[tool], *self.network.wants[tool])
+        )
+        about = [(tool, slot.name) for tool, slot in slots if slot.name in self.takers]
+        while about:
+            before, name = about.pop(int(rng.random() * len(about)))
+            fitting = [tool for tool in self.takers[name] if draft.welcomes(tool)]
+            if fitting:
+                count = {tool: self.by_server[self.network.server[tool]].count[tool] for tool in fitting}
+                least = min(count.values())
+                return before, rng.choice([tool for tool in fitting if count[tool] <= least + 1])
+        return None
 
     def _onward(self, rng: random.Random, draft: PartialChain) -> Step | None:
         """Return a callable successor of any tool of the chain when the queue is empty."""

@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
+from trajsmith.phrasing import render_confirmation_policy
 from trajsmith.records import (
     CallEvent,
     EnvironmentFault,
@@ -28,8 +29,9 @@ from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 
 AGENT = PromptSpec(
     "usersim/agent_system",
-    {"description": "A shop.", "policy": "Be kind.", "now": "2026-03-03 09:00", "mode": "direct", "two_level": True},
-)
+    {"description": "A shop.", "policy": "Be kind.", "confirmation": "Ask before you pay.", "now": "2026-03-03 09:00",
+     "mode": "direct", "two_level": True},
+)  # fmt: skip
 
 
 class PlaySettings(FrozenModel):
@@ -72,13 +74,15 @@ def render_clock(state: JsonObject) -> str:
 def render_system_prompt(
     spec: EnvironmentSpec, task: Task, state: JsonObject, two_level: bool = False, prompts: Prompts | None = None
 ) -> str:
-    """Render the system prompt of the agent."""
+    """Render the system prompt of the agent: with the policy, if the task has one, and always when to ask for a yes."""
+    names = {*task.exposed_tools, *([task.twist.tool] if task.twist and task.twist.arrives is not None else [])}
     return (
         (prompts or load_builtin_prompts())
         .get(AGENT)
         .text(
             description=spec.description,
             policy=task.policy,
+            confirmation=render_confirmation_policy([tool for tool in spec.tools if tool.name in names], task.mode),
             now=render_clock(state),
             mode=task.mode,
             two_level=two_level,

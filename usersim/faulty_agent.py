@@ -18,6 +18,7 @@ from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
     FromUser,
@@ -193,13 +194,20 @@ class FaultInjection(ScriptedAgent):
         passed = index in self.confirmed
         asks = super()._asks_first(index)
         if not self.fired and self.kind == "skipped_confirmation" and asks:
-            self.fired = True
+            self.fired, self.asking = True, ()
             return False
         if not self.fired and self.kind == "needless_confirmation" and index == self.place and not asks:
             self.fired = self.task.mode == "conversation" and not passed
-            self.confirmed.add(index)
+            if self.fired:
+                self.asking = (index,)
+                self.confirmed.add(index)
             return self.fired
         return asks
+
+    def _confirmation(self, index: int) -> str:
+        if self.kind == "needless_confirmation" and index == self.place:
+            return fill_pattern(self.voice.confirms, self._phrase(self.calls[index], "narrate"), self.faults)
+        return super()._confirmation(index)
 
     def _answer(self) -> str:
         text = super()._answer()

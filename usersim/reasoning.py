@@ -167,9 +167,9 @@ class ReasoningAgent:
         if act.wants_user_call:
             return [*thoughts, self.rng.choice(DEVICE)]
         if act.message.tool_calls:
-            made = [call.function.name for call in act.message.tool_calls]
-            group = range(index, index + len(made))
-            if [call.tool for call in agent.calls[index : index + len(made)]] != made:
+            names = [call.function.name for call in act.message.tool_calls]
+            group = range(index, index + len(names))
+            if [call.tool for call in agent.calls[index : index + len(names)]] != names:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         return [self.rng.choice(ANSWERS)] if index >= agent.stop else []
@@ -203,12 +203,13 @@ class ReasoningAgent:
 
     def _describe_calls(self, group: Sequence[int], index: int) -> list[str]:
         calls = self.agent.calls
-        thoughts = [self._draw(AGREED)] if self.agent.asked_yes == index else []
+        agreed = self.agent.asking
+        thoughts = [self._draw(AGREED)] if agreed[:1] == (index,) else []
         if len(group) > 1:
             thoughts.append(self._draw(TOGETHER))
         for member in group:
             thoughts += list(self._describe_need(member))[:1]
-            if self.agent.asked_yes != member:
+            if member not in agreed:
                 thoughts += list(self._describe_sources(calls[member]))[: 2 if len(group) == 1 else 1]
         return list(dict.fromkeys(thoughts)) or [self._draw(READY)]
 

@@ -18,9 +18,10 @@ from trajsmith.grounding import (
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
-from trajsmith.phrasing.templates import join_rows
+from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
+from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
     Composite,
@@ -36,39 +37,13 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
-from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
-LET_ME = (
-    "Let me {}.",
-    "I'll {}.",
-    "One moment, I'll {}.",
-    "Sure, let me {}.",
-    "Of course. I'll {}.",
-    "Let me just {}.",
-)
-NEXT = ("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now.")
-TOLD = ("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}.")
-SHALL_I = (
-    "Shall I {}?",
-    "Would you like me to {}?",
-    "Before I do that: shall I {}?",
-    "I can {}. Is that all right?",
-    "Just to be sure: shall I {}?",
-)
-COULD_YOU = (
-    "Could you {}?",
-    "For that I need your help: could you please {}?",
-    "Please {}.",
-    "Can you {}, please?",
-)
-WHICH = (
-    "I see {count} {plural}: {rows}. Which one do you mean?",
-    "There are {count} {plural} here: {rows}. Which one is it?",
-    "I found {count} {plural}: {rows}. Which one would you like?",
-)
-ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
+OFFERS = 0.12
+"""Share of answers, before the last one, that end with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -83,6 +58,9 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        drawn = random.Random(derive_seed(task.seed, "agent style", candidate))
+        self.voice = get_agent_voice(draw_agent_voice(drawn))
+        self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
@@ -91,8 +69,8 @@ class ScriptedAgent:
         self.stop = 0
         self.said: set[str] = set()
         self.confirmed: set[int] = set()
-        self.asked_yes: int | None = None
-        """Call for which a yes was asked last."""
+        self.asking: tuple[int, ...] = ()
+        """Calls for which a yes was asked last."""
         self.made = 0
         self.failure = ""
 
@@ -142,7 +120,6 @@ class ScriptedAgent:
         if call.actor == "user":
             return AgentAct(Message(role="assistant", content=self._request(call)), wants_user_call=True)
         if self._asks_first(index):
-            self.asked_yes = index
             return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
         last = messages[-1]
         return self._call(index, last.role == "user" and last.content != self.task.turns[self.turn].query)
@@ -152,8 +129,12 @@ class ScriptedAgent:
         hearing, call = self.hearing, self.calls[index]
         if hearing is None:
             return None
-        if self.asked_yes == index and hearing.refused(messages):
-            return self._give_up("All right, I'll leave that as it is.")
+        if self.asking[:1] == (index,) and not hearing.agreed(messages, call):
+            if hearing.refused(messages):
+                return self._give_up("All right, I'll leave that as it is.")
+            if hearing.is_repeated_too_often([f"{index}.yes"]):
+                return self._give_up("I'm sorry, I cannot go on without your yes.")
+            return AgentAct(Message(role="assistant", content=self._confirmation(index)), confirms=True)
         if hearing.is_repeated_too_often([*missing, *([f"device.{index}"] if call.actor == "user" else [])]):
             return self._give_up("I'm sorry, I cannot go on without that.")
         untold = hearing.find_unreported_values(call, self.calls, [result.content for result in self.results])
@@ -236,12 +217,12 @@ class ScriptedAgent:
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
-        if self.rng.random() < 0.4:
+        if self.rng.random() < self.voice.silent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        options = TOLD if answered else LET_ME if first else NEXT
-        return self.rng.choice(options).format(" and ".join(dict.fromkeys(phrases)))
+        frames = self.voice.answered if answered else self.voice.starts if first else self.voice.continues
+        return fill_pattern(frames, " and ".join(dict.fromkeys(phrases)), self.rng)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -259,47 +240,75 @@ class ScriptedAgent:
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _asks_first(self, index: int) -> bool:
-        """Before what cannot be undone always, before other writes now and then; never twice, never in direct mode."""
-        call = self.calls[index]
-        if self.task.mode == "direct" or call.effect == "read" or index in self.confirmed:
+        """Return True where a rule wants a yes: for this call, and for those after it that want one and are ready.
+
+        Never twice, and never in direct mode, in which the user has agreed already.
+        """
+        if self.task.mode == "direct" or index in self.confirmed or not self._needs_yes(self.calls[index]):
             return False
-        self.confirmed.add(index)
-        destructive = self.wording.tools[call.tool].annotations.destructive_hint is True
-        return bool(self.wording.tool(call.tool).confirm) and (destructive or self.rng.random() < 0.25)
+        later = range(index + 1, self.stop)
+        self.asking = (index, *(number for number in later if number not in self.confirmed and self._is_ready(number)))
+        self.confirmed.update(self.asking)
+        return True
+
+    def _needs_yes(self, call: GoldCall) -> bool:
+        shown = [
+            result.content
+            for result, call_made in zip(self.results, self.calls, strict=False)
+            if call_made.actor == "assistant"
+        ]
+        return needs_confirmation(self.wording.tools[call.tool], call.arguments, shown)
+
+    def _is_ready(self, index: int) -> bool:
+        """Return True for a call that needs a yes, and nothing else that the agent does not have yet."""
+        call = self.calls[index]
+        return (
+            call.actor == "assistant"
+            and self._needs_yes(call)
+            and all(key in self.said for key in list_needed_keys(call))
+            and all(
+                source.call < len(self.results)
+                for _, source, _ in iterate_leaves(call)
+                if isinstance(source, FromOutput)
+            )
+        )
 
     def _confirmation(self, index: int) -> str:
-        call = self.calls[index]
-        return self._context(call) + self.rng.choice(SHALL_I).format(self._phrase(call, "confirm"))
+        calls = [self.calls[number] for number in self.asking or (index,)]
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write(
+            [(call, self._identified_rows(call)) for call in calls]
+        )
 
-    def _context(self, call: GoldCall) -> str:
-        """Render the current values of the entity to be changed, so that the user knows what they confirm."""
-        for _, source, _ in iterate_leaves(call):
-            if not isinstance(source, FromOutput) or self._stale(source.call):
-                continue
-            if any(selector.how != "only" for selector in source.selectors):
+    def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
+        """Parameter to the row that it identifies, and to the rows among which that was chosen."""
+        identified: dict[str, IdentifiedRow] = {}
+        for path, source, _ in iterate_leaves(call):
+            if isinstance(source, FromOutput) and self.calls[source.call].actor == "assistant":
                 try:
-                    row = self._row(source)
+                    row, rows = self._row(source)
                 except ReferenceNotResolved:
-                    return ""  # the call will say so
-                text = (
-                    pick_text([self.wording.rows.get(source.path.split(".")[-1], "")], row, self.rng) if row else None
-                )
-                if text:
-                    return self.rng.choice((f"I found it: {text}. ", f"That's {text}. ", f"This is the one: {text}. "))
-        return ""
+                    continue  # the call will say so
+                if row:
+                    identified[path.split(".")[-1]] = IdentifiedRow(row, rows, self._stale(source.call))
+        return identified
 
     def _stale(self, call: int) -> bool:
         """Return True if a write came after a result: its values may be outdated."""
         return any(later_call.effect == "write" for later_call in self.calls[call + 1 : len(self.results)])
 
-    def _row(self, source: FromOutput) -> dict[str, Any]:
+    def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The row that a reference resolves to, and all rows that it was chosen from."""
+        wanted, rows = self._resolve(source), []
+        chosen: dict[str, Any] = {}
         for match in find_values(self.results[source.call].content, source.path):
-            if match.levels and match.value == self._resolve(source) and isinstance(match.levels[-1].row, dict):
-                return match.levels[-1].row
-        return {}
+            row = match.levels[-1].row if match.levels else self.results[source.call].content
+            if isinstance(row, dict):
+                rows.append(row)
+                chosen = chosen or (rows[-1] if match.value == wanted else {})
+        return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return self.rng.choice(COULD_YOU).format(self._phrase(call, "request"))
+        return fill_pattern(self.voice.asks_user, self._phrase(call, "request"), self.rng)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -323,14 +332,14 @@ class ScriptedAgent:
         row = self.wording.rows.get(parameter)
         shown = (
             join_rows(rows, row)
-            if row
+            if row and all(isinstance(item, dict) and render_phrase(row, item) for item in rows)
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
-        return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
+        return draw_pattern(self.voice.chooses, self.rng).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
-        """Render the results of this turn, with every fact that the task asks for."""
+        """Answer what was asked in this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = {
@@ -340,14 +349,22 @@ class ScriptedAgent:
             if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *render_missing_facts(text, turn.answer_facts, between)])
+        text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
+        return text if last or self.rng.random() >= OFFERS else f"{text} {draw_pattern(self.voice.endings, self.rng)}"
 
-    def _report(self, index: int) -> str:
-        call, result = self.calls[index], self.results[index]
-        text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
-        return text or render_plain_report(call, result.content)
+    def _report(self, index: int, first: bool) -> str:
+        """Answer the questions about a call, or report its result as a whole."""
+        call, content = self.calls[index], self.results[index].content
+        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
+        answers: list[str] = []
+        for info in asked:
+            row = self.known[info.known].said if info.known in self.known else ""
+            answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
+            answers += [answer] if answer else []
+        if asked and len(answers) == len(asked):
+            return " ".join(answers)
+        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])

@@ -1,19 +1,18 @@
 """Tracking of a model user's statements: a scripted agent uses only values that appear in the user's text."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from trajsmith.grounding import iterate_leaves
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
+from trajsmith.phrasing.agreement_detection import accepts_call, is_refusal
 from trajsmith.phrasing.fact_detection import is_fact_stated
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.records import FromOutput, GoldCall, JsonValue, Message, UserFact
 
 MAX_REPEATS = 2
 """How often the same thing is asked for."""
-_NO = re.compile(r"\s*(no\b|nope|don't|do not|please don't|stop|wait|not (yet|that|now)|cancel that)", re.IGNORECASE)
 
 
 class UtteranceTracker:
@@ -39,7 +38,11 @@ class UtteranceTracker:
 
     def refused(self, messages: Sequence[Message]) -> bool:
         """Return True if the user's last message was a no."""
-        return messages[-1].role == "user" and _NO.match(messages[-1].content) is not None
+        return messages[-1].role == "user" and is_refusal(messages[-1].content)
+
+    def agreed(self, messages: Sequence[Message], call: GoldCall) -> bool:
+        """Return True if the user's last message was a yes, or a wish that the call fulfils."""
+        return messages[-1].role == "user" and accepts_call(messages[-1].content, call.arguments)
 
     def find_unreported_values(
         self, call: GoldCall, calls: Sequence[GoldCall], results: Sequence[JsonValue]

@@ -9,12 +9,13 @@ from datetime import date
 
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import ReferenceNotResolved
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing import Wording, capitalize_first
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value, humanize
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.records import (
     EnvironmentSpec,
     FunctionCall,
+    GoldCall,
     JsonObject,
     Message,
     Perturbation,
@@ -22,6 +23,7 @@ from trajsmith.records import (
     ToolCall,
     UserFact,
 )
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -62,7 +64,7 @@ class VariantAgent(ScriptedAgent):
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         super().__init__(task, wording, candidate, listens)
         self.twist = _get_perturbation(task)
-        self.asked = self.attempted = self.stumbled = False
+        self.asked = self.agreed = self.attempted = self.stumbled = False
         self.tries = self.rng.random() < 0.5
         """Whether it tries what is forbidden before it says so; it must where nothing that it saw tells that it is."""
         self.told_no = ""
@@ -98,7 +100,12 @@ class VariantAgent(ScriptedAgent):
             return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
         forbidden = self.twist.tempting[-1] if self.twist.tempting else None
         may_try = forbidden and not (self.twist.hidden or self.twist.ignorant or self.attempted)
-        if forbidden and may_try and (self.tries or not is_reason_known(messages, self.twist.because)):
+        asks_first = forbidden is not None and self.task.mode == "conversation" and self._needs_yes(forbidden)
+        tries = (self.tries and not asks_first) or not is_reason_known(messages, self.twist.because)
+        if forbidden and may_try and tries:
+            if asks_first and not self.agreed:
+                self.agreed = True
+                return AgentAct(Message(role="assistant", content=self._ask_for_yes(forbidden)), confirms=True)
             self.attempted = True
             try:
                 arguments = self._arguments(forbidden)
@@ -118,17 +125,17 @@ class VariantAgent(ScriptedAgent):
         """A user who asked to be told before is told before."""
         if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
             self.confirmed.add(index)
+            self.asking = (index,)
             return True
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
         if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
-        call = self.twist.tempting[-1]
-        phrases = self.wording.tool(call.tool)
-        values = {name: self._spoken(call, name) for name in call.arguments}
-        phrase = pick_text(phrases.confirm, values, self.rng) or pick_text(phrases.narrate, values, self.rng)
-        return f"Before I change anything: shall I {phrase or f'use {humanize(call.tool)}'}?"
+        return self._ask_for_yes(self.twist.tempting[-1])
+
+    def _ask_for_yes(self, call: GoldCall) -> str:
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""

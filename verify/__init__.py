@@ -7,21 +7,26 @@ from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
+from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fidelity import find_user_faults
 from trajsmith.verify.judge import JUDGE, Judge, JudgeSettings, find_open_questions
 from trajsmith.verify.matching import compute_trajectory_match
 from trajsmith.verify.pruning import prune_trajectory
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 
 __all__ = [
     "JUDGE",
     "AuditSettings",
     "CodeCheckRunner",
+    "ConfirmationFault",
+    "ConfirmationReport",
     "Judge",
     "JudgeSettings",
     "ReplayResult",
+    "UnansweredQuestion",
     "VerifySettings",
     "audit_task",
     "build_checks",
@@ -29,7 +34,9 @@ __all__ = [
     "check_gold_run",
     "compute_trajectory_match",
     "derive_checks",
+    "find_confirmation_faults",
     "find_open_questions",
+    "find_unanswered_questions",
     "find_user_faults",
     "prune_trajectory",
     "replay_trajectory",

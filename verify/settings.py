@@ -17,6 +17,8 @@ class ImportedSettings(FrozenModel):
     without_gold: Literal["reject", "replay", "reward"] = "reject"
     """`reject`: never. `replay`: if it replays exactly and every result equals the recorded one. `reward`: the same,
     and the recorded reward is at least `min_reward`."""
+    confirmation: Literal["reject", "report"] = "report"
+    """Whether a confirmation that is missing or needless rejects an imported dialogue; its agent knew other rules."""
     min_reward: float = 1.0
     """Lowest recorded reward that `reward` accepts; a dialogue without a recorded reward is rejected."""
 
@@ -34,6 +36,8 @@ class VerifySettings(FrozenModel):
     """When imported dialogues without gold actions are accepted."""
     claims: bool = True
     """Reject a play in which the agent tells values that no message supports."""
+    confirmation: Literal["reject", "report"] = "reject"
+    """Whether a confirmation that is missing or needless rejects a trajectory, or is only listed in its verdict."""
     best: bool = True
     """Accept only the best candidate of each task."""
     sandbox: SandboxSettings = CHECK_SANDBOX

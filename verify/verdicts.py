@@ -20,9 +20,11 @@ from trajsmith.records import (
     Verdict,
 )
 from trajsmith.records.verdict import Outcome
+from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.checks import CheckedCall
 from trajsmith.verify.claim_support import CLAIMS, find_unsupported_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
+from trajsmith.verify.confirmation import REPORTED, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
 from trajsmith.verify.fidelity import USER, find_user_faults
 from trajsmith.verify.matching import compute_trajectory_match, find_wrong_reads, match_calls
@@ -136,13 +138,17 @@ async def verify_trajectory(
     if again.mismatches:
         reasons = tuple(f"replay: {text}" for text in again.mismatches[:3])
         return _build_broken_verdict(task, trajectory, False, reasons, settings)
+    confirmations = find_confirmation_faults(task, trajectory, session.spec, wording)
+    judged = confirmations if settings.confirmation == "reject" else ConfirmationReport()
     turns = [
-        await _judge_turn(task, trajectory, again, number, code, settings.installed)
+        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged)
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
     claims = _check_claims(trajectory, wording) if settings.claims else []
     verdict = _decide_verdict(task, trajectory, turns, claims, strayed, settings)
+    if settings.confirmation == "report":
+        verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
     if verdict.accepted and settings.prune:
         needed = set(_match_gold_calls(task, trajectory, turns).values())
         if len(needed) < len(trajectory.events):
@@ -168,19 +174,24 @@ async def _judge_turn(
     number: int,
     code: CodeCheckRunner | None,
     installed: Sequence[Check],
+    confirmations: ConfirmationReport,
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
-    answers = [
-        message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"
-    ]
+    messages = trajectory.messages[span.start : span.stop]
+    answer = (
+        select_answer_text(messages)
+        if turn.asked
+        else "\n".join(message.content for message in messages if message.role == "assistant")
+    )
     form = normalize_state(again.initial, state, task.masks)
     calls: list[CheckedCall] = [
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
     checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
-    outcomes = await run_checks(checks, form, (again.initial, state), "\n".join(answers), calls, code)
+    outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory)
+    outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)
 
@@ -315,7 +326,7 @@ def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> Rewa
     """Build what the rewards of a verdict are computed from."""
     return RewardEvidence(
         outcome=verdict.outcome,
-        checks=[check for check in verdict.checks if check.kind != USER],
+        checks=[check for check in verdict.checks if check.kind not in (USER, REPORTED)],
         state_match=verdict.state_match,
         trajectory_match=verdict.trajectory_match,
         gold_calls=len(task.gold_calls),

@@ -25,6 +25,8 @@ class SourceOptions:
     """Number of initial states of each size, for adapters that make states."""
     phrases: Path | None = None
     """Phrasebook of the environment."""
+    scenarios: Path | None = None
+    """Scenarios of the environment."""
 
 
 def _expand_to_itself(settings: Any) -> Sequence[Any]:
@@ -78,7 +80,9 @@ def open_sandboxed(
     sandbox = options.sandbox.model_copy(update={"imports": (*options.sandbox.imports, *preload)})
     alone = _needs_own_process(sandbox, payload, bool(events), own_modules)
     title = name or str(payload.get("name") or payload.get("file") or kind)
-    return SandboxSource(title, kind, payload, sandbox, options.phrases, own_process=alone, events=events)
+    return SandboxSource(
+        title, kind, payload, sandbox, options.phrases, own_process=alone, events=events, scenarios=options.scenarios
+    )
 
 
 def _needs_own_process(sandbox: SandboxSettings, payload: JsonObject, has_events: bool, own_modules: bool) -> bool:

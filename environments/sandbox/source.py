@@ -7,7 +7,7 @@ from trajsmith.environments.program_sessions import ProgramSession, RestorableSe
 from trajsmith.environments.sandbox.host import WorkerHost
 from trajsmith.environments.sandbox.link import SandboxLink
 from trajsmith.environments.sandbox.settings import SandboxSettings
-from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook, load_phrasebook, open_scenarios
 from trajsmith.records import EnvironmentSpec, JsonObject
 
 
@@ -25,12 +25,14 @@ class SandboxSource:
         hash_seed: int = 0,
         shift: int = 0,
         events: tuple[str, ...] = (),
+        scenarios: Path | None = None,
     ) -> None:
         """Nothing starts yet.
 
         Args:
             name: See `Host`, as for the others.
             phrases: File of its phrasebook.
+            scenarios: File of its scenarios; `scenarios.yaml` beside the phrasebook if left out.
             own_process: The code may keep state outside of its state: plays get a process each, and go back only by a
                 fresh start and the same calls.
         """
@@ -40,7 +42,7 @@ class SandboxSource:
         self._events = events
         self._made_of = (name, kind, payload, settings, phrases, own_process)
         self._own_process = own_process
-        self._phrases = phrases
+        self._phrases, self._scenarios = phrases, scenarios
         self._starts: StartCache = {}
 
     @property
@@ -63,6 +65,10 @@ class SandboxSource:
     def phrasebook(self) -> Phrasebook:
         return load_phrasebook(self._phrases) if self._phrases and self._phrases.is_file() else Phrasebook()
 
+    @cached_property
+    def scenarios(self) -> ScenarioBook:
+        return open_scenarios(self._scenarios, self._phrases)
+
     async def spec(self) -> EnvironmentSpec:
         return await self.host.spec()
 
@@ -82,7 +88,9 @@ class SandboxSource:
             hash_seed: PYTHONHASHSEED of the processes; the usual one is 0.
             shift: Another number, another virtual clock and chance; the usual one is 0.
         """
-        return SandboxSource(*self._made_of, hash_seed=hash_seed, shift=shift, events=self._events)
+        return SandboxSource(
+            *self._made_of, hash_seed=hash_seed, shift=shift, events=self._events, scenarios=self._scenarios
+        )
 
     async def look(self) -> tuple[list[str], list[str]] | None:
         """See `Host.look`."""

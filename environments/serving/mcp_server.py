@@ -30,6 +30,7 @@ from pydantic import ValidationError
 from trajsmith.environments.serving.protocol_keys import FAULT, REFUSAL
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.session import ToolResult
+from trajsmith.phrasing import render_full_policy
 from trajsmith.records import EnvironmentFault, InputError, ToolSpec, TrajsmithError, format_first_error
 from trajsmith.records.text import to_one_line
 
@@ -48,7 +49,7 @@ def build_mcp_server(offer: ServingSpec) -> Server[SessionManager]:
         spec.name,
         version=spec.version,
         description=spec.description or None,
-        instructions=spec.policy or spec.description or None,
+        instructions=render_full_policy(spec) or spec.description or None,
         lifespan=handlers.connection,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -64,6 +65,7 @@ class _McpHandlers:
         self._offer = offer
         self._tools = [to_mcp_tool(tool) for tool in offer.tools]
         self._uri = f"policy://{offer.spec.name}"
+        self._policy = render_full_policy(offer.spec)
 
     @asynccontextmanager
     async def connection(self, server: Server[SessionManager]) -> AsyncIterator[SessionManager]:
@@ -92,7 +94,7 @@ class _McpHandlers:
         return to_mcp_result(await ctx.lifespan_context.call(params.name, params.arguments or {}))
 
     async def list_resources(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        if not self._offer.spec.policy:
+        if not self._policy:
             return ListResourcesResult(resources=[])
         text = "The rules that the agent must obey."
         return ListResourcesResult(
@@ -100,7 +102,7 @@ class _McpHandlers:
         )
 
     async def read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        policy = self._offer.spec.policy
+        policy = self._policy
         if params.uri != self._uri or not policy:
             raise MCPError(INVALID_PARAMS, f"no resource {params.uri}" + (f"; there is {self._uri}" if policy else ""))
         return ReadResourceResult(contents=[TextResourceContents(uri=self._uri, text=policy, mime_type=_MARKDOWN)])

@@ -28,6 +28,7 @@ from openenv.core.env_server.types import Action, EnvironmentMetadata, Observati
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.serving.sockets import UvicornWithoutSignals
 from trajsmith.environments.session import RefusalKind, ToolResult
+from trajsmith.phrasing import render_full_policy
 from trajsmith.records import InputError
 
 ERRORS: dict[RefusalKind, ToolErrorType] = {
@@ -66,7 +67,7 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
         self._manager = SessionManager(offer)
         await self._manager.open()
         self._state = State(episode_id=episode_id)
-        policy = self._offer.spec.policy
+        policy = render_full_policy(self._offer.spec)
         return Observation(metadata={"policy": policy} if policy else {})
 
     async def step_async(self, action: Action, timeout_s: float | None = None, **_: Any) -> Observation:

@@ -279,7 +279,7 @@ async def test_asking_after_the_act_is_not_asking(shelves):
     silent = trajectory.model_copy(update={"messages": tuple(messages)})
     verdict = await verify_trajectory(varied.task, silent, shelf.state, shelf.session())
     assert not verdict.accepted and verdict.outcome == "partial"
-    assert verdict.reasons == ("check failed: conduct: the agent asks for what is missing before it acts",)
+    assert "check failed: conduct: the agent asks for what is missing before it acts" in verdict.reasons
     assert isinstance(messages[0], Message)
 
 

@@ -11,6 +11,7 @@ from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
+from trajsmith.phrasing import render_full_policy, summarize_rule
 from trajsmith.records import EnvironmentSpec, RunError
 
 app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
@@ -50,7 +51,7 @@ def show(
     source = open_named_source(name, sandbox=sandbox)
     spec = asyncio.run(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
-    print_line(spec.policy + "\n")
+    print_line(render_full_policy(spec) + "\n")
     out.print(_tools(spec))
     tables = [
         key
@@ -85,10 +86,16 @@ def probe(
 
 def _tools(spec: EnvironmentSpec) -> Table:
     table = Table(
-        Column("tool", overflow="fold"), "effect", "actor", Column("parameters", overflow="fold"), "description"
+        Column("tool", overflow="fold"),
+        "effect",
+        "actor",
+        Column("asks first", overflow="fold"),
+        Column("parameters", overflow="fold"),
+        "description",
     )
     for tool in spec.tools:
         parameters = ", ".join(name if name in tool.required else f"[{name}]" for name in tool.parameters)
         effect = _EFFECTS[tool.annotations.read_only_hint]
-        table.add_row(tool.name, effect, tool.actor, parameters.replace("[", "\\["), tool.description.split("\n")[0])
+        about = tool.description.split("\n")[0]
+        table.add_row(tool.name, effect, tool.actor, summarize_rule(tool), parameters.replace("[", "\\["), about)
     return table

@@ -14,11 +14,11 @@ from trajsmith.environments.composite import (
     compose_tool_name,
 )
 from trajsmith.environments.sources import open_source
-from trajsmith.grounding import Grounder, Producers
+from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import ScenarioBook, Wording
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen import TaskWriter
@@ -42,6 +42,11 @@ class EnvironmentHandle:
     wording: Wording
     states: tuple[str, ...]
     """Hashes of its initial states."""
+
+    @property
+    def scenarios(self) -> ScenarioBook:
+        """Scenarios of the environment; none for a composite."""
+        return self.wording.scenarios
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
@@ -83,6 +88,9 @@ class RunContext:
             name = place.spec.name
             _store_once(run, f"environments/{name}.json", name, place.spec.model_dump(mode="json", exclude_none=True))
             _store_once(run, f"environments/{name}.phrases.json", name, place.source.phrasebook.model_dump(mode="json"))
+            if place.scenarios.scenarios:
+                stories = place.scenarios.model_dump(mode="json")
+                _store_once(run, f"environments/{name}.scenarios.json", name, stories)
         return context
 
     @classmethod
@@ -95,7 +103,9 @@ class RunContext:
             if spec.name in places:
                 raise InputError(f"two environments are named {spec.name!r}: list each once")
             states = tuple([content_hash(state) for state in await source.states(config.seed)])
-            places[spec.name] = EnvironmentHandle(source, spec, Wording(source.phrasebook, spec.tools), states)
+            check_scenarios(source.scenarios, spec)
+            wording = Wording(source.phrasebook, spec.tools, source.scenarios)
+            places[spec.name] = EnvironmentHandle(source, spec, wording, states)
         return cls(config, run, places)
 
     async def prepare_graph(self) -> None:
@@ -192,7 +202,10 @@ class RunContext:
         return Chain(**{**dict(chain), **update})
 
     def samplers(self) -> dict[str, Sampler]:
-        return {name: Sampler(GraphIndex(self.graph, name), self.config.sample) for name in self.places}
+        return {
+            name: Sampler(GraphIndex(self.graph, name), self.config.sample, place.scenarios)
+            for name, place in self.places.items()
+        }
 
     @cached_property
     def code_checks(self) -> CodeCheckRunner:
@@ -202,7 +215,7 @@ class RunContext:
     def _grounder(self, environment: str, state: str) -> Grounder:
         place = self.place(environment)
         book, givers = place.wording.phrasebook, self.givers(environment)
-        return Grounder(place.spec, self.state(state), book, self.config.ground, givers)
+        return Grounder(place.spec, self.state(state), book, self.config.ground, givers, place.scenarios)
 
     def _givers(self, environment: str) -> Producers:
         return index_givers(GraphIndex(self.graph, environment))
@@ -233,7 +246,7 @@ def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> N
     if not run.file(file).is_file():
         run.write_json(file, value)
     elif run.read_json(file) != value:
-        changed = "words" if file.endswith(".phrases.json") else "code or schemas"
+        changed = "words" if file.endswith((".phrases.json", ".scenarios.json")) else "code or schemas"
         raise InputError(
             f"environment {name}: its {changed} changed since this run was started: start anew with --fresh"
         )

@@ -249,6 +249,7 @@ async def verify_dialogue(
     whether that is accepted.
     """
     settings = settings or VerifySettings()
+    settings = settings.model_copy(update={"confirmation": settings.imported.confirmation})
     if not task.turns[-1].state_hash:
         return await _verify_without_gold(task, trajectory, state, session, settings, code)
     verdict = await verify_trajectory(task, trajectory, state, session, settings, code)

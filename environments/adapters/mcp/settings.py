@@ -124,6 +124,9 @@ class McpSettings(_Settings):
     """Seconds that the server may take to start, and each setup command to end."""
     phrases: SourcePath | None = None
     """Phrasebook (YAML), relative to the folder of the configuration."""
+    scenarios: SourcePath | None = None
+    """Scenarios (YAML), relative to the folder of the configuration; without it, `scenarios.yaml` beside a
+    `phrases.yaml`."""
     workspace: WorkspaceSettings = WorkspaceSettings()
     states: dict[str, StateSettings] = {}
     """Initial states by name; one empty state if left out."""

@@ -11,7 +11,7 @@ from trajsmith.environments.adapters.mcp.settings import McpSettings, SnapshotSe
 from trajsmith.environments.adapters.mcp.snapshot_session import SnapshotSession
 from trajsmith.environments.adapters.mcp.tools import describe
 from trajsmith.environments.replaying import ReplayingSession
-from trajsmith.phrasing import Phrasebook, load_phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook, load_phrasebook, open_scenarios
 from trajsmith.records import EnvironmentSpec, JsonObject
 
 
@@ -38,6 +38,12 @@ class McpSource:
     def phrasebook(self) -> Phrasebook:
         """The phrasebook of the settings, or an empty one."""
         return load_phrasebook(self._base / self._settings.phrases) if self._settings.phrases else Phrasebook()
+
+    @cached_property
+    def scenarios(self) -> ScenarioBook:
+        """The scenarios of the settings, or those beside the phrasebook."""
+        files = (self._base / file if file else None for file in (self._settings.scenarios, self._settings.phrases))
+        return open_scenarios(*files)
 
     async def spec(self) -> EnvironmentSpec:
         """Ask a server once, on the files of the first state (some servers refuse to start on an empty directory).

@@ -40,8 +40,12 @@ from trajsmith.environments.library.bank.views import (
     transaction_row,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
+LARGE_AMOUNT = ConfirmationRule(above={"amount": 100}, because="the bank cannot call back what it has sent")
+BLOCKING = ConfirmationRule(
+    arguments={"reason": ("lost", "stolen")}, because="a card that is reported lost or stolen is blocked for good"
+)
 PaymentAmount = Annotated[float, Field(ge=0.01, examples=[15.0, 24.5, 40.0, 65.0, 80.0, 120.0, 180.0, 250.0])]
 RegularAmount = Annotated[float, Field(ge=1.0, examples=[20.0, 35.0, 45.0, 60.0, 90.0, 125.0, 150.0])]
 GoalAmount = Annotated[float, Field(ge=1.0, examples=[10.0, 25.0, 30.0, 50.0, 75.0, 100.0])]
@@ -152,7 +156,7 @@ class Bank(Environment[BankState]):
         owned = {account.account_id for account in rules.accounts_of(self.state, customer_id)}
         return [card_row(self.state, card) for card in self.state.cards.values() if card.account_id in owned]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=BLOCKING)
     def freeze_card(self, card_id: str, reason: FreezeReason) -> CardRow:
         """Stop a card from being used; a lost or stolen card is blocked for good.
 
@@ -170,7 +174,7 @@ class Bank(Environment[BankState]):
         card.freeze_reason = reason
         return card_row(self.state, card)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def unfreeze_card(self, card_id: str) -> CardRow:
         """Make a frozen card usable again.
 
@@ -198,7 +202,7 @@ class Bank(Environment[BankState]):
         payees = sorted(rules.payees_of(self.state, customer_id), key=lambda payee: payee.name)
         return [payee_row(self.state, payee) for payee in payees]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def add_payee(
         self, customer_id: str, recipient_name: RecipientName, recipient_account: RecipientAccount
     ) -> PayeeRow:
@@ -221,7 +225,7 @@ class Bank(Environment[BankState]):
         self.state.payees[payee.payee_id] = payee
         return payee_row(self.state, payee)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=LARGE_AMOUNT)
     def pay_payee(self, account_id: str, payee_id: str, amount: PaymentAmount, reference: Reference = "") -> Payment:
         """Pay a saved payee at once.
 
@@ -260,7 +264,7 @@ class Bank(Environment[BankState]):
         ]
         return [order_row(self.state, order) for order in sorted(orders, key=lambda order: order.next_on)]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=LARGE_AMOUNT)
     def set_up_standing_order(
         self, account_id: str, payee_id: str, amount: RegularAmount, frequency: Frequency, first_on: date
     ) -> StandingOrderRow:
@@ -288,7 +292,11 @@ class Bank(Environment[BankState]):
         self.state.standing_orders[order.standing_order_id] = order
         return order_row(self.state, order)
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="a cancelled standing order cannot be brought back"),
+    )
     def cancel_standing_order(self, standing_order_id: str) -> StandingOrderRow:
         """Stop a standing order for good.
 
@@ -313,7 +321,7 @@ class Bank(Environment[BankState]):
         self._customer(customer_id)
         return [goal for goal in self.state.goals.values() if goal.customer_id == customer_id]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def add_to_savings_goal(self, account_id: str, goal_id: str, amount: GoalAmount) -> GoalDeposit:
         """Put money from an account into a savings goal.
 
@@ -341,7 +349,10 @@ class Bank(Environment[BankState]):
             balance=account.balance,
         )
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(always=True, because="a dispute cannot be withdrawn and is possible once per payment"),
+    )
     def dispute_transaction(self, transaction_id: str, reason: DisputeReason) -> DisputeRow:
         """Ask for the money of a card payment back.
 

@@ -25,7 +25,7 @@ from trajsmith.environments.library.file_store.state import (
     VersionRow,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
 TRASH_DAYS = 30
 VERSION_DAYS = 90
@@ -59,7 +59,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def find_folder(self, folder_name: str) -> FolderInfo:
-        """Find a folder by its name.
+        """Find a folder by its name: its files without those of its subfolders, and at most 10 subfolders.
 
         Args:
             folder_name: Name of the folder.
@@ -92,7 +92,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def find_file(self, file_name: str) -> FileInfo:
-        """Find a file by its name; of several, the one that was changed last.
+        """Find a file by its name; of several, the one that was changed last. `people` counts those it is shared with.
 
         Args:
             file_name: Name of the file with its ending, for example "Guest List.xlsx".
@@ -119,7 +119,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def get_storage_usage(self) -> StorageUse:
-        """Show how much of the plan's space is used and how much is free."""
+        """Show how much of the plan's space is used and how much is free; `in_trash` counts deleted files."""
         account = self.state.account
         used = _total(list(self.state.files.values()))
         largest = max(self.state.folders.values(), key=lambda folder: _total(self._files_in(folder.folder_id)))
@@ -133,7 +133,7 @@ class FileStore(Environment[FileStoreState]):
             largest_folder=largest.folder_name,
         )
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def move_file(self, file_id: str, folder_id: str) -> FileInfo:
         """Move a file into another folder.
 
@@ -149,7 +149,7 @@ class FileStore(Environment[FileStoreState]):
         file.folder_id = folder_id
         return self._info(file)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def copy_file(self, file_id: str, folder_id: str) -> FileInfo:
         """Put a copy of a file into a folder; the copy is named "Copy of" and the name, and is not shared.
 
@@ -176,7 +176,11 @@ class FileStore(Environment[FileStoreState]):
         self.state.files[copy.file_id] = copy
         return self._info(copy)
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="its shares and its link end, and they do not come back"),
+    )
     def delete_file(self, file_id: str) -> TrashRow:
         """Move a file to the trash; its shares and its link end.
 
@@ -208,7 +212,7 @@ class FileStore(Environment[FileStoreState]):
         items = sorted(self.state.trash.values(), key=lambda item: item.deleted_at, reverse=True)
         return [_trash_row(item) for item in items[:10]]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def restore_from_trash(self, trash_id: str) -> FileInfo:
         """Put a deleted file back into the folder that it was in.
 
@@ -230,7 +234,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def list_versions(self, file_id: str) -> list[VersionRow]:
-        """List the earlier versions of a file, newest first.
+        """List the earlier versions of a file, newest first, at most 10.
 
         Args:
             file_id: File to look at.
@@ -240,7 +244,7 @@ class FileStore(Environment[FileStoreState]):
         newest = sorted(versions, key=lambda version: version.version_number, reverse=True)[:10]
         return [VersionRow(**version.model_dump(exclude={"file_id"})) for version in newest]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def restore_version(self, file_id: str, version_id: str) -> FileInfo:
         """Put a file back to an earlier version; what it holds now is kept as a version.
 
@@ -278,7 +282,10 @@ class FileStore(Environment[FileStoreState]):
         self.lookup(self.state.files, file_id, "file")
         return [self._share_row(share) for share in self._shares_of(file_id)]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(arguments={"role": ("editor",)}, because="an editor can change what the file holds"),
+    )
     def share_file(self, file_id: str, email: str, role: ShareRole) -> ShareChange:
         """Share a file with a known person, or change what that person may do with it.
 
@@ -312,9 +319,13 @@ class FileStore(Environment[FileStoreState]):
         self.state.shares[share.share_id] = share
         return self._share_change(share, "shared")
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="the person loses access at once"),
+    )
     def revoke_share(self, share_id: str) -> ShareChange:
-        """Stop sharing a file with a person.
+        """Stop sharing a file with a person; the role in the result is the one that the person had.
 
         Args:
             share_id: Share to remove.
@@ -323,7 +334,12 @@ class FileStore(Environment[FileStoreState]):
         del self.state.shares[share_id]
         return self._share_change(share, "removed")
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            always=True, because="anybody who has the link can view the file, and a link cannot be called back"
+        ),
+    )
     def create_share_link(self, file_id: str, expires_on: date) -> LinkInfo:
         """Make a link with which anybody can view a file until a day.
 

@@ -36,7 +36,7 @@ from trajsmith.environments.library.mobile_care.state import (
     Visit,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import PolicyRule, ToolError
+from trajsmith.records import ConfirmationRule, PolicyRule, ToolError
 
 
 class MobileCare(Environment[MobileCareState]):
@@ -89,7 +89,7 @@ class MobileCare(Environment[MobileCareState]):
 
     @tool(effect="read")
     def list_lines(self, customer_id: str) -> list[LineSummary]:
-        """List the mobile lines of an account with their plans.
+        """List the mobile lines of an account with their plans; a minimum term may have ended already.
 
         Args:
             customer_id: Customer account.
@@ -140,7 +140,10 @@ class MobileCare(Environment[MobileCareState]):
         fitting = [plan for plan in plans if max_price is None or plan.monthly_price <= max_price]
         return sorted(fitting, key=lambda plan: plan.monthly_price)
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(always=True, because="a plan can be changed only once in 30 days"),
+    )
     def change_plan(self, line_id: str, plan_id: str) -> PlanChange:
         """Move a line to another plan, from today.
 
@@ -172,7 +175,9 @@ class MobileCare(Environment[MobileCareState]):
         """
         return [add_on for add_on in self.state.add_ons.values() if kind in (None, add_on.kind)]
 
-    @tool(effect="write")
+    @tool(
+        effect="write", confirm=ConfirmationRule(always=True, because="an add-on costs money and cannot be taken off")
+    )
     def book_add_on(self, line_id: str, add_on_id: str, start_date: date | None = None) -> AddOnBooking:
         """Book an add-on for a line.
 
@@ -218,7 +223,7 @@ class MobileCare(Environment[MobileCareState]):
         fitting = [each for each in mine if status in (None, each.status)]
         return sorted(fitting, key=lambda each: each.issued_on, reverse=True)[:8]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="a bill can be extended only once"))
     def extend_due_date(
         self, invoice_id: str, extra_days: Annotated[int, Field(ge=1, examples=[3, 5, 7, 10, 14])]
     ) -> BillExtension:
@@ -246,7 +251,11 @@ class MobileCare(Environment[MobileCareState]):
             status=invoice.status,
         )
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="the old SIM stops working for good"),
+    )
     def activate_sim(self, line_id: str, sim_serial: str) -> SimActivation:
         """Activate a new SIM card for a line; the line's old SIM stops working for good.
 
@@ -283,7 +292,7 @@ class MobileCare(Environment[MobileCareState]):
             for outage in sorted(outages, key=lambda outage: outage.started_at, reverse=True)
         ]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def resend_router_settings(self, customer_id: str, display_code: str) -> SettingsSent:
         """Send the settings to the customer's router anew and move its wifi to a clearer channel.
 
@@ -308,7 +317,7 @@ class MobileCare(Environment[MobileCareState]):
             sent_at=self.state.now,
         )
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def book_technician(
         self, customer_id: str, display_code: str, visit_date: date, time_window: TimeWindow
     ) -> BookedVisit:
@@ -343,7 +352,7 @@ class MobileCare(Environment[MobileCareState]):
         """Look at the router at home: the colour of its status light and the code on its display."""
         return rules.render_router_display(self.state.routers[self.state.user_id])
 
-    @tool(effect="write", actor="user")
+    @tool(effect="write", actor="user", confirm="never")
     def restart_router(self) -> RouterDisplay:
         """Unplug the router at home, plug it in again, and look at its light and display afterwards."""
         router = self.state.routers[self.state.user_id]
@@ -352,7 +361,7 @@ class MobileCare(Environment[MobileCareState]):
             router.fault = "none"
         return rules.render_router_display(router)
 
-    @tool(effect="write", actor="user")
+    @tool(effect="write", actor="user", confirm="never")
     def toggle_airplane_mode(self) -> PhoneSignal:
         """Switch the phone's airplane mode on and off again, so that it looks for the network anew."""
         phone = self.state.phones[self.state.user_id]

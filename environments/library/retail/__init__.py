@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from trajsmith.environments.library.retail.results import Cancellation, OrderChange, OrderSummary, PlacedOrder
 from trajsmith.environments.library.retail.seeds import make_state
 from trajsmith.environments.library.retail.state import (
     Address,
@@ -20,42 +21,10 @@ from trajsmith.environments.library.retail.state import (
     ReturnReason,
     Shipment,
 )
-from trajsmith.environments.native import Environment, StateModel, tool
-from trajsmith.records import ToolError
+from trajsmith.environments.native import Environment, tool
+from trajsmith.records import ConfirmationRule, ToolError
 
 RETURN_DAYS = {"standard": 30, "silver": 45, "gold": 60}
-
-
-class OrderSummary(StateModel):
-    order_id: str
-    placed_at: str
-    status: OrderStatus
-    items: str
-    total: float
-
-
-class OrderChange(StateModel):
-    order_id: str
-    status: OrderStatus
-    shipping_address: Address
-    gift_message: str | None
-    coupon_code: str | None
-    total: float
-
-
-class PlacedOrder(StateModel):
-    order_id: str
-    product_name: str
-    quantity: int
-    total: float
-    status: OrderStatus
-
-
-class Cancellation(StateModel):
-    order_id: str
-    status: OrderStatus
-    refund_amount: float
-    reason: CancelReason
 
 
 class Retail(Environment[RetailState]):
@@ -82,7 +51,7 @@ class Retail(Environment[RetailState]):
 
     @tool(effect="read")
     def find_customer_by_email(self, email: str) -> Customer:
-        """Find the customer account that belongs to an email address.
+        """Find the customer account that belongs to an email address, with the address that new orders go to.
 
         Args:
             email: Email address of the account.
@@ -113,14 +82,18 @@ class Retail(Environment[RetailState]):
 
     @tool(effect="read")
     def get_order(self, order_id: str) -> Order:
-        """Show all details of an order.
+        """Show all details of an order; its total is what is left to pay after coupon and store credit.
 
         Args:
             order_id: Order number, for example "W10012".
         """
         return self.lookup(self.state.orders, order_id, "order")
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="a cancelled order cannot be brought back"),
+    )
     def cancel_order(self, order_id: str, reason: CancelReason) -> Cancellation:
         """Cancel an order that has not shipped and refund it.
 
@@ -136,7 +109,7 @@ class Retail(Environment[RetailState]):
         order.status = "cancelled"
         return Cancellation(order_id=order_id, status=order.status, refund_amount=order.total, reason=reason)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def change_shipping_address(self, order_id: str, street: str, city: str, postal_code: str) -> OrderChange:
         """Send a pending order to another address.
 
@@ -153,7 +126,7 @@ class Retail(Environment[RetailState]):
         order.shipping_address = address
         return self._change(order)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def set_gift_message(
         self,
         order_id: str,
@@ -187,7 +160,12 @@ class Retail(Environment[RetailState]):
         order.gift_message = message
         return self._change(order)
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            shown={"single_use": (True,)}, because="a single-use coupon is used up and does not come back"
+        ),
+    )
     def apply_coupon(self, order_id: str, coupon_code: str) -> OrderChange:
         """Apply a coupon to a pending order and lower its total.
 
@@ -218,7 +196,12 @@ class Retail(Environment[RetailState]):
             if coupon.valid_until >= today and coupon.percent_off >= minimum_percent
         ]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            above={"amount": 15}, because="store credit that is used cannot be paid back to the account"
+        ),
+    )
     def pay_with_store_credit(
         self, order_id: str, amount: Annotated[float, Field(ge=0.01, examples=[5.0, 10.0, 20.0])]
     ) -> OrderChange:
@@ -240,7 +223,7 @@ class Retail(Environment[RetailState]):
 
     @tool(effect="read")
     def track_shipment(self, order_id: str) -> Shipment:
-        """Show where the parcel of an order is.
+        """Show where the parcel of an order is; an expected day may have passed if the parcel is late.
 
         Args:
             order_id: Order number.
@@ -285,7 +268,7 @@ class Retail(Environment[RetailState]):
         """
         return self.lookup(self.state.products, sku, "product")
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="the customer is charged for it"))
     def place_order(self, customer_id: str, sku: str, quantity: Annotated[int, Field(ge=1, le=10)] = 1) -> PlacedOrder:
         """Order a product for a customer, sent to the address of the account.
 
@@ -322,7 +305,7 @@ class Retail(Environment[RetailState]):
         placed = {"order_id": order.order_id, "product_name": product.name, "quantity": quantity}
         return PlacedOrder(**placed, total=order.total, status=order.status)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="an item can be returned only once"))
     def request_return(
         self, line_id: str, reason: ReturnReason, quantity: Annotated[int, Field(ge=1, le=10)] = 1
     ) -> Return:
@@ -367,7 +350,7 @@ class Retail(Environment[RetailState]):
         ]
         return sorted(returns, key=lambda request: request.return_id)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def update_contact(
         self,
         customer_id: str,

@@ -30,7 +30,7 @@ from trajsmith.environments.library.smart_home.state import (
     Thermostat,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
 COLDEST, WARMEST, WARMEST_FOR_CHILDREN = 12.0, 24.0, 21.0
 LOW_BATTERY = 10
@@ -133,7 +133,7 @@ class SmartHome(Environment[SmartHomeState]):
             highest_week=highest.week_start,
         )
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def switch_device(self, device_id: str, power: Power) -> DeviceRow:
         """Switch a light or an appliance on or off.
 
@@ -154,7 +154,7 @@ class SmartHome(Environment[SmartHomeState]):
         device.power = power
         return _device_row(device)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def set_level(
         self, device_id: str, level: Annotated[int, Field(ge=0, le=100, examples=[10, 25, 35, 40, 60, 75, 80])]
     ) -> DeviceRow:
@@ -177,7 +177,7 @@ class SmartHome(Environment[SmartHomeState]):
             device.power = "on" if level else "off"
         return _device_row(device)
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def set_temperature(
         self,
         room_id: str,
@@ -207,7 +207,12 @@ class SmartHome(Environment[SmartHomeState]):
         """List the door locks: locked or not, door open or not, battery."""
         return [_lock_row(lock) for lock in self.state.locks.values()]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            arguments={"action": ("unlock",)}, because="anybody can walk in through an unlocked door"
+        ),
+    )
     def set_door_lock(self, lock_id: str, action: Literal["lock", "unlock"]) -> LockRow:
         """Lock or unlock a door from afar.
 
@@ -230,7 +235,7 @@ class SmartHome(Environment[SmartHomeState]):
 
     @tool(effect="read")
     def list_access_codes(self, lock_id: str) -> list[CodeRow]:
-        """List who has a code for a door, and until when.
+        """List who has a code for a door, and until when; at most 10, the newest codes. Revoked codes are not shown.
 
         Args:
             lock_id: Lock of the door.
@@ -239,7 +244,7 @@ class SmartHome(Environment[SmartHomeState]):
         codes = [code for code in self.state.access_codes.values() if code.lock_id == lock_id and not code.revoked]
         return [self._code_row(code) for code in codes][-10:]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm=ConfirmationRule(always=True, because="a code lets a person into the home"))
     def create_access_code(self, lock_id: str, member_name: str, until_day: date) -> NewCode:
         """Give a person of the household, a guest or a helper a code for a door.
 
@@ -269,7 +274,11 @@ class SmartHome(Environment[SmartHomeState]):
             valid_until=until_day,
         )
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="a revoked code never works again"),
+    )
     def revoke_access_code(self, access_code_id: str) -> CodeRow:
         """Make a door code stop working at once.
 
@@ -287,7 +296,10 @@ class SmartHome(Environment[SmartHomeState]):
 
     @tool(effect="read")
     def list_scenes(self) -> list[SceneRow]:
-        """List the scenes of the home: settings of several devices under one name."""
+        """List the scenes of the home, at most 10: settings of several devices under one name.
+
+        `devices` counts what a scene sets.
+        """
         return [
             SceneRow(
                 scene_id=scene.scene_id,
@@ -298,9 +310,11 @@ class SmartHome(Environment[SmartHomeState]):
             for scene in self.state.scenes.values()
         ][:10]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def run_scene(self, scene_id: str) -> SceneRun:
         """Set all devices of a scene; what is offline or blocked by an open window is left out.
+
+        The result names what was changed; devices that were already set that way are in neither list.
 
         Args:
             scene_id: Scene to run.
@@ -321,11 +335,11 @@ class SmartHome(Environment[SmartHomeState]):
 
     @tool(effect="read")
     def list_schedules(self) -> list[ScheduleRow]:
-        """List which scenes run by themselves, on which days and at what time."""
+        """List which scenes run by themselves, on which days and at what time, earliest first, at most 10."""
         schedules = sorted(self.state.schedules.values(), key=lambda schedule: schedule.starts_at)
         return [self._schedule_row(schedule) for schedule in schedules][:10]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def reschedule_scene(
         self,
         schedule_id: str,

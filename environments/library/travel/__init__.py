@@ -36,7 +36,7 @@ from trajsmith.environments.library.travel.views import (
     voucher_row,
 )
 from trajsmith.environments.native import Environment, tool
-from trajsmith.records import ToolError
+from trajsmith.records import ConfirmationRule, ToolError
 
 SALE_DAYS = 60
 MOVE_FEE = 8.0
@@ -113,7 +113,7 @@ class Travel(Environment[TravelState]):
 
     @tool(effect="read")
     def search_connections(self, from_city: str, to_city: str, travel_date: date) -> list[DepartureRow]:
-        """Search the trains and ferries between two cities on one day, earliest first.
+        """Search the trains and ferries between two cities on one day, earliest first, at most 8.
 
         Args:
             from_city: City or island where the trip starts.
@@ -132,7 +132,10 @@ class Travel(Environment[TravelState]):
         ]
         return sorted(connections, key=lambda row: row.departs_at)[:8]
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(arguments={"fare": ("saver",)}, because="a saver ticket is refunded by half at most"),
+    )
     def book_trip(
         self,
         traveller_id: str,
@@ -174,7 +177,12 @@ class Travel(Environment[TravelState]):
         traveller.points += int(booking.price)
         return trip_details(self.state, booking)
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            always=True, because="the seats on the old day are given up, and saver trips pay a fee"
+        ),
+    )
     def move_trip(self, booking_id: str, new_date: date) -> TripDetails:
         """Move a trip to another day, on the same train or ferry.
 
@@ -202,7 +210,11 @@ class Travel(Environment[TravelState]):
         booking.travels_on, booking.moved = new_date, True
         return trip_details(self.state, booking)
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="a cancelled trip cannot be brought back"),
+    )
     def cancel_trip(self, booking_id: str) -> TripRefund:
         """Cancel a trip and refund what its fare allows.
 
@@ -226,7 +238,12 @@ class Travel(Environment[TravelState]):
             status=booking.status,
         )
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(
+            arguments={"extra": ("dog", "hot_meal")}, because="they cost more and cannot be taken off again"
+        ),
+    )
     def add_extra(self, booking_id: str, extra: Extra) -> TripDetails:
         """Add an extra to a trip: bicycle £6, dog £9, hot meal £12 per passenger, quiet seat £4.
 
@@ -248,7 +265,10 @@ class Travel(Environment[TravelState]):
         booking.price = round(booking.price + EXTRA_PRICES[extra] * count, 2)
         return trip_details(self.state, booking)
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(always=True, because="the card or the points are charged at once and not given back"),
+    )
     def upgrade_trip(self, booking_id: str, pay_with: Payment) -> TripDetails:
         """Upgrade a trip from the standard to the comfort class.
 
@@ -277,7 +297,7 @@ class Travel(Environment[TravelState]):
 
     @tool(effect="read")
     def list_vouchers(self, traveller_id: str) -> list[VoucherRow]:
-        """List the vouchers of a traveller that still have money on them, with their last day.
+        """List the vouchers of a traveller that still have money on them, longest valid first, at most 8.
 
         Args:
             traveller_id: Traveller account.
@@ -287,7 +307,7 @@ class Travel(Environment[TravelState]):
         vouchers = sorted(own, key=lambda voucher: voucher.valid_until, reverse=True)
         return [voucher_row(voucher) for voucher in vouchers if voucher.balance > 0][:8]
 
-    @tool(effect="write")
+    @tool(effect="write", confirm="never")
     def use_voucher(self, booking_id: str, voucher_code: str) -> VoucherUse:
         """Lower the price of a coming trip with a voucher; the difference goes back to the card.
 
@@ -323,7 +343,7 @@ class Travel(Environment[TravelState]):
         guests: Annotated[int, Field(ge=1, le=4, examples=[1, 2, 3])] = 1,
         refundable_only: bool = False,
     ) -> list[RoomRow]:
-        """Search hotel rooms in a city, cheapest first, at most 8.
+        """Search hotel rooms in a city, cheapest first, at most 8, whether or not they are free on a certain day.
 
         Args:
             city: City or island of the hotel.
@@ -348,7 +368,10 @@ class Travel(Environment[TravelState]):
         """
         return self.lookup(self.state.hotels, hotel_id, "hotel")
 
-    @tool(effect="write")
+    @tool(
+        effect="write",
+        confirm=ConfirmationRule(shown={"refundable": (False,)}, because="the room cannot be cancelled afterwards"),
+    )
     def reserve_room(
         self,
         traveller_id: str,
@@ -397,7 +420,11 @@ class Travel(Environment[TravelState]):
         stays = [stay_row(self.state, stay) for stay in self.state.stays.values() if stay.traveller_id == traveller_id]
         return sorted(stays, key=lambda row: row.check_in, reverse=True)[:8]
 
-    @tool(effect="write", destructive=True)
+    @tool(
+        effect="write",
+        destructive=True,
+        confirm=ConfirmationRule(always=True, because="the room may be gone when it is wanted again"),
+    )
     def cancel_stay(self, reservation_id: str) -> StayRow:
         """Cancel a hotel stay and refund it in full.
 

@@ -93,7 +93,8 @@ def test_schemas_that_mcp_has_no_room_for_are_made_to_fit_or_left_out():
 async def test_the_policy_is_the_instructions_and_a_resource():
     source = Counted()
     async with client_of(source) as client:
-        assert client.instructions == "Never drop a book — bücher fallen nicht."
+        assert client.instructions.startswith("Never drop a book — bücher fallen nicht.\n\n")
+        assert client.instructions.endswith("without asking back whether you should.")
         assert (client.server_info.name, client.server_info.version) == ("shelf", (await source.spec()).version)
         (resource,) = (await client.list_resources()).resources
         assert resource.mime_type == "text/markdown"

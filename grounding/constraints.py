@@ -1,0 +1,176 @@
+"""Constraints of a scenario's steps: what a call must share with earlier calls is bound before anything is drawn."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from trajsmith.grounding.argument_paths import get_argument_name
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.grounding.paths import iterate_nodes, join_path
+from trajsmith.grounding.plan import ArgumentPlan, Option
+from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.row_condition import RowCondition
+from trajsmith.grounding.user_facts import iterate_leaves
+from trajsmith.phrasing import ScenarioStep
+from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall
+
+SayValue = Callable[[SchemaField, Any], Option]
+"""Makes the option that the user says a value for a parameter."""
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """An earlier step of the scenario: its call, and the call's number."""
+
+    index: int
+    call: GoldCall
+
+
+class StepConstraints:
+    """Constraints of one step on its arguments.
+
+    Args:
+        step: The step.
+        calls: Earlier steps by name, as far as they could be called.
+    """
+
+    def __init__(self, step: ScenarioStep, calls: Mapping[str, StepCall]) -> None:
+        self.step = step
+        self.calls = calls
+        self.rows = RowCondition(step.where) if step.where else None
+
+    @property
+    def missing(self) -> str:
+        """Constraint that refers to a step which could not be called: "same_as account_id"; empty if there is none."""
+        return next(
+            (f"{kind} {name}" for kind, name, step in list_step_references(self.step) if step not in self.calls), ""
+        )
+
+    def apply(
+        self, plan: ArgumentPlan, fields: list[SchemaField], says: SayValue, rng: random.Random
+    ) -> tuple[str, frozenset[int]]:
+        """Bind and restrict the leaves of a plan.
+
+        Returns:
+            The constraint that leaves a leaf without any value ("where status"), or "", and the calls that the
+            constraints look at.
+        """
+        used: set[int] = set()
+        failed = ""
+        if self.step.has_words:
+            plan.leave_out([path for path in plan.optional if get_argument_name(path) not in self.step.slots])
+        for kind, parameter, leaf in self._leaves(fields):
+            if kind == "same_as":
+                options = self._values(self.step.same_as[parameter], rng, used)
+                plan.bind(leaf.path, options)
+            elif kind == "other_than":
+                others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
+                plan.restrict(leaf.path, lambda value, others=others: value not in others)  # type: ignore[misc]
+            elif kind == "later_than":
+                moments = [option.value for option in self._values(self.step.later_than[parameter], rng, used)]
+                self._bind_later(plan, leaf, moments, says, rng)
+            else:
+                self._bind_arguments(plan, leaf, self.step.arguments[parameter], says)
+            if leaf.path in plan.required and not plan.required[leaf.path]:
+                failed = failed or f"{kind} {parameter}"
+        return failed, frozenset(used)
+
+    def accepts(self, result: Any) -> bool:
+        """Return whether a result has the fields of `where` that no row had which an argument was chosen from."""
+        return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
+
+    def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
+        for kind in ("arguments", "same_as", "other_than", "later_than"):
+            for parameter in getattr(self.step, kind):
+                yield from ((kind, parameter, leaf) for leaf in match_leaves(fields, parameter))
+
+    def _values(self, reference: str, rng: random.Random, used: set[int]) -> list[Option]:
+        """The values that "step.name" stands for, each with its provenance: an argument, else fields of the result."""
+        name, _, field = reference.partition(".")
+        earlier = self.calls[name]
+        used.add(earlier.index)
+        for path, source, value in iterate_leaves(earlier.call):
+            if path == field or get_argument_name(path) == field:
+                return [Option(value, Constant() if isinstance(source, FromDefault) else source)]
+        options: list[Option] = []
+        for path in list_result_paths(earlier.call.result, field):
+            for value, selectors in pick_values(earlier.call.result, path, rng):
+                if value not in [option.value for option in options]:
+                    options.append(Option(value, FromOutput(call=earlier.index, path=path, selectors=selectors)))
+        return options
+
+    def _bind_arguments(self, plan: ArgumentPlan, leaf: SchemaField, values: tuple[Any, ...], says: SayValue) -> None:
+        fitting = [option for option in plan.list_likely(leaf.path) if option.value in values]
+        from_calls = any(isinstance(option.source, FromOutput) for option in plan.list_likely(leaf.path))
+        plan.bind(leaf.path, fitting if from_calls else [says(leaf, value) for value in values])
+
+    def _bind_later(
+        self, plan: ArgumentPlan, leaf: SchemaField, moments: list[Any], says: SayValue, rng: random.Random
+    ) -> None:
+        def later(value: Any) -> bool:
+            return all(is_later(value, moment) for moment in moments)
+
+        options = [option for option in plan.list_likely(leaf.path) if later(option.value)]
+        if (
+            not options
+            and moments
+            and not any(isinstance(one.source, FromOutput) for one in plan.list_likely(leaf.path))
+        ):
+            options = [says(leaf, value) for value in list_later_values(leaf, max(moments, key=_as_moment), rng)]
+        plan.bind(leaf.path, options)
+
+
+def list_step_references(step: ScenarioStep) -> list[tuple[str, str, str]]:
+    """Return (constraint, parameter, earlier step) of everything in a step that refers to an earlier one."""
+    tables = (("same_as", step.same_as), ("other_than", step.other_than), ("later_than", step.later_than))
+    return [(kind, name, value.split(".")[0]) for kind, table in tables for name, value in table.items()]
+
+
+def match_leaves(fields: list[SchemaField], parameter: str) -> list[SchemaField]:
+    """Return the leaves that a scenario means by a parameter: by its path, else by its last name."""
+    exact = [leaf for leaf in fields if leaf.path == parameter]
+    return exact or [leaf for leaf in fields if leaf.name == parameter]
+
+
+def list_result_paths(result: Any, field: str) -> list[str]:
+    """Return the paths of a result that end with a field's name, the shortest first."""
+    wanted = tuple(field.split("."))
+    paths: dict[str, int] = {}
+    for parts, _ in iterate_nodes(result, rows=50, deepest=6):
+        names = tuple(part for part in parts if part != "*")
+        if names[-len(wanted) :] == wanted:
+            paths.setdefault(join_path(parts), len(parts))
+    return sorted(paths, key=lambda path: (paths[path], path))
+
+
+def is_later(value: Any, moment: Any) -> bool:
+    """Return whether a date or datetime in ISO form is later than another; of a date and a datetime the days count."""
+    one, other = parse_datetime(value), parse_datetime(moment)
+    if one is None or other is None:
+        return False
+    if isinstance(one, datetime) and isinstance(other, datetime):
+        return one.replace(tzinfo=None) > other.replace(tzinfo=None)
+    return _as_day(one) > _as_day(other)
+
+
+def list_later_values(leaf: SchemaField, moment: Any, rng: random.Random) -> list[str]:
+    """Return dates or datetimes, in the form that the leaf has, of the days after a moment."""
+    start = parse_datetime(moment)
+    if start is None:
+        return []
+    if leaf.schema.get("format") == "date-time" or "T" in str(moment):
+        clock = start if isinstance(start, datetime) else datetime(start.year, start.month, start.day, 10)
+        return [(clock + timedelta(days=days)).isoformat() for days in rng.sample(range(1, 8), 4)]
+    return [(_as_day(start) + timedelta(days=days)).isoformat() for days in rng.sample(range(1, 8), 4)]
+
+
+def _as_day(moment: date) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
+
+
+def _as_moment(value: Any) -> tuple[str, str]:
+    moment = parse_datetime(value)
+    return (_as_day(moment).isoformat() if moment else "", str(value))

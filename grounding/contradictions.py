@@ -1,0 +1,170 @@
+"""Calls of one dialogue that contradict each other, decided by what they change: undone, repeated, at one time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from trajsmith.grounding.argument_paths import get_leaf_name
+from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding.user_facts import iterate_leaves
+from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue
+
+Contradiction = Literal["undone", "repeated_goal", "clash"]
+Place = tuple[str, ...]
+
+
+class _Absent:
+    """Marker of a value that is not there."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class StateChanges:
+    """Changes of one write: place in the state to (value before, value after). Lists are values as a whole."""
+
+    values: Mapping[Place, tuple[Any, Any]] = field(default_factory=dict)
+
+    @property
+    def created(self) -> list[Place]:
+        """Places of objects that were added to maps or lists."""
+        return [place for place, (before, after) in self.values.items() if _adds_object(before, after)]
+
+    def restores(self, earlier: "StateChanges") -> list[Place]:
+        """Places that have the value again that they had before an earlier write changed them."""
+        return [
+            place
+            for place, (_, after) in self.values.items()
+            if place in earlier.values and _same(earlier.values[place][0], after)
+        ]
+
+
+def list_changes(before: JsonObject, after: JsonObject) -> StateChanges:
+    """Compare two states."""
+    return StateChanges(dict(_walk((), before, after)))
+
+
+def _walk(place: Place, before: Any, after: Any) -> Iterator[tuple[Place, tuple[Any, Any]]]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key, value in after.items():
+            old = before.get(key, ABSENT)
+            if old is not value:  # snapshots share what did not change
+                yield from _walk((*place, key), old, value)
+        yield from (((*place, key), (value, ABSENT)) for key, value in before.items() if key not in after)
+    elif not _same(before, after):
+        yield place, (before, after)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _adds_object(before: Any, after: Any) -> bool:
+    if isinstance(before, list) and isinstance(after, list):
+        return len(after) > len(before) and isinstance(after[-1], dict)
+    return before is ABSENT and isinstance(after, dict)
+
+
+@dataclass(frozen=True)
+class ExecutedWrite:
+    """A write that was executed, and what it changed."""
+
+    call: GoldCall
+    changes: StateChanges
+
+
+def find_contradiction(
+    write: ExecutedWrite, earlier: Sequence[ExecutedWrite], in_scenario: bool, destructive: bool, today: date
+) -> Contradiction | None:
+    """Return how a write contradicts the writes before it, or None.
+
+    What a write changed is undone where a later one brings the value back, unless that one makes something of it, as a
+    checkout does of a basket. What the dialogue itself made is undone where a later call takes it away or, outside of
+    scenarios, changes its status and nothing else.
+
+    Args:
+        write: The write.
+        earlier: The writes before it.
+        in_scenario: The calls tell a scenario, which says by itself what belongs together.
+        destructive: The tool takes something away.
+        today: Day of the environment's clock.
+    """
+    for before in earlier:
+        if write.changes.restores(before.changes) and (destructive or not write.changes.created):
+            return "undone"
+        if (destructive or not in_scenario) and _settles(write, before):
+            return "undone"
+        if not in_scenario and before.call.tool == write.call.tool and _same_entity(write.call, before.call):
+            return "repeated_goal"
+        if not in_scenario and _clashes(write, before, today):
+            return "clash"
+    return None
+
+
+def _settles(write: ExecutedWrite, before: ExecutedWrite) -> bool:
+    """Return whether a call changes what an earlier one created and gives it no value: it closes or withdraws it."""
+    created = {text for place in before.changes.created for text in (place[-1], *_list_new_ids(before, place))}
+    about = {str(value) for path, _, value in iterate_leaves(write.call) if is_identifier(get_leaf_name(path))}
+    if not created & about:
+        return False
+    values = {str(value) for path, _, value in iterate_leaves(write.call) if not is_identifier(get_leaf_name(path))}
+    inside = [
+        str(after)
+        for place, (_, after) in write.changes.values.items()
+        if created & set(place) and not isinstance(after, dict | list)
+    ]
+    return bool(inside) and not values & set(inside)
+
+
+def _list_new_ids(before: ExecutedWrite, place: Place) -> list[str]:
+    """Texts of an object that was appended to a list, by which a later call may name it."""
+    _, after = before.changes.values[place]
+    row = after[-1] if isinstance(after, list) else after
+    return [str(value) for name, value in row.items() if is_identifier(name) and isinstance(value, str)]
+
+
+def _list_identifiers(call: GoldCall) -> dict[str, JsonValue]:
+    return {path: value for path, _, value in iterate_leaves(call) if is_identifier(get_leaf_name(path))}
+
+
+def _list_choices(call: GoldCall) -> set[str]:
+    """Texts of the identifiers that were chosen from a list; who the user is, is not chosen."""
+    return {
+        str(value)
+        for path, source, value in iterate_leaves(call)
+        if is_identifier(get_leaf_name(path)) and isinstance(source, FromOutput) and source.selectors
+    }
+
+
+def _same_entity(one: GoldCall, other: GoldCall) -> bool:
+    return bool(_list_choices(one)) and _list_identifiers(one) == _list_identifiers(other)
+
+
+def _clashes(write: ExecutedWrite, before: ExecutedWrite, today: date) -> bool:
+    """Return whether two calls make things that take place at one time; what is about one and the same thing may."""
+    if not write.changes.created or not before.changes.created:
+        return False
+    one, other = _list_days(write.call, today), _list_days(before.call, today)
+    if not one or not other or min(one) > max(other) or min(other) > max(one):
+        return False
+    created = {text for place in before.changes.created for text in (place[-1], *_list_new_ids(before, place))}
+    mentioned = created | _list_choices(before.call)
+    return mentioned.isdisjoint(str(value) for value in _list_identifiers(write.call).values())
+
+
+def _list_days(call: GoldCall, today: date) -> list[date]:
+    """Days to come that a call sets: of its arguments, and of its result where the arguments only name a thing."""
+    values = [value for _, _, value in iterate_leaves(call)]
+    days = _days_after(values, today)
+    if not days and isinstance(call.result, dict):
+        days = _days_after(list(call.result.values()), today)
+    return days
+
+
+def _days_after(values: Sequence[Any], today: date) -> list[date]:
+    moments = [moment for value in values if (moment := parse_datetime(value)) is not None]
+    days = [moment.date() if isinstance(moment, datetime) else moment for moment in moments]
+    return [day for day in days if day > today]

@@ -1,0 +1,59 @@
+"""The scenario that a task tells: its motive, and the step that each call is."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
+from trajsmith.phrasing.templates import render_phrase
+from trajsmith.records import GroundedChain, Persona, Task, derive_seed
+
+
+@dataclass(frozen=True)
+class Story:
+    """One telling of a scenario."""
+
+    scenario: Scenario
+    names: tuple[str, ...]
+    """The step that each call is, "" for look-ups that lead to one."""
+    motive: str
+    """Why this user calls, in their words."""
+    seed: int
+
+    @property
+    def joins(self) -> dict[str, float]:
+        """Step to the probability that it is asked for together with the step before."""
+        return {step.name: step.join for step in self.scenario.steps}
+
+    def list_steps(self, calls: Sequence[int]) -> tuple[ScenarioStep | None, ...]:
+        """Return the step that each of some calls is."""
+        return tuple(self.scenario.find_step(self.names[call]) for call in calls)
+
+    def cast(self, persona: Persona) -> tuple[Persona, str]:
+        """The persona in a role that fits, and the situation in the third person."""
+        roles = self.scenario.roles
+        role = random.Random(derive_seed(self.seed, "role")).choice(roles) if roles else persona.role
+        return persona.model_copy(update={"role": role}), self.describe(persona.name)
+
+    def describe(self, name: str) -> str:
+        """Return the situation in the third person, with the motive as the user puts it."""
+        summary = render_phrase(self.scenario.summary, {"name": name}) if self.scenario.summary else None
+        return summary or f'{name} says: "{self.motive}"'
+
+
+def find_story(grounded: GroundedChain, scenarios: ScenarioBook) -> Story | None:
+    """The story of a grounded chain, with a motive that is drawn; None outside of scenarios."""
+    scenario = scenarios.find(grounded.scenario) if grounded.scenario else None
+    if scenario is None:
+        return None
+    motive = random.Random(derive_seed(grounded.seed, "motive")).choice(scenario.motives)
+    return Story(scenario, grounded.steps, motive, grounded.seed)
+
+
+def read_story(task: Task, scenarios: ScenarioBook) -> Story | None:
+    """The story that a written task tells; None outside of scenarios."""
+    scenario = scenarios.find(task.scenario_id) if task.scenario_id else None
+    names = tuple(name for turn in task.turns for name in turn.steps)
+    if scenario is None or len(names) != len(task.gold_calls):
+        return None
+    return Story(scenario, names, task.motive, task.seed)

@@ -1,0 +1,85 @@
+"""Calls that undo, repeat or clash with earlier ones are found by what they change."""
+
+from datetime import date
+
+import pytest
+from bank_stories import BANK, SPEC, STATE
+
+from trajsmith.environments import NativeSession
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import Chain, Dependency, FromOutput, FromUser, GoldCall, RecordDropped, Selector, content_hash
+
+TODAY = date(2026, 3, 2)
+CHOSEN = FromOutput(
+    call=0, path="$.rows[*].id", selectors=(Selector(rows="$.rows", how="equals", field="name", value="x"),)
+)
+
+
+def write(tool: str, before: dict, after: dict, result: dict | None = None, **arguments: str) -> ExecutedWrite:
+    sources = {name: CHOSEN if name.endswith("_id") else FromUser(known=f"{tool}.{name}") for name in arguments}
+    call = GoldCall(tool=tool, arguments=arguments, provenance=sources, effect="write", result=result or {})
+    return ExecutedWrite(call, list_changes(before, after))
+
+
+FREE, FROZEN = {"cards": {"K1": {"status": "active"}}}, {"cards": {"K1": {"status": "frozen"}}}
+EMPTY, WITH_STAY = {"stays": {}, "trips": {}}, {"stays": {"S1": {"city": "Oslo", "status": "booked"}}, "trips": {}}
+BOTH = WITH_STAY | {"trips": {"T1": {"city": "Rome"}}}
+WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": {}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "in_scenario", "expected"),
+    [
+        pytest.param(
+            write("freeze", FREE, FROZEN, card_id="K1"), write("unfreeze", FROZEN, FREE, card_id="K1"), True, "undone",
+            id="a_value_is_back",
+        ),
+        pytest.param(
+            write("add", {"cart": {}, "orders": {}}, {"cart": {"L1": {"n": 1}}, "orders": {}}),
+            write("buy", {"cart": {"L1": {"n": 1}}, "orders": {}}, {"cart": {}, "orders": {"W1": {"n": 1}}}),
+            False, None, id="a_basket_becomes_an_order",
+        ),
+        pytest.param(
+            write("book_stay", EMPTY, WITH_STAY), write("withdraw", WITH_STAY, WITHDRAWN, stay_id="S1"),
+            False, "undone",
+            id="requested_and_withdrawn",
+        ),
+        pytest.param(
+            write("book_stay", EMPTY, WITH_STAY, city="Oslo", on="2026-03-06"),
+            write("book_trip", WITH_STAY, BOTH, city="Rome", on="2026-03-06"), False, "clash", id="two_places_at_once",
+        ),
+        pytest.param(
+            write("book_stay", EMPTY, WITH_STAY, city="Oslo", on="2026-03-06"),
+            write("book_trip", WITH_STAY, BOTH, city="Rome", on="2026-03-09"), False, None, id="two_days",
+        ),
+        pytest.param(
+            write("rate", {"a": {"K1": {"n": 1}}}, {"a": {"K1": {"n": 2}}}, card_id="K1"),
+            write("rate", {"a": {"K1": {"n": 2}}}, {"a": {"K1": {"n": 3}}}, card_id="K1"), False, "repeated_goal",
+            id="the_same_goal_twice",
+        ),
+    ],
+)  # fmt: skip
+def test_a_contradiction_is_found(
+    first: ExecutedWrite, second: ExecutedWrite, in_scenario: bool, expected: str | None
+) -> None:
+    assert find_contradiction(second, [first], in_scenario, False, TODAY) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_chain_does_not_freeze_and_unfreeze_one_card(seed: int) -> None:
+    tools = ("find_customer_by_phone", "list_cards", "freeze_card", "unfreeze_card")
+    links = [(1, "customer_id", 0, "$.customer_id"), *((n, "card_id", 1, "$.result[*].card_id") for n in (2, 3))]
+    chain = Chain(
+        index=0, environment="bank", tools=tools, state=content_hash(STATE), sampler={}, seed=seed,
+        dependencies=tuple(Dependency(consumer=c, parameter=p, producer=q, output=o) for c, p, q, o in links),
+    )  # fmt: skip
+    grounder = Grounder(SPEC, STATE, Phrasebook(), GroundSettings(min_calls=4, repairs=0))
+    try:
+        grounded = await grounder.ground(chain, NativeSession(BANK, SPEC))
+    except RecordDropped as dropped:
+        assert dropped.reason in ("undone", "too_few_calls")
+        return
+    freeze, unfreeze = (next(call for call in grounded.calls if call.tool == tool) for tool in tools[2:])
+    assert freeze.arguments["card_id"] != unfreeze.arguments["card_id"]

@@ -1,0 +1,66 @@
+"""Voices: every choice of every pattern is a sentence, and the rest of the code understands what it says."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement
+from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice, load_voices
+
+USERS = load_voices().users
+AGENTS = load_voices().agents
+PHRASE = "cancel the order from 3 March"
+
+
+def draw_all(patterns, draws=40):
+    rng = random.Random(3)
+    return {draw_pattern([pattern], rng) for pattern in patterns for _ in range(draws)}
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_frames_hold_the_phrase_and_no_choice_is_left(name):
+    voice = USERS[name]
+    for text in draw_all((*voice.wants, *voice.further, *voice.picks, *voice.introductions)):
+        assert text.count("{}") == 1 and not set(text) & set("[]|"), text
+    for text in draw_all((*voice.greetings, *voice.reactions, *voice.agreements, *voice.leads)):
+        assert not set(text) & set("[]|{}"), text
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_agreements_are_understood(name):
+    assert [text for text in draw_all(USERS[name].agreements) if not is_agreement(text)] == []
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_requests_for_a_yes_are_understood(name):
+    texts = [text.replace("{}", PHRASE) for text in draw_all(AGENTS[name].confirms)]
+    assert [text for text in texts if not find_confirmation_requests(text)] == []
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_offers_of_more_help_ask_for_no_yes(name):
+    assert [text for text in draw_all(AGENTS[name].endings) if find_confirmation_requests(text)] == []
+
+
+def test_values_stay_letter_by_letter():
+    voice = get_user_voice("casual")
+    text = 'Please send £40.00 to Tom Hallett with "Rent March" and mail Ann.Lee@example.com about GO-4105T.'
+    for seed in range(50):
+        typed = apply_surface(text, voice, {"Tom Hallett"}, random.Random(seed))
+        for value in ("£40.00", "Tom Hallett", '"Rent March"', "Ann.Lee@example.com", "GO-4105T"):
+            assert value in typed
+        assert typed.startswith("p") and "Please" not in typed
+
+
+def test_slips_are_rare_and_only_in_words():
+    voice = get_user_voice("casual")
+    text = "could you please check whether my parcel has already arrived somewhere"
+    typed = [apply_surface(text, voice, (), random.Random(seed)) for seed in range(200)]
+    slipped = [each for each in typed if each != text]
+    assert 0.2 < len(slipped) / len(typed) < 0.5
+    assert all(abs(len(each) - len(text)) <= 1 for each in slipped)
+
+
+def test_a_style_that_nobody_knows_speaks_plainly():
+    assert get_user_voice("mysterious") == USERS["plain"]
+    assert fill_pattern(["[A|A] {}"], "b", random.Random(1)) == "A b"

@@ -1,0 +1,95 @@
+"""Tasks that tell a scenario: one step per turn, the words of the step, the motive first."""
+
+import json
+import random
+
+import pytest
+from writing_desk import Place, Told
+
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.phrasing import Scenario, ScenarioBook, Wording
+from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_scenario
+from trajsmith.querygen.story import find_story, read_story
+from trajsmith.records import Task, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+
+MOTIVE = "I left my wallet on the tram."
+STORY = Scenario.model_validate({
+    "id": "wallet", "motives": [MOTIVE], "summary": "{name} lost a wallet.", "roles": ["tram passenger"],
+    "steps": [
+        {"tool": "freeze_card", "arguments": {"reason": ["lost"]}, "where": {"status": ["active"]},
+         "say": ["It had {card_id} in it, so block that one."]},
+        {"tool": "list_transactions", "arguments": {"direction": ["out"]},
+         "question": {"asks": ["$.result[*].amount"], "say": ["Did anybody spend from {account_id}?"],
+                      "answer": ["{out.result[0].amount|money}"]}},
+    ],
+})  # fmt: skip
+
+
+class StoryPlace(Place):
+    """The bank with one scenario."""
+
+    def __init__(self, **settings):
+        super().__init__("bank", withhold=0.0, **settings)
+        self.wording = Wording(self.wording.phrasebook, self.spec.tools, ScenarioBook(scenarios=(STORY,)))
+
+    async def grounded_story(self, seed=4):
+        settings = SampleSettings(count=1, scenarios=1.0)
+        book = self.wording.scenarios
+        sampler = Sampler(GraphIndex(build_graph(self.spec.tools), "bank"), settings, book)
+        (chain,) = sample_chains({"bank": sampler}, {"bank": [content_hash(self.state)]}, settings, seed)
+        grounder = Grounder(self.spec, self.state, self.wording.phrasebook, GroundSettings(), scenarios=book)
+        return await grounder.ground(chain, self.session())
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_task_tells_its_scenario(seed: int) -> None:
+    place = StoryPlace()
+    task = await place.task(await place.grounded_story(seed))
+    assert (task.scenario_id, task.motive) == ("wallet", MOTIVE)
+    assert task.scenario == f"{task.persona.name} lost a wallet."
+    assert task.persona.role == "tram passenger"
+    first, second = task.turns
+    assert MOTIVE[1:] in first.query
+    assert MOTIVE[1:] not in second.query
+    assert first.query.index(MOTIVE[1:]) < first.query.index(" in it, so block that one.")
+    assert "id anybody spend from" in second.query
+    assert [turn.steps[-1] for turn in task.turns] == ["freeze_card", "list_transactions"]
+    assert read_story(task, place.wording.scenarios).names == tuple(name for turn in task.turns for name in turn.steps)
+    assert Task.from_line(task.to_line()) == task
+
+
+async def test_a_model_author_is_shown_the_scenario() -> None:
+    place = StoryPlace()
+    grounded = await place.grounded_story()
+    scripted = await place.task(grounded)
+    model = Told({"turns": [{"subgoals": ["x"], "query": turn.query} for turn in scripted.turns]})
+    await place.task(grounded, place.author(model))
+    prompt = json.dumps([message.content for message in model.requests[0].messages])
+    assert f"motive: {MOTIVE}" in prompt
+    assert f"Situation: {scripted.persona.name} lost a wallet." in prompt
+    assert "story: freeze card" in prompt
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_step_is_a_turn_with_its_look_ups_or_joins_the_one_before(seed: int) -> None:
+    steps = ("", "", "pay", "look", "", "freeze", "", "", "", "", "stop")
+    apart = partition_scenario(steps, {}, random.Random(seed))
+    assert apart == [(0, 3), (3, 4), (4, 6), (6, 11)]
+    joined = partition_scenario(steps, dict.fromkeys(("look", "freeze", "stop"), 1.0), random.Random(seed))
+    assert joined == [(0, 4), (4, 6), (6, 11)]
+    assert all(stop - start <= LONGEST_TURN for start, stop in joined)
+
+
+async def test_a_joined_read_stays_a_goal() -> None:
+    grounded = await StoryPlace().grounded_story()
+    stop = len(grounded.calls)
+    goals = find_goals(grounded.calls, 0, stop, steps=grounded.steps)
+    assert [grounded.calls[goal].tool for goal in goals] == ["freeze_card", "list_transactions"]
+
+
+async def test_a_chain_outside_of_scenarios_has_no_story() -> None:
+    place = StoryPlace()
+    (grounded,) = await place.grounded()
+    assert find_story(grounded, place.wording.scenarios) is None
+    assert (await place.task(grounded)).motive == ""

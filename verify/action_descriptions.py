@@ -1,0 +1,227 @@
+"""Whether a text says what a call does: words of its tool, values of its arguments, the thing that it is about.
+
+A text that names another thing of the same list, another amount, or rather the action of another tool does not.
+"""
+
+import functools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trajsmith.phrasing import Wording, find_shown_row
+from trajsmith.phrasing.agreement_detection import split_clauses
+from trajsmith.phrasing.confirmation import iterate_rows
+from trajsmith.phrasing.value_formatting import is_distinctive, is_value_mentioned
+from trajsmith.phrasing.wording import derive_request_phrase
+from trajsmith.phrasing.words import split_identifier, stem, word_set
+from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
+
+_WORD = re.compile(r"[a-z]+")
+_SLOT = re.compile(r"\{[^}]*\}")
+_MONEY = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
+_AMOUNT = re.compile(r"(^|_)(amount|price|sum|total|cost)$")
+_MANY = re.compile(r"\b(all|both|each|every|these|those|the (same|others?)|them)\b", re.IGNORECASE)
+_GENERIC = re.compile(
+    r"\b(proceed|go ahead(?! and)|continue|confirm|(this|these|those|the) (change|update|booking|request|order)s?|"
+    r"all of (it|this|that))\b|\b(is|does|are) (that|this|everything|all) \w+",
+    re.IGNORECASE,
+)
+"""Questions that leave it to the rest of the message what will happen."""
+_EMPTY = word_set(
+    "the and for you your that this with from have has would like shall should could please want need them will what "
+    "which there about before right correct confirm proceed going ahead also just okay sure they then can may one ones "
+    "its it's all any are was were been into out off not now yes here some more than when where who how let get got "
+    "use using make made give given only able first last new current other used ask asked tell know happen exactly "
+    "customer user account's does done doing him her his our"
+)
+_CLOSE = 0.8
+"""Share of the best tool's score that the tool of a call must reach to be the one that is meant."""
+_VALUE_WEIGHT = 1.5
+"""Score of an argument that is named."""
+_MOST_EVIDENCE = 2
+"""Named arguments that count."""
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """A call and what the agent had seen before it.
+
+    Attributes:
+        tool: The tool.
+        arguments: Its arguments.
+        shown: Results before it, the oldest first.
+    """
+
+    tool: ToolSpec
+    arguments: JsonObject
+    shown: Sequence[JsonValue]
+
+
+class ActionMatcher:
+    """Compares texts with the calls of one environment."""
+
+    def __init__(self, spec: EnvironmentSpec, wording: Wording | None) -> None:
+        writes = [tool for tool in spec.tools if tool.actor == "assistant" and tool.declares_write]
+        self.words = {tool.name: _collect_tool_words(tool, wording) for tool in writes}
+        spread = Counter(word for words in self.words.values() for word in words)
+        self.weights = {word: math.log(1 + len(writes) / count) for word, count in spread.items()}
+
+    def describes(self, sentences: Sequence[str], text: str, call: CallContext) -> bool:
+        """Return True if a text says what a call does.
+
+        Args:
+            sentences: Those that ask for the yes.
+            text: The whole message around them.
+            call: The call.
+        """
+        if call.tool.name not in self.words or names_another_thing(text, call) or _is_other_amount(sentences, call):
+            return False
+        evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
+        clauses = [clause for sentence in sentences for clause in split_clauses(sentence)]
+        if leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
+            clauses += split_clauses(text)
+        scores = [self._score(clause) for clause in clauses] or [Counter()]
+        for score in scores:
+            own = score[call.tool.name] + evidence
+            best = max((value for tool, value in score.items() if tool != call.tool.name), default=0.0)
+            if own > 0 and own >= _CLOSE * best:
+                return True
+        return False
+
+    def says_more(self, sentences: Sequence[str], tool: str, other: str) -> bool:
+        """Return True if a part of the sentences speaks of a tool at least as much as of another one."""
+        scores = [self._score(clause) for sentence in sentences for clause in split_clauses(sentence)]
+        return any(score[tool] > 0 and score[tool] >= score[other] for score in scores)
+
+    def _score(self, text: str) -> "Counter[str]":
+        """Return tool to how much its words stand in a text; words that few tools share count most."""
+        spoken = _content_words(text)
+        return Counter({tool: sum(self.weights[word] for word in spoken & words) for tool, words in self.words.items()})
+
+
+@dataclass(frozen=True)
+class _MatcherKey:
+    """Key of a cached matcher; the spec counts by its id, since it cannot be hashed."""
+
+    spec_id: str
+    wording: Wording | None
+    spec: EnvironmentSpec = field(compare=False)
+
+
+def get_action_matcher(spec: EnvironmentSpec, wording: Wording | None) -> ActionMatcher:
+    """Return the matcher of an environment; built once."""
+    return _build_matcher(_MatcherKey(spec.id, wording, spec))
+
+
+@functools.lru_cache(maxsize=64)
+def _build_matcher(key: _MatcherKey) -> ActionMatcher:
+    return ActionMatcher(key.spec, key.wording)
+
+
+def leaves_action_open(sentences: Sequence[str]) -> bool:
+    """Return True if a request leaves it to the rest of its message what will happen: "Shall I go ahead?"."""
+    return any(map(_GENERIC.search, sentences))
+
+
+def _collect_tool_words(tool: ToolSpec, wording: Wording | None) -> frozenset[str]:
+    texts = [" ".join(split_identifier(tool.name)), derive_request_phrase(tool)]
+    if wording is not None and tool.name in wording.tools:
+        phrases = wording.tool(tool.name)
+        texts += [_SLOT.sub(" ", phrase) for phrase in (*phrases.confirm, *phrases.ask, *phrases.narrate)]
+    return frozenset(word for text in texts for word in _content_words(text))
+
+
+def _content_words(text: str) -> set[str]:
+    return {stem(word)[:6] for word in _WORD.findall(text.lower()) if len(word) > 2 and word not in _EMPTY}
+
+
+def count_named_values(text: str, call: CallContext) -> int:
+    """Return how many arguments a text names, by value or by what tells the identified thing from others."""
+    number = 0
+    for name, value in call.arguments.items():
+        row, others = _find_thing(name, value, call.shown)
+        values = [*_iterate_values(value), *_list_own_values(row, others)]
+        number += any(is_value_mentioned(text, each) for each in values)
+    return number
+
+
+def _iterate_values(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield the plain values of an argument that a text can name: also words of choice, such as "saver"."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _iterate_values(inner)
+    elif is_distinctive(value) or (isinstance(value, str) and len(value) > 2):
+        yield value
+
+
+def names_thing(text: str, call: CallContext) -> bool:
+    """Return True if a text names one of the things that the call is about, or all of several."""
+    return count_named_values(text, call) > 0 or _MANY.search(text) is not None
+
+
+def names_open_value(text: str, earlier: str, known: Sequence[JsonValue], call: CallContext) -> bool:
+    """Return True if a text names a value of the call, or a thing among several, that the user had not named.
+
+    Args:
+        text: The question.
+        earlier: All that the user said before it.
+        known: Values that the user told in words of their own.
+        call: The call.
+    """
+    for name, value in call.arguments.items():
+        row, others = _find_thing(name, value, call.shown)
+        if row and not others:
+            continue
+        values = [*_list_own_values(row, others)] if row else [value]
+        settled = value in known or any(each in known or is_value_mentioned(earlier, each) for each in values)
+        if not settled and any(is_value_mentioned(text, each) for each in values):
+            return True
+    return False
+
+
+def names_another_thing(text: str, call: CallContext) -> bool:
+    """Return True if a text names a neighbour of the thing that the call is about, and not the thing itself."""
+    for name, value in call.arguments.items():
+        row, others = _find_thing(name, value, call.shown)
+        if not row or not others or is_value_mentioned(text, value):
+            continue
+        own = [*_list_own_values(row, others)]
+        strange = [each for other in others for each in _list_own_values(other, [row]) if isinstance(each, str)]
+        if any(is_value_mentioned(text, each) for each in strange) and not any(
+            is_value_mentioned(text, each) for each in own
+        ):
+            return True
+    return False
+
+
+def _find_thing(name: str, value: Any, shown: Sequence[JsonValue]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the row that an argument identifies, and the other rows with the same fields in the same result."""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return {}, []
+    for content in reversed(shown):
+        row = find_shown_row({name: value}, [content])
+        if row:
+            others = [each for each in iterate_rows(content) if each.keys() == row.keys() and each != row]
+            return row, others
+    return {}, []
+
+
+def _list_own_values(row: dict[str, Any], others: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    """Yield the values of a row that tell it from the others, as people would say them."""
+    for key, value in row.items():
+        if is_distinctive(value) and all(other.get(key) != value for other in others):
+            yield value
+
+
+def _is_other_amount(sentences: Sequence[str], call: CallContext) -> bool:
+    """Return True if the sentences name amounts of money, and none of them is that of the call."""
+    amounts = [
+        value
+        for name, value in call.arguments.items()
+        if _AMOUNT.search(name) and isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    named = [float((hit[0] or hit[1]).replace(",", "")) for text in sentences for hit in _MONEY.findall(text)]
+    return bool(amounts and named) and not any(abs(value - other) < 0.005 for value in amounts for other in named)
