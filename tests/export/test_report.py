@@ -157,8 +157,8 @@ def test_injected_mistakes_are_counted_with_recall_and_precision(tmp_path):
     }
     html = write_report(tmp_path / "report.html", make_siblings(), make_summary(faults=faults))
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr><th scope=.row.*?</tr>", html)]
-    assert rows[:3] == [["8", "6", "1", "1", "88 %"], ["4", "4", "0", "0", "100 %"], ["12", "10", "1", "1", "92 %"]]
-    assert "<b>2 of 50</b> (4.0 %). Precision: 85 %." in html
+    assert rows[:3] == [["8", "6", "1", "1", "87.5 %"], ["4", "4", "0", "0", "100 %"], ["12", "10", "1", "1", "91.6 %"]]
+    assert "<b>2 of 50</b> (4.0 %). Precision: 84.6 %." in html
 
 
 def test_every_injected_mistake_has_plain_words():
