@@ -13,7 +13,8 @@ class Selector(FrozenModel):
     """Selection of one row of a list, in words that a person could use.
 
     `equals` compares a field of the row; `largest` and `smallest` take an extreme of a field that all rows have;
-    `only` says that the list had one row, `each` that the row is one of several which are all meant. Rows are looked for again at play time, never taken by position.
+    `only` says that the list had one row, `each` that the row is one of several which are all meant. Rows are looked
+    for again at play time, never taken by position.
     """
 
     rows: str
