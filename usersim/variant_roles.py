@@ -3,39 +3,38 @@
 `NaiveAgent` is their counterpart: it does not notice. A variant is worth something only if it is turned down.
 """
 
+import random
 import re
 from collections.abc import Sequence
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ReferenceNotResolved
+from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_needed_keys
 from trajsmith.phrasing import Wording, capitalize_first
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.refusals import DECLINES, REASON, is_reason_shown, load_refusals, measure_reason, render_refusal
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value, is_value_mentioned
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
 from trajsmith.records import (
     EnvironmentSpec,
+    FromOutput,
     FunctionCall,
     GoldCall,
     JsonObject,
+    JsonValue,
     Message,
     Perturbation,
     Task,
     ToolCall,
     UserFact,
+    derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
+from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 
-SORRY = (
-    "I'm sorry, but I can't do this: {}.",
-    "I'm afraid that this is not possible: {}.",
-    "Unfortunately I cannot help with this: {}.",
-    "I'm sorry, I'm not able to do that: {}.",
-    "I can't help with that one, sorry: {}.",
-    "Sorry, that can't be done here: {}.",
-)
 FURTHER = ("", "", " Is there anything else that I can do for you?", " Is there something else?")
 AGAIN = (
     "That did not go through, so I'll try it once more.",
@@ -48,8 +47,9 @@ NO_IDEA = (
     "I don't have the {} at hand, sorry.",
     "I can't remember the {}, sorry.",
 )
-_WORD = re.compile(r"[\w-]+")
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
+_AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
+_PREAMBLE = re.compile(r"^(Before I do that|Just to be sure): ")
 CHANGED = (
     "Actually, wait. {}",
     "Hold on, I've changed my mind. {}",
@@ -65,9 +65,11 @@ class VariantAgent(ScriptedAgent):
         super().__init__(task, wording, candidate, listens)
         self.twist = _get_perturbation(task)
         self.asked = self.agreed = self.attempted = self.stumbled = False
-        self.tries = self.rng.random() < 0.5
-        """Whether it tries what is forbidden before it says so; it must where nothing that it saw tells that it is."""
         self.told_no = ""
+        self.offered = self.settled = False
+        self.reported: list[JsonValue] = []
+        """Facts told before the user answered an offer."""
+        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "refusal style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
@@ -77,9 +79,11 @@ class VariantAgent(ScriptedAgent):
             self.stumbled = False
             act = await super().act(messages)
             return act if not act.message.tool_calls else _replace_text(act, self.rng.choice(AGAIN))
-        if self.twist.act != "decline" or turn != self.twist.turn or len(self.results) < self.stop:
+        if self.twist.act not in ("decline", "offer") or turn != self.twist.turn or self.settled:
             return await super().act(messages)
-        return self._declining(messages)
+        if len(self.results) < self.stop - self.twist.accepted:
+            return await super().act(messages)
+        return await self._settle(messages) if self.offered else self._declining(messages)
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         """Retry an injected failure; record the answer to a forbidden call that was tried."""
@@ -99,27 +103,93 @@ class VariantAgent(ScriptedAgent):
             call = next(each for each in self.twist.tempting if each.tool == self.twist.tool)
             return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
         forbidden = self.twist.tempting[-1] if self.twist.tempting else None
-        may_try = forbidden and not (self.twist.hidden or self.twist.ignorant or self.attempted)
-        asks_first = forbidden is not None and self.task.mode == "conversation" and self._needs_yes(forbidden)
-        tries = (self.tries and not asks_first) or not is_reason_known(messages, self.twist.because)
-        if forbidden and may_try and tries:
-            if asks_first and not self.agreed:
-                self.agreed = True
-                return AgentAct(Message(role="assistant", content=self._ask_for_yes(forbidden)), confirms=True)
-            self.attempted = True
-            try:
-                arguments = self._arguments(forbidden)
-            except ReferenceNotResolved as fault:
-                return AgentAct(Message(role="assistant", content=f"I'm sorry: {fault}."), gave_up=True)
-            self.made += 1
-            call_made = ToolCall(
-                id=f"call_{self.made}", function=FunctionCall(name=forbidden.tool, arguments=arguments)
-            )
-            text = self._phrase(forbidden, "narrate")
-            return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
+        may_try = not (self.twist.hidden or self.twist.ignorant or self.twist.visible or self.attempted)
+        if forbidden and may_try and not is_reason_known(messages, self.twist.because):
+            return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
-        text = self.rng.choice(SORRY).format(because.rstrip("."))
+        text = render_refusal(because, self.style, self.twist.visible, self.rng)
+        if self.twist.act == "offer":
+            text = self._report_others(text)
+            if self.twist.offer is not None:
+                return self._offer(text, self.twist.offer)
+        elif self.twist.instead:
+            text += f" {fill_pattern(load_refusals().others, self.twist.instead, self.rng)}"
         return AgentAct(Message(role="assistant", content=text + self.rng.choice(FURTHER)))
+
+    def _try(self, call: GoldCall) -> AgentAct:
+        """Make the call that will be refused, after the yes that it needs."""
+        if not self.agreed and self.task.mode == "conversation" and self._needs_yes(call):
+            self.agreed = True
+            return AgentAct(Message(role="assistant", content=self._ask_for_yes(call)), confirms=True)
+        self.attempted = True
+        try:
+            arguments = self._arguments(call)
+        except ReferenceNotResolved as fault:
+            return AgentAct(Message(role="assistant", content=f"I'm sorry: {fault}."), gave_up=True)
+        self.made += 1
+        call_made = ToolCall(id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=arguments))
+        text = self._phrase(call, "narrate")
+        return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
+
+    def _report_others(self, refusal: str) -> str:
+        """The refusal, after what was done of the same message."""
+        turn = self.task.turns[self.turn]
+        start = self.stop - len(turn.gold_calls)
+        made = range(start, self.stop - self.twist.accepted)
+        used = {source.call for index in made for _, source, _ in iterate_leaves(self.calls[index])
+                if isinstance(source, FromOutput)}  # fmt: skip
+        goals = [index for index in made if self.calls[index].effect == "write" or self._is_reported(index, used)]
+        reports = [capitalize_first(self._report(index)) for index in goals]
+        if not reports:
+            return refusal
+        between = [self.results[index].content for index in made if index not in goals]
+        text = " ".join(reports)
+        self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
+        missing = [] if self.twist.accepted else render_missing_facts(text, turn.answer_facts, between)
+        return " ".join([*reports, *missing, draw_pattern(load_refusals().partial, self.rng).replace("{}", refusal)])
+
+    def _is_reported(self, index: int, used: set[int]) -> bool:
+        """Return True for a look-up that leads to nothing else: the user asked for it."""
+        leads = {
+            source.call
+            for call in self.twist.tempting
+            for _, source, _ in iterate_leaves(call)
+            if isinstance(source, FromOutput)
+        }
+        return index not in used | leads and self.task.variant == "partial_success"
+
+    def _answer(self) -> str:
+        """The answer; of a request of which some parts were reported before, only the rest."""
+        if not self.settled or self.turn != self.twist.turn or self.task.variant != "partial_success":
+            return super()._answer()
+        text = capitalize_first(self._report(self.stop - 1))
+        facts = [fact for fact in self.task.turns[self.turn].answer_facts if fact not in self.reported]
+        return " ".join([text, *render_missing_facts(text, facts, [])])
+
+    def _offer(self, text: str, call: GoldCall) -> AgentAct:
+        """Ask whether to do what can be done instead, by a value that names it."""
+        self.offered = True
+        refused = self.twist.tempting[-1].arguments
+        rows = {name: row for name, row in self._identified_rows(call).items()
+                if call.arguments.get(name) != refused.get(name)}  # fmt: skip
+        question = ConfirmationWriter(self.wording, self.rng).write([(call, rows)])
+        question = capitalize_first(_PREAMBLE.sub("", question))
+        if not any(is_value_mentioned(question, value) for value in self.twist.told):
+            question = f"That would be {format_value(self.twist.told[0])}. {question}"
+        bridge = draw_pattern(load_refusals().bridges, self.rng)
+        content = " ".join(part for part in (text, bridge, question) if part)
+        return AgentAct(Message(role="assistant", content=content), confirms=True)
+
+    async def _settle(self, messages: list[Message]) -> AgentAct:
+        """Do what was offered if the user wants it; else leave it."""
+        self.settled = True
+        index = len(self.results)
+        if not self.twist.accepted:
+            return AgentAct(Message(role="assistant", content=draw_pattern(load_refusals().left, self.rng)))
+        self.said |= set(list_needed_keys(self.calls[index]))
+        self.confirmed.add(index)
+        self.asking = (index,)
+        return await super().act(messages)
 
     def _asks_first(self, index: int) -> bool:
         """A user who asked to be told before is told before."""
@@ -155,6 +225,10 @@ class VariantUser(ScriptedUser):
             keys = self._asked(act)
             if self.twist.ignorant and set(self.twist.keys) & set(keys):
                 return UserAct(self.rng.choice(NO_IDEA).format(self.known[self.twist.keys[0]].label))
+            if self.twist.act == "offer" and self._comes_back(act) and self._is_offer(messages):
+                refusals = load_refusals()
+                patterns = refusals.accepts if self.twist.accepted else refusals.leaves
+                return UserAct(self._type(draw_pattern(patterns, self.rng)))
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
                 return UserAct(self.rng.choice(CHANGED).format(self._correction(self.known[self.twist.first.key])))
@@ -169,6 +243,12 @@ class VariantUser(ScriptedUser):
     def _comes_back(self, act: AgentAct) -> bool:
         """Return True if the agent asks for a confirmation."""
         return act.confirms if act.hinted else has_yes_or_no_question(find_questions(act.message.content))
+
+    def _is_offer(self, messages: Sequence[Message]) -> bool:
+        """Return True if the last message tells why the request cannot be fulfilled, and what else could be done."""
+        text = messages[-1].content
+        known = self.twist.visible or is_reason_known(messages[:-1], self.twist.because)
+        return known and DECLINES.search(text) is not None and measure_reason(self.twist.because, text) >= REASON
 
     def _correction(self, known: UserFact) -> str:
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
@@ -205,6 +285,11 @@ class NaiveAgent(ScriptedAgent):
             self.open_turn(turn)
         if not self._blunders(turn):
             return await super().act(messages)
+        if self.twist.act == "reread":
+            old = self.twist.tempting[-1]
+            done = self.wording.tool(old.tool).done
+            text = self.wording.results(done, old.result, old.arguments, self.rng)
+            return AgentAct(Message(role="assistant", content=text or render_plain_report(old, old.result)))
         if not self.tempted and self.twist.tempting:
             self.tempted = True
             call = self.twist.tempting[-1]
@@ -236,6 +321,12 @@ def build_user_direction(task: Task, wording: Wording) -> str:
             f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
             f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so."
         )
+    if perturbation.act == "offer" and perturbation.offer is not None:
+        if perturbation.accepted:
+            return "when the assistant says that it cannot be done and offers something else, you take that."
+        return (
+            "when the assistant says that it cannot be done and offers something else, you say no: leave it as it is."
+        )
     if perturbation.ignorant:
         unknown = wording.name_of(known[perturbation.keys[0]])
         return f"you do not know the {unknown}. Asked for it, say so, and do not guess."
@@ -249,14 +340,13 @@ def _get_perturbation(task: Task) -> Perturbation:
 
 
 def is_reason_known(messages: Sequence[Message], reason: str) -> bool:
-    """Return True if every word of a reason occurs in what the agent was told or shown."""
-    seen = {word for message in messages for word in _WORD.findall(message.content.lower())}
-    return {word for word in _WORD.findall(reason.lower()) if len(word) > 3} <= seen
+    """Return True if every number and content word of a reason occurs in what the agent was told or shown."""
+    return is_reason_shown(reason, [message.content for message in messages])
 
 
 def rephrase_plainly(reason: str) -> str:
-    """Rephrase a reason in plain language: no ISO dates, no snake_case."""
-    return _CODED.sub(lambda match: format_value(match.group(0)), reason)
+    """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
+    return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))
 
 
 def _replace_text(act: AgentAct, text: str) -> AgentAct:

@@ -182,7 +182,10 @@ class VariantCase:
         if perturbation.act == "decline" and turn == perturbation.turn:
             return ()
         start = sum(map(len, calls[:turn]))
-        goals = find_goals(gold_calls, start, start + len(calls[turn]))
+        if perturbation.act == "offer" and turn == perturbation.turn:
+            goals = [goal for goal in self.goals(turn) if goal < len(gold_calls)]
+        else:
+            goals = find_goals(gold_calls, start, start + len(calls[turn]))
         return tuple(dict.fromkeys(fact for goal in goals for fact in self.writer.facts(gold_calls[goal])))[:MAX_FACTS]
 
     def _turns(
