@@ -101,7 +101,7 @@ def _tokenize(text: str) -> Iterable[str]:
         if token[0].isdigit():
             yield _normalize_number(token)
         elif len(token) > 2 and token not in _FILLERS:
-            yield token[:STEM]
+            yield token.rstrip("s")[:STEM]
 
 
 def _normalize_number(token: str) -> str:

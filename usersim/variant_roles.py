@@ -104,7 +104,7 @@ class VariantAgent(ScriptedAgent):
             return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
         forbidden = self.twist.tempting[-1] if self.twist.tempting else None
         may_try = not (self.twist.hidden or self.twist.ignorant or self.twist.visible or self.attempted)
-        if forbidden and may_try and not is_reason_known(messages, self.twist.because):
+        if forbidden and may_try:
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
         text = render_refusal(because, self.style, self.twist.visible, self.rng)

@@ -4,6 +4,7 @@ The state alone cannot tell whether an agent asked or guessed, or said plainly t
 checks read the play: which calls stand in the twisted turn, what was asked before them, what was said at the end.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -23,6 +24,8 @@ from trajsmith.records.trajectory import LIST_TOOLS
 
 CONDUCT = "conduct"
 """Kind of these outcomes."""
+_OFFERS = re.compile(r"\?|\b(let me know|tell me|if you(?:'d| would)? (?:like|want|prefer|agree))\b", re.IGNORECASE)
+"""Messages that leave a choice to the user."""
 
 
 def build_variant_checks(perturbation: Perturbation, variant: str, trajectory: Trajectory) -> list[CheckOutcome]:
@@ -158,7 +161,8 @@ def _build_offer_checks(turn: _Turn, perturbation: Perturbation, trajectory: Tra
         outcomes.append(_outcome("the agent finds out before it says no", is_reason_shown(because, seen)))
     if perturbation.offer is not None:
         before = [text for index, text in texts if instead is None or index < instead.message]
-        offered = any(is_value_mentioned(text, value) for text in before for value in perturbation.told)
+        asking = [text for text in before if _OFFERS.search(text)]
+        offered = any(is_value_mentioned(text, value) for text in asking for value in perturbation.told)
         outcomes.append(_outcome("the agent offers what can be done instead", offered))
     if perturbation.accepted and instead is not None:
         heard = turn.messages[(saying or turn.start) - turn.start + 1 : instead.message - turn.start]

@@ -1,5 +1,6 @@
 """The task around a refused request: what is refused, what can be done instead, and whether the user takes it."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from trajsmith.phrasing.refusals import is_reason_shown
@@ -8,20 +9,37 @@ from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import Perturbation, RecordDropped, canonical_json
+from trajsmith.records import JsonValue, Perturbation, RecordDropped, canonical_json
 
 ACCEPTED = 0.75
 """Share of offers that the user takes."""
 WITHOUT = 0.3
 """Share of tasks in which a refusal without an alternative is as good as one with."""
 SEARCHES = 4
+_WORD = re.compile(r"[a-z]+")
+_STATUS = re.compile(r"[a-z]+(?:_[a-z]+)*")
 
 
 def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
-    """Return True if policy, requests and results before the refused call tell every word of the reason."""
+    """Return True if policy, requests and results before the refused call tell every word of the reason.
+
+    What the state holds of a thing ("internal", "shipped") must stand in a result: the policy only speaks of it.
+    """
     start, _ = case.spans[request.turn]
     shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
-    return is_reason_shown(request.refusal, [case.base.policy, *shown, query])
+    words = set(_WORD.findall(request.refusal.lower()))
+    facts = " ".join(sorted(words & collect_state_words(case.state)))
+    return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
+        request.refusal, [case.base.policy, *shown, query]
+    )
+
+
+def collect_state_words(state: JsonValue) -> set[str]:
+    """Collect the single lower-case words that are values in a state: "shipped", "internal", "savings"."""
+    if isinstance(state, dict | list):
+        inner = state.values() if isinstance(state, dict) else state
+        return {word for value in inner for word in collect_state_words(value)}
+    return set(state.split("_")) if isinstance(state, str) and _STATUS.fullmatch(state) else set()
 
 
 async def build_refused_variant(

@@ -40,7 +40,11 @@ async def find_related_read(case: VariantCase, turn: int, hidden: str) -> str:
     """Return what the agent can do with the same thing, as a verb phrase; empty if no look-up of it succeeds."""
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
-    things = {name for name, source in write.provenance.items() if isinstance(source, FromOutput)}
+    things = {
+        name
+        for name, source in write.provenance.items()
+        if isinstance(source, FromOutput) and any(selector.how != "only" for selector in source.selectors)
+    }
     made = {(call.tool, canonical_json(call.arguments)) for call in case.calls[:stop]}
     session = await case.at(start)
     for tool in case.rng.sample(case.spec.tools, len(case.spec.tools)):

@@ -15,6 +15,8 @@ AGAIN = (
     "What it says now, I mean, not what it said before.",
     "With what we've just changed, please.",
 )
+AGAIN_STEP = "again"
+"""In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""
 REWORDINGS = 4
 """Attempts at words that name what is looked up."""
 
@@ -30,9 +32,8 @@ async def vary(case: VariantCase) -> VariantResult:
         call = case.calls[read]
         if call.effect != "read" or call.actor != "assistant":
             continue
-        for turn, (start, stop) in enumerate(case.spans):
-            writes = [each for each in case.calls[max(start, read + 1) : stop] if each.effect == "write"]
-            if start <= read or not writes:
+        for turn, (_, stop) in enumerate(case.spans):
+            if not any(each.effect == "write" for each in case.calls[read + 1 : stop]):
                 continue
             changed = await _find_changes(case, read, stop)
             if changed:
@@ -95,9 +96,9 @@ def _append_turn(case: VariantCase, turn: int, call: GoldCall) -> VariantCase:
     """Return the case cut after a turn, with one more turn that makes a call again."""
     kept = case.base.turns[: turn + 1]
     known = tuple(case.known[key].model_copy(update={"stated": True}) for key in list_needed_keys(call))
-    step = (("",),) if kept[-1].steps else ((),)
+    steps = (AGAIN_STEP,) if any(each.steps for each in kept) else ()
     more = Turn(
-        intent=kept[-1].intent, query="", known=known, gold_calls=(call,), checks=(), state_hash="", steps=step[0]
+        intent=kept[-1].intent, query="", known=known, gold_calls=(call,), checks=(), state_hash="", steps=steps
     )
     base = case.base.model_copy(update={"turns": (*kept, more)})
     return VariantCase(base, case.state, case.session, case.spec, case.wording, case.variant, case.entities, case.audit)
