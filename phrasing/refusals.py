@@ -19,7 +19,7 @@ _FILLERS = word_set(
     "the and for with was were are been has have had can cannot not only than then this that these those its their "
     "more most less least before after until still already any all each such from into will would could must may "
     "again also there here when while where who which what how just yet even either neither both own other one two "
-    "needs need get gets left take takes taken without least much very ago stands close registered"
+    "needs need get gets left take takes taken without least much very ago old older longer stands close registered"
 )
 DECLINES = re.compile(
     r"\b(can(no|')t|can not|cannot|unable|not able|not possible|isn't possible|impossible|not allowed|not permitted|"

@@ -49,7 +49,7 @@ NO_IDEA = (
 )
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
-_PREAMBLE = re.compile(r"^(Before I do that|Just to be sure): ")
+_PREAMBLE = re.compile(r"\b(?:Before I do that|Just to be sure): (\w)")
 CHANGED = (
     "Actually, wait. {}",
     "Hold on, I've changed my mind. {}",
@@ -173,7 +173,7 @@ class VariantAgent(ScriptedAgent):
         rows = {name: row for name, row in self._identified_rows(call).items()
                 if call.arguments.get(name) != refused.get(name)}  # fmt: skip
         question = ConfirmationWriter(self.wording, self.rng).write([(call, rows)])
-        question = capitalize_first(_PREAMBLE.sub("", question))
+        question = _PREAMBLE.sub(lambda match: match.group(1).upper(), question)
         if not any(is_value_mentioned(question, value) for value in self.twist.told):
             question = f"That would be {format_value(self.twist.told[0])}. {question}"
         bridge = draw_pattern(load_refusals().bridges, self.rng)

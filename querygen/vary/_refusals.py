@@ -20,7 +20,7 @@ _LOST = re.compile(
 )
 """Refusals of what is not there, has no meaning, or is so anyway."""
 TRIES = 40
-FACTORS = (2, 3, 5, 10)
+FACTORS = (2, 3, 5, 10, 25)
 DAYS = (20, 35, 60, 100)
 TIMES = ("06:30", "21:30", "22:30", "23:00")
 
@@ -131,7 +131,7 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
         return [time + value[5:] for time in TIMES] if re.fullmatch(r"\d\d:\d\d(:00)?", value) else []
     if isinstance(value, int):
         high = field.schema.get("maximum", value + 30)
-        return [other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS)) if other <= high]
+        return [other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS[:3])) if other <= high]
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
 
 

@@ -17,7 +17,6 @@ WITHOUT = 0.3
 """Share of tasks in which a refusal without an alternative is as good as one with."""
 SEARCHES = 4
 _WORD = re.compile(r"[a-z]+")
-_STATUS = re.compile(r"[a-z]+(?:_[a-z]+)*")
 
 
 def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
@@ -27,6 +26,7 @@ def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
     """
     start, _ = case.spans[request.turn]
     shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
+    shown.append(canonical_json(request.calls[-1].arguments).decode())
     words = set(_WORD.findall(request.refusal.lower()))
     facts = " ".join(sorted(words & collect_state_words(case.state)))
     return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
@@ -39,7 +39,7 @@ def collect_state_words(state: JsonValue) -> set[str]:
     if isinstance(state, dict | list):
         inner = state.values() if isinstance(state, dict) else state
         return {word for value in inner for word in collect_state_words(value)}
-    return set(state.split("_")) if isinstance(state, str) and _STATUS.fullmatch(state) else set()
+    return {state} if isinstance(state, str) and _WORD.fullmatch(state) else set()
 
 
 async def build_refused_variant(
@@ -57,10 +57,13 @@ async def build_refused_variant(
     Raises:
         RecordDropped: None of them gives a task with sound words and checks.
     """
+    offering = case.rng.random() >= WITHOUT
+    if offering:
+        requests = sorted(requests, key=lambda request: not case.wording.tool(request.calls[-1].tool).alternatives)
     ranked: list[tuple[RefusedRequest, AlternativeResult]] = [
         (request, await find_alternative(case, request)) for request in requests[:SEARCHES]
     ]
-    if case.rng.random() >= WITHOUT:
+    if offering:
         ranked.sort(key=lambda pair: pair[1].found is None)
     last: RecordDropped | None = None
     for request, result in ranked:

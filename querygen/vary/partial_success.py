@@ -32,7 +32,7 @@ async def vary(case: VariantCase) -> VariantResult:
         try:
             return await build_refused_variant(
                 joined,
-                take_distinct(requests, 4),
+                take_distinct(requests, 8),
                 lambda request: f"the environment refuses one part ({request.refusal}) and accepts the others",
             )
         except RecordDropped as fault:

@@ -25,7 +25,7 @@ async def vary(case: VariantCase) -> VariantResult:
         raise RecordDropped("nothing_refused")
     return await build_refused_variant(
         case,
-        take_distinct(case.rng.sample(hidden, len(hidden)), 6),
+        take_distinct(case.rng.sample(hidden, len(hidden)), 8),
         lambda request: f"the environment refuses it ({request.refusal})",
         hidden=True,
     )
