@@ -5,7 +5,7 @@ from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.program_generation import ProgramSettings, make_programs
 from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
-from trajsmith.grounding.references import ReferenceNotResolved, leads_to, resolve_reference
+from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.scenario_checks import check_scenarios
 from trajsmith.grounding.search import is_empty
@@ -27,6 +27,7 @@ __all__ = [
     "ValueSource",
     "build_selector_key",
     "check_scenarios",
+    "find_rows",
     "generate_text",
     "is_empty",
     "iterate_leaves",

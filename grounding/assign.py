@@ -8,6 +8,7 @@ from typing import Any
 
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
+from trajsmith.grounding.identity import UserIdentity
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
@@ -55,6 +56,7 @@ class Assigner:
         self.phrasebook = phrasebook
         self.optional = optional
         self.fields = {name: list_input_fields(tool) for name, tool in tools.items()}
+        self.identity = UserIdentity(phrasebook.name_from, values.state)
         self.second = PlanWidener(tools, self.fields, values)
 
     def plan(

@@ -60,6 +60,8 @@ class StepConstraints:
         """
         used: set[int] = set()
         failed = ""
+        if self.step.has_words:
+            plan.leave_out([path for path in plan.optional if get_argument_name(path) not in self.step.slots])
         for kind, parameter, leaf in self._leaves(fields):
             if kind == "same_as":
                 options = self._values(self.step.same_as[parameter], rng, used)
@@ -74,9 +76,11 @@ class StepConstraints:
                 self._bind_arguments(plan, leaf, self.step.arguments[parameter], says)
             if leaf.path in plan.required and not plan.required[leaf.path]:
                 failed = failed or f"{kind} {parameter}"
-        if self.rows is not None and (unseen := set(self.step.where) - self.rows.seen):
-            failed = failed or f"where {min(unseen)}"
         return failed, frozenset(used)
+
+    def accepts(self, result: Any) -> bool:
+        """Return whether a result has the fields of `where` that no row had which an argument was chosen from."""
+        return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
 
     def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
         for kind in ("arguments", "same_as", "other_than", "later_than"):

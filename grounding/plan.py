@@ -93,6 +93,8 @@ class ArgumentPlan:
         self.wide: WideOptions | None = None
         self._allowed: dict[str, Callable[[Any], bool]] = {}
         """Leaf to the test of its values that a scenario makes."""
+        self.alone = 0.9
+        """Probability of one optional leaf where nothing is required and none was drawn."""
         self.refused: dict[tuple[str, str], float] = {}
         """(leaf, value) to the factor that its weight has lost by refusals."""
 
@@ -118,6 +120,12 @@ class ArgumentPlan:
         self.rows = [row for row in self.rows if path not in row or row[path].value in values]
         self.rows = [{leaf: option for leaf, option in row.items() if leaf != path} for row in self.rows]
         self._allowed[path] = lambda value: False
+
+    def leave_out(self, paths: Sequence[str]) -> None:
+        """Leave optional leaves out of the call, in a second look as well."""
+        for path in paths:
+            self.optional.pop(path, None)
+            self._allowed[path] = lambda value: False
 
     def restrict(self, path: str, allows: Callable[[Any], bool]) -> None:
         """Leave a leaf the values that pass a test, in a second look as well."""
@@ -156,7 +164,7 @@ class ArgumentPlan:
 
     def _draw(self, rng: random.Random) -> Assignment:
         extra = [path for path in self.optional if rng.random() < self.share]
-        if not self.required and not extra and self.optional and rng.random() < 0.9:
+        if not self.required and not extra and self.optional and rng.random() < self.alone:
             extra = [rng.choice(list(self.optional))]
         extra += self._inside(extra, self.optional, rng)
         leaves = {**self.required, **{path: self.optional[path] for path in extra}}

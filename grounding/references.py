@@ -6,7 +6,7 @@ every row that is taken gets a selector: a field whose value is unique in the li
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trajsmith.grounding.names import is_identifier, split_name
@@ -170,3 +170,11 @@ def _selected(level: ListLevel, selector: Selector | None) -> bool:
     if not (all(isinstance(value, str) for value in values) or all(isinstance(value, int | float) for value in values)):
         return False
     return bool(own == (max(values) if selector.how == "largest" else min(values)))
+
+
+def find_rows(result: Any, selector: Selector) -> Iterator[Any]:
+    """Yield the rows of a result in which a field has the value of a selector."""
+    for match in find_values(result, selector.rows):
+        for row in match.value if isinstance(match.value, list) else ():
+            if get_value(row, selector.field) == selector.value:
+                yield row

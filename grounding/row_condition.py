@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.grounding.paths import PathMatch, find_values, get_value
+from trajsmith.grounding.paths import PathMatch, find_values, get_value, iterate_nodes
 from trajsmith.records import JsonValue
 
 
@@ -30,6 +30,16 @@ class RowCondition:
         }
         self.seen |= fields
         return bool(fields)
+
+    @property
+    def unseen(self) -> list[str]:
+        """Fields that stood in no row so far."""
+        return [field for field in self.where if field not in self.seen]
+
+    def matches_result(self, result: Any) -> bool:
+        """Return whether a result has a row, or is one, with allowed values in the fields that no row had so far."""
+        rows = (node for _, node in iterate_nodes(result, deepest=3) if isinstance(node, dict))
+        return any(all(get_value(row, field) in self.where[field] for field in self.unseen) for row in rows)
 
     def keeps(self, result: Any, match: PathMatch) -> bool:
         """Return whether the rows around a value have allowed values in all fields that they have."""

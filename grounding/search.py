@@ -10,6 +10,8 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import eq
 from typing import Any, Protocol
 
 from trajsmith.environments import ToolResult
@@ -25,6 +27,9 @@ from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
 from trajsmith.phrasing import Scenario, ScenarioStep
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
+
+BARE_LOOKUP = 0.1
+"""Probability that a look-up of a scenario which needs no argument has one."""
 
 
 class SearchContext(Protocol):
@@ -57,6 +62,8 @@ class SearchFrame:
     state: str = ""
     write: ExecutedWrite | None = None
     """Of a write: what it changed."""
+    constraints: StepConstraints | None = None
+    """Of a step of a scenario."""
     redundant: bool = False
     """Of a look-up of a scenario: an earlier call shows the same."""
 
@@ -208,12 +215,18 @@ class GroundingSearch:
         failure = self.failures.setdefault(frame.step, StepFailure(frame.step, tool))
         step = self.draft.get_step(frame.step)
         looks_up = frame.step in self.producers and step is None
-        constraints = None if step is None else StepConstraints(step, self._list_step_calls())
+        frame.constraints = constraints = None if step is None else StepConstraints(step, self._list_step_calls())
         if constraints is not None and constraints.missing:
             failure.constraint = constraints.missing
             return False
         rows = constraints.rows if constraints is not None else None
         plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons, rows)
+        same_user = self.ground.assigner.identity.find_look_up(calls, tool)
+        if same_user is not None:
+            for path, value in same_user.arguments.items():
+                plan.restrict(path, partial(eq, value))
+        if self.draft.scenario is not None and step is None:
+            plan.alone = BARE_LOOKUP  # what narrows a look-up down has to be said, and is no part of the story
         if constraints is not None and not self._constrain(frame, plan, constraints, context, failure):
             return False
         tries, wide = (
@@ -317,6 +330,8 @@ class GroundingSearch:
                 await self.session.rollback(frame.mark)
             return False
         call = assignment.as_call(spec, changed, result.content)
+        if self.ground.assigner.identity.is_another(call, self.calls()):
+            return False
         frame.write = None
         if changed:
             frame.write, contradiction = await self._examine_write(tool, call)
@@ -324,6 +339,11 @@ class GroundingSearch:
                 failure.contradictions.append(contradiction)
                 await self.session.rollback(frame.mark)
                 return False
+        if frame.constraints is not None and not frame.constraints.accepts(result.content):
+            failure.constraint = f"where {frame.constraints.rows.unseen[0]}" if frame.constraints.rows else ""
+            if changed:
+                await self.session.rollback(frame.mark)
+            return False
         frame.state, frame.leaves, frame.call = after, assignment.leaves, call
         return True
 

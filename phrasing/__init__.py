@@ -3,6 +3,7 @@
 Sandboxed workers import this package, so it loads neither a network client nor a database.
 """
 
+from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answered, render_fact
 from trajsmith.phrasing.confirmation import (
     check_confirmation_rule,
     find_shown_row,
@@ -38,12 +39,15 @@ __all__ = [
     "check_confirmation_rule",
     "find_shown_row",
     "get_confirmation_rule",
+    "is_answer_stated",
+    "is_fact_answered",
     "load_phrasebook",
     "load_scenarios",
     "needs_confirmation",
     "open_scenarios",
     "pick_text",
     "render_confirmation_policy",
+    "render_fact",
     "render_full_policy",
     "summarize_rule",
 ]

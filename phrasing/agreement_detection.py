@@ -23,7 +23,8 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _VALUE_QUESTION = re.compile(
-    r"\b(what|which|whom?|when|where|how|why)\b.*\bshould i\b|\bmay i (ask|know|have (?!your (ok|confirm|permission)))|"
+    r"\b(what|which|whom?|when|where|how|why)\b.*\bshould i\b|\bshould i\b[^?]*\bor\b(?! not)|"
+    r"\bmay i (ask|know|have (?!your (ok|confirm|permission)))|"
     r"\byes or no for\b|\banything else\b|\bsomething else\b|"
     r"\bconfirm (me )?(what|which|when|where|who|how|your (e-?mail|phone|name|address|number|date of birth|user|zip|"
     r"account number|customer))",

@@ -24,6 +24,7 @@ _VALUE = re.compile(
 )
 _TOKEN = re.compile(r"<v>|[a-z]+(?:['’][a-z]+)*|[?!.,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_ROW = re.compile(r";|\n")
 _REPEATED = re.compile(rf"{SLOT}(?:[\s,;]*(?:and )?{SLOT})+")
 
 
@@ -38,7 +39,21 @@ def mask_values(text: str, values: Collection[str] = ()) -> str:
     for value in sorted(values, key=len, reverse=True):
         if value in text:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", SLOT, text)
-    return _REPEATED.sub(SLOT, _VALUE.sub(SLOT, text))
+    return _collapse_rows(_REPEATED.sub(SLOT, _VALUE.sub(SLOT, text)))
+
+
+def _collapse_rows(text: str) -> str:
+    """Return a masked text in which rows of a list that look alike stand once: a list is data, whatever its length."""
+    rows: list[str] = []
+    for part in _ROW.split(text):
+        if not part.strip() or rows == [] or _shape(part) != _shape(rows[-1]):
+            rows.append(part)
+    return ";".join(rows)
+
+
+def _shape(row: str) -> list[str]:
+    """Return the last words of a row: the first one of a list follows the words that introduce it."""
+    return _TOKEN.findall(row.strip(" .-*•"))[-4:]
 
 
 def collect_values(contents: Iterable[Any]) -> set[str]:

@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,6 +15,8 @@ from trajsmith.records import FrozenModel
 VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
+_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+"""Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -46,6 +49,8 @@ class AgentVoice(FrozenModel):
     """One style of agents."""
 
     weight: float = Field(1.0, gt=0)
+    reports: Literal["short", "plain", "explanatory"] = "plain"
+    """How it reports results: by `ToolPhrases.brief`, `done` or `detailed` first of all."""
     silent: float = Field(0.4, ge=0, le=1)
     """Probability that calls are made without a word."""
     starts: tuple[str, ...] = Field(min_length=1)
@@ -61,7 +66,7 @@ class AgentVoice(FrozenModel):
     chooses: tuple[str, ...] = Field(min_length=1)
     """Questions for one of several things; slots are `count`, `plural` and `rows`."""
     endings: tuple[str, ...] = Field(min_length=1)
-    """Last words of a turn, most of them none."""
+    """Last words of some turns: offers of more help."""
 
 
 class Voices(FrozenModel):
@@ -93,6 +98,15 @@ def draw_agent_voice(rng: random.Random, voices: Voices | None = None) -> str:
     return rng.choices(list(agents), weights=[voice.weight for voice in agents.values()])[0]
 
 
+def get_agent_voice(name: str) -> AgentVoice:
+    """Return the style of this name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    return load_voices().agents[name]
+
+
 def get_user_voice(style: str) -> UserVoice:
     """Return the register of this name; `plain` for the style of a persona that a model or a recording gave."""
     users = load_voices().users
@@ -112,6 +126,12 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> st
     return draw_pattern(patterns, rng).replace("{}", phrase)
 
 
+def join_opening(opening: str, text: str) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
+    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
+    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
+
+
 def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:
     """Return a message as somebody with this voice types it.
 
@@ -121,9 +141,9 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
         exact: What must stay letter by letter: values that calls take over.
         rng: Draws slips.
     """
-    kept = sorted((value for value in exact if value and value in text), key=len, reverse=True)
-    places = f'({"|".join(map(re.escape, kept))}|"[^"]*"|\\S*[@\\d_]\\S*)' if kept else r"(\"[^\"]*\"|\S*[@\d_]\S*)"
-    parts = re.split(places, text)
+    exact_values = sorted((value for value in exact if value and value in text), key=len, reverse=True)
+    places = "|".join((*map(re.escape, exact_values), _EXACT))
+    parts = re.split(f"({places})", text)
     loose = range(0, len(parts), 2)
     if voice.typos and rng.random() < voice.typos:
         _make_slip(parts, loose, rng)

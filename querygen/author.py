@@ -51,6 +51,7 @@ WRITE = PromptSpec(
                 "story": ["track parcel"],
                 "say": [{"label": "email", "said": "a@b.org"}],
                 "hold": ["order date"],
+                "ask": ["Where is my order?"],
             }
         ],
     },
@@ -67,6 +68,7 @@ REFINE = PromptSpec(
                 "edits": ["ambiguity"],
                 "keep": [{"label": "email", "said": "a@b.org"}],
                 "open": "order date",
+                "ask": ["Where is my order?"],
                 "also": "show the account",
             }
         ],
@@ -236,6 +238,7 @@ class ModelTaskAuthor:
             "story": [humanize(step.name) for step in turn.steps if step is not None],
             "say": [self._fact(plan, key) for key in turn.fresh],
             "hold": [self.gates.wording.name_of(plan.known[key]) for key in turn.held],
+            "ask": [info.question for info in turn.asked if info.narrow],
         }
 
     def _edit(self, plan: TaskPlan, turn: TurnPlan, draft: str) -> JsonObject:
@@ -245,6 +248,7 @@ class ModelTaskAuthor:
             "edits": [edit.replace("_", " ") for edit in turn.edits],
             "keep": [self._fact(plan, key) for key in turn.fresh],
             "open": f"{self.gates.wording.name_of(opened)} ({opened.said})" if opened else "",
+            "ask": [info.question for info in turn.asked if info.narrow],
             "also": "" if turn.expansion is None else self._wish(plan, turn.expansion),
         }
 

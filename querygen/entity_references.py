@@ -140,6 +140,11 @@ class ReferenceTracker:
                     self.latest.pop(self.wording.entity(name).noun, None)
         self._notice(goal)
 
+    def point_at(self, name: str, value: str) -> None:
+        """Record an entity that a question named: "that order" means it from then on."""
+        self.things[name, value] = self.turn
+        self.latest[self.wording.entity(name).noun] = value
+
     def _notice(self, index: int) -> None:
         """Record the entity of a call, or the one it created, as the referent of "that order"."""
         result = self.calls[index].result

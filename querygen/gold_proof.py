@@ -5,16 +5,21 @@ from dataclasses import dataclass
 
 from trajsmith.environments import Session
 from trajsmith.grounding.rewind import replays
-from trajsmith.records import EnvironmentSpec, GoldCall, JsonObject, JsonValue, NondeterminismMask, RecordDropped
+from trajsmith.records import (
+    EnvironmentSpec,
+    GoldCall,
+    JsonObject,
+    NondeterminismMask,
+    RecordDropped,
+    RequestedInfo,
+    list_answer_facts,
+)
 from trajsmith.verify import AuditSettings, audit_task, build_checks
 from trajsmith.verify.check_audit import CheckTestResult
 from trajsmith.verify.check_panel import CheckPanel
 from trajsmith.verify.gold_run import EquivalentRun, GoldRun
 from trajsmith.verify.nondeterminism import find_nondeterminism_mask
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state
-
-AnswerFacts = Sequence[Sequence[JsonValue]]
-"""What the answers must tell, per turn."""
 
 
 async def run_gold(turns: Sequence[Sequence[GoldCall]], state: JsonObject, session: Session, live: bool) -> GoldRun:
@@ -60,10 +65,16 @@ class GoldProof:
         return [form.hash if self.masks != NondeterminismMask() else "" for form in self.forms]
 
     async def test(
-        self, facts: AnswerFacts, spec: EnvironmentSpec, settings: AuditSettings, seed: int
+        self, asked: Sequence[Sequence[RequestedInfo]], spec: EnvironmentSpec, settings: AuditSettings, seed: int
     ) -> CheckTestResult:
-        """The checks that follow from the gold run, tested against runs that are made for it."""
+        """The checks that follow from the gold run, tested against runs that are made for it.
+
+        Args:
+            asked: What each turn asks for.
+        """
+        facts = [list_answer_facts(infos) for infos in asked]
         checks = build_checks(self.forms, facts, spec.rules, self.gold.ran.calls)
         if not self.gold.keeps_points:
             settings = AuditSettings(mutants=0, equivalents=0, masking=0)
-        return await audit_task(CheckPanel(self.gold, self.masks, checks, facts), spec, settings, seed, self.equal)
+        panel = CheckPanel(self.gold, self.masks, checks, facts, asked=asked)
+        return await audit_task(panel, spec, settings, seed, self.equal)

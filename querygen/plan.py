@@ -13,7 +13,16 @@ from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import ScenarioStep
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.story import Story
-from trajsmith.records import FromOutput, FrozenModel, GroundedChain, JsonValue, Persona, UserFact, derive_seed
+from trajsmith.records import (
+    FromOutput,
+    FrozenModel,
+    GroundedChain,
+    JsonValue,
+    Persona,
+    RequestedInfo,
+    UserFact,
+    derive_seed,
+)
 
 Edit = Literal["implicit_reference", "action_compression", "ambiguity", "goal_expansion"]
 
@@ -54,6 +63,8 @@ class TurnPlan:
     """The call whose result is also asked for."""
     opened: str | None = None
     """The key that an ambiguity leaves open."""
+    asked: tuple[RequestedInfo, ...] = ()
+    """What each goal asks for."""
     steps: tuple[ScenarioStep | None, ...] = ()
     """Of each goal: the scenario's step that it is; empty outside of scenarios."""
 
@@ -80,10 +91,10 @@ class TaskPlan:
         return {key for turn in self.turns[: upto + 1] for key in (*turn.fresh, *turn.implied)}
 
     def needed(self, turn: TurnPlan) -> list[str]:
-        """Keys that the calls of a turn need."""
-        return list(
-            dict.fromkeys(key for call in self.grounded.calls[turn.start : turn.stop] for key in list_needed_keys(call))
-        )
+        """Keys that the calls of a turn need, and those of rows that it asks about."""
+        calls = self.grounded.calls[turn.start : turn.stop]
+        keys = [key for call in calls for key in list_needed_keys(call)]
+        return list(dict.fromkeys([*keys, *(info.known for info in turn.asked if info.known)]))
 
 
 def refine_plan(plan: TaskPlan, settings: QueryRefineSettings, extra: Mapping[int, tuple[JsonValue, ...]]) -> TaskPlan:

@@ -14,6 +14,7 @@ from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.plan import TaskPlan
+from trajsmith.querygen.questions import asks_for
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, UserFact
 
 MAX_QUERY_LENGTH = 1500
@@ -97,6 +98,10 @@ class QueryGates:
                 entry = plan.known[key]
                 says = f'it does not say the {entry.label} as it is known: "{entry.said}"'
                 faults.append(DraftFault("query_leaves_out_a_fact", key, says))
+        for info in turn.asked:
+            if info.narrow and not asks_for(text, info, list(plan.known.values())):
+                says = f'it does not ask what the person wants to know: "{info.question}"'
+                faults.append(DraftFault("query_does_not_ask", info.question, says))
         others = " ".join(plan.known[key].said for key in turn.fresh)
         for key in turn.held:
             entry, elsewhere = plan.known[key], others if key == turn.opened else turn.meaning

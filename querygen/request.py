@@ -1,21 +1,22 @@
 """Writing what the user asks for in one turn: goals as a person would put them, and what they say of themselves."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
+from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import ScenarioStep, Wording, capitalize_first, pick_text
+from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
-from trajsmith.querygen.story import list_request_phrases
-from trajsmith.records import FromOutput, FromUser, GoldCall, UserFact
+from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
+from trajsmith.querygen.requested_info import build_general_info, fill_facts
+from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,17 @@ class TurnRequest:
     text: str
     intent: str
     stated: frozenset[str]
+    asked: tuple[RequestedInfo, ...] = ()
+    """What each goal asks for."""
+
+
+@dataclass(frozen=True)
+class _GoalPhrases:
+    """Templates of one way to ask for a goal, and the question that they ask."""
+
+    ask: Sequence[str]
+    say: Sequence[str]
+    question: AskableQuestion | None = None
 
 
 class RequestWriter:
@@ -38,8 +50,18 @@ class RequestWriter:
         initial: str,
         rng: random.Random,
         voice: UserVoice | None = None,
+        questions: float = 0.6,
     ) -> None:
-        """`initial` is the text of the initial state: an id that does not stand in it was made on the way."""
+        """Prepare the requests of a task.
+
+        Args:
+            initial: Text of the initial state: an id that does not stand in it was made on the way.
+            voice: How the user speaks; plainly if left out.
+            questions: Share of reads, among those of which narrow questions are known, that are asked by one.
+        """
+        self.questions = questions
+        self.row_facts: dict[str, UserFact] = {}
+        """What the user knows of the rows that questions are about."""
         self.references = ReferenceTracker(wording, calls, known, initial, rng)
         self.stated: set[str] = set()
         """Keys of known entries that the user has said."""
@@ -71,14 +93,17 @@ class RequestWriter:
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
         sentences: list[str] = [motive] if motive else []
+        asked: list[RequestedInfo] = []
         for number, goal in enumerate(goals):
-            want = self._goal(goal, number, held, stated, steps[number] if steps else None)
+            want, info = self._goal(goal, number, held, stated, steps[number] if steps else None)
+            asked.append(info)
             newly_stated = [key for key in open_keys if key not in held and key not in stated]
             tells = [
                 self._tells(index, newly_stated, stated)
                 for index in _find_supporting_calls(self.calls, start, goal, goals[:number])
             ]
             self.references.notice_goal(goal)
+            self._notice_row(info)
             first = (
                 start == 0 and number == 0 and goal != start and self._is_identity(start) and self.rng.random() < 0.6
             )
@@ -87,9 +112,8 @@ class RequestWriter:
             sentences += [*about_user, want, *(sentence for group in rest for sentence in group)]
         self.stated |= stated
         self.references.remember(start, stop)
-        return TurnRequest(
-            " ".join(sentences), capitalize_first("; ".join(map(self._intent, goals))), frozenset(stated)
-        )
+        intent = capitalize_first("; ".join(map(self._intent, goals)))
+        return TurnRequest(" ".join(sentences), intent, frozenset(stated), tuple(asked))
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -120,26 +144,67 @@ class RequestWriter:
         """Return True if a list has several rows, so that an agent would have to ask which one is meant."""
         return any(len(match.value) > 1 for match in find_values(self.calls[source.call].result, rows))
 
-    def _goal(self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None) -> str:
-        """One goal as a sentence; marks the known entries that it says."""
+    def _goal(
+        self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None
+    ) -> tuple[str, RequestedInfo]:
+        """One goal as a sentence, and what it asks for; marks the known entries that it says."""
         call = self.calls[goal]
-        phrases = self.wording.tool(call.tool)
         spoken = dict(self.references.latest)
         values, sources = self._slots(goal, held)
-        for kind, templates in (
-            (kind, say if kind == "say" else ask)
-            for ask, say in list_request_phrases(phrases, step)
-            for kind in self._kinds(ask, say)
-        ):
-            for template in self.rng.sample(templates, len(templates)):
-                text = pick_text([template], values, self.rng)
-                if text is not None:
-                    for slot in list_slots(template):
-                        stated.update(sources.get(slot, ()))
-                    self.references.spoke_of(call, list_slots(template), spoken)
-                    return capitalize_first(text) if kind == "say" else self._want(text, number)
+        for phrases in self._options(goal, held, step):
+            row = phrases.question.row if phrases.question else None
+            for kind in self._kinds(phrases.ask, phrases.say):
+                picked = pick_question_text(phrases.say if kind == "say" else phrases.ask, values, row, self.rng)
+                if picked is None:
+                    continue
+                template, text = picked
+                for slot in list_slots(template):
+                    stated.update(sources.get(slot, ()))
+                if row:
+                    stated.add(row.fact.key)
+                    self.row_facts[row.fact.key] = row.fact
+                self.references.spoke_of(call, list_slots(template), spoken)
+                sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
+                return sentence, self._info(goal, sentence, template, phrases.question)
         self.references.spoke_of(call, (), spoken)
-        return self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
+        sentence = self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
+        return sentence, self._info(goal, sentence, "", None)
+
+    def _options(self, goal: int, held: set[str], step: ScenarioStep | None) -> Iterator[_GoalPhrases]:
+        """Yield the ways to ask for a goal, best first: the scenario's, a narrow question, the whole result."""
+        phrases = self.wording.tool(self.calls[goal].tool)
+        if step is not None:
+            question = step.question
+            if question is not None and not (question.ask or question.say):
+                question = question.model_copy(update={"ask": step.ask, "say": step.say})
+            yield from self._questions(goal, [question] if question else [], held)
+            if step.ask or step.say:
+                yield _GoalPhrases(step.ask, step.say)
+        if phrases.questions and self.rng.random() < self.questions:
+            yield from self._questions(goal, phrases.questions, held)
+        yield _GoalPhrases(phrases.ask, phrases.say)
+
+    def _questions(self, goal: int, questions: Sequence[Question], held: set[str]) -> Iterator[_GoalPhrases]:
+        call = self.calls[goal]
+        if call.effect == "read":
+            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng):
+                if askable.row is None or askable.row.fact.key not in held:
+                    yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
+
+    def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
+        call = self.calls[goal]
+        if question is not None:
+            info = question.build_info(goal, sentence)
+        else:
+            info = build_general_info(goal, call, sentence, template, self.wording)
+        return fill_facts(info, call, self.wording)
+
+    def _notice_row(self, info: RequestedInfo) -> None:
+        """Record the row that a question is about: "that order" means it from then on."""
+        if info.row is not None:
+            name = self.row_facts[info.known].slot.split("|")[0]
+            row = next(row for row in find_rows(self.calls[info.call].result, info.row))
+            self.references.point_at(name, str(row[name]))
 
     def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
         kinds = ["ask"] * bool(ask) + ["say"] * bool(say)

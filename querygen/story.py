@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, ToolPhrases
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
 from trajsmith.phrasing.templates import render_phrase
 from trajsmith.records import GroundedChain, Persona, Task, derive_seed
 
@@ -57,13 +57,3 @@ def read_story(task: Task, scenarios: ScenarioBook) -> Story | None:
     if scenario is None or len(names) != len(task.gold_calls):
         return None
     return Story(scenario, names, task.motive, task.seed)
-
-
-def list_request_phrases(
-    phrases: ToolPhrases, step: ScenarioStep | None
-) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return (verb phrases, sentences) that ask for a goal: those of its step first, then those of its tool."""
-    own = [] if step is None else [(step.ask, step.say)]
-    if step is not None and step.question is not None and (step.question.ask or step.question.say):
-        own = [(step.question.ask, step.question.say)]
-    return [(ask, say) for ask, say in (*own, (phrases.ask, phrases.say)) if ask or say]

@@ -1,26 +1,27 @@
 """From a grounded chain to a task: turns, words, what the user knows, checks."""
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
-from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
+from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.story import Story, find_story
 from trajsmith.records import (
     EnvironmentSpec,
@@ -31,15 +32,15 @@ from trajsmith.records import (
     JsonObject,
     JsonValue,
     RecordDropped,
+    RequestedInfo,
     Task,
     Turn,
     UserFact,
     canonical_json,
     derive_seed,
+    list_answer_facts,
 )
 from trajsmith.verify.check_audit import AuditSettings
-
-MAX_FACTS = 8
 
 
 class WriteSettings(FrozenModel):
@@ -51,6 +52,8 @@ class WriteSettings(FrozenModel):
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
+    questions: float = Field(0.6, ge=0, le=1)
+    """Share of reads that are asked for by a narrow question, among those of which the phrasebook has some."""
     shown_tools: PositiveInt | None = None
     """Tools shown to the agent: those that are needed and others drawn by chance up to this many; None shows all."""
     policy: bool = True
@@ -92,10 +95,10 @@ class TaskWriter:
         shown = await self._shown(plan, state, session) if author else {}
         proof = await self._proof(grounded, state, session, cuts)
         words = await author.write(plan, shown) if author else self._scripted(plan)
-        facts = [self._facts(turn, shown, grounded) for turn in words.plan.turns]
+        asked = [self._asked(words, number, author is not None) for number in range(len(cuts))]
         hashes = proof.form_hashes
-        turns = [self._turn(words, number, facts[number], hashes[number]) for number in range(len(cuts))]
-        tested = await proof.test(facts, self.spec, self.settings.audit, derive_seed(grounded.seed, "audit"))
+        turns = [self._turn(words, number, asked[number], hashes[number]) for number in range(len(cuts))]
+        tested = await proof.test(asked, self.spec, self.settings.audit, derive_seed(grounded.seed, "audit"))
         weakness = tested.fault(None)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
@@ -148,13 +151,10 @@ class TaskWriter:
         if story is not None:
             persona, scenario = story.cast(persona)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
+        initial = canonical_json(state).decode()
+        voice = get_user_voice(persona.style)
         writer = RequestWriter(
-            self.wording,
-            grounded.calls,
-            known,
-            canonical_json(state).decode(),
-            rng,
-            voice=get_user_voice(persona.style),
+            self.wording, grounded.calls, known, initial, rng, voice=voice, questions=self.settings.questions
         )
         turns = []
         for number, (start, stop) in enumerate(cuts):
@@ -163,6 +163,7 @@ class TaskWriter:
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
             opening = draw_greeting(persona, rng) if number == 0 else draw_turn_opening(persona, rng)
+            known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))
             stated = {
                 key: is_fact_stated(request.text, known[key], self.wording) for key in known if key in request.stated
@@ -178,6 +179,7 @@ class TaskWriter:
                     fresh=tuple(key for key in stated if stated[key]),
                     implied=tuple(key for key in stated if not stated[key]),
                     held=tuple(key for key in keys if key not in writer.stated),
+                    asked=request.asked,
                     steps=steps,
                 )
             )
@@ -216,20 +218,36 @@ class TaskWriter:
             for index in (index for index in between if turn.start <= index < turn.stop):
                 call = calls[index]
                 again = await session.call(call.tool, call.arguments, call.actor)
-                facts = tuple(self.facts(call))
-                if again.ok and facts and facts == tuple(self.facts(call.model_copy(update={"result": again.content}))):
+                facts = self._facts(index, call)
+                if (
+                    again.ok
+                    and facts
+                    and facts == self._facts(index, call.model_copy(update={"result": again.content}))
+                ):
                     shown[index] = facts
         return shown
 
-    def _facts(
-        self, turn: TurnPlan, shown: Mapping[int, tuple[JsonValue, ...]], grounded: GroundedChain
-    ) -> tuple[JsonValue, ...]:
-        """Return the facts that the answer of a turn must report."""
-        facts = [fact for goal in turn.goals for fact in self.facts(grounded.calls[goal])]
-        facts += [] if turn.expansion is None else shown[turn.expansion]
-        return tuple(dict.fromkeys(facts))[:MAX_FACTS]
+    def _facts(self, index: int, call: GoldCall) -> tuple[JsonValue, ...]:
+        """Return the values that a call's result lets an answer state."""
+        info = build_general_info(index, call, "", "", self.wording)
+        return tuple(fact.value for fact in fill_facts(info, call, self.wording).facts)
 
-    def _turn(self, words: TaskWording, number: int, facts: tuple[JsonValue, ...], form_hash: str) -> Turn:
+    def _asked(self, words: TaskWording, number: int, written: bool) -> tuple[RequestedInfo, ...]:
+        """Return what a turn asks for; where a model has `written` it, with the sentences of its query."""
+        turn, calls = words.plan.turns[number], words.plan.grounded.calls
+        asked = list(turn.asked)
+        if turn.expansion is not None:
+            call = calls[turn.expansion]
+            wish = derive_request_phrase(self.wording.tools[call.tool])
+            info = build_general_info(turn.expansion, call, wish, "", self.wording)
+            asked.append(fill_facts(info, call, self.wording))
+        if written:
+            query = words.queries[number]
+            asked = [info.model_copy(update={"question": find_asking_sentence(query, info)}) for info in asked]
+            asked = [fill_facts(info, calls[info.call], self.wording) for info in asked]
+        return tuple(asked)
+
+    def _turn(self, words: TaskWording, number: int, asked: tuple[RequestedInfo, ...], form_hash: str) -> Turn:
         plan = words.plan
         turn = plan.turns[number]
         stated = plan.stated(number)
@@ -240,7 +258,8 @@ class TaskWriter:
             gold_calls=plan.grounded.calls[turn.start : turn.stop],
             state_hash=plan.grounded.states[turn.stop - 1],
             form_hash=form_hash,
-            answer_facts=facts,
+            answer_facts=tuple(fact.value for fact in list_answer_facts(asked)),
+            asked=asked,
             checks=(),
             steps=plan.grounded.steps[turn.start : turn.stop],
             refinements=turn.edits,
@@ -262,49 +281,6 @@ class TaskWriter:
             name = known.slot.split("|")[0]
             return known.model_copy(update={"said": self.wording.describe(name.split(".")[-1], known, rng)})
         return known.model_copy(update={"said": format_value(self.wording.value("", known.slot, known.value, rng))})
-
-    def facts(self, call: GoldCall) -> list[JsonValue]:
-        """Return the values of a result that an answer must report: from the phrasebook, else the first informative
-        ones.
-        """
-        phrases = self.wording.tool(call.tool)
-        if phrases.facts or phrases.done:
-            values = [match.value for path in phrases.facts for match in find_values(call.result, path)]
-        else:
-            values = pick_reportable_values(call.result)
-        return [value for value in dict.fromkeys(map(_simplify_value, values)) if value is not None]
-
-
-def _simplify_value(value: Any) -> JsonValue:
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "" else None
-
-
-def pick_reportable_values(result: Any) -> list[Any]:
-    """Return the first short texts and numbers of a result that are no identifiers; of a text, its first line."""
-    if isinstance(result, str):
-        line = next((line.strip() for line in result.splitlines() if line.strip()), "")
-        return [line] if 0 < len(line) <= 80 else []
-    rows = [result]
-    while len(rows) == 1 and isinstance(rows[0], dict) and len(rows[0]) == 1:
-        inner = next(iter(rows[0].values()))
-        rows = inner if isinstance(inner, list) else [inner]
-    reportable: list[Any] = []
-    for row in rows[:4]:
-        if isinstance(row, dict):
-            values = [value for key, value in row.items() if not is_identifier(key) and _is_short(value)]
-            reportable += values[: 2 if len(rows) == 1 else 1]
-        elif _is_short(row):
-            reportable.append(row)
-    return reportable
-
-
-def _is_short(value: Any) -> bool:
-    return (
-        isinstance(value, str | int | float)
-        and not isinstance(value, bool)
-        and 0 < len(str(value)) <= 60
-        and "\n" not in str(value)
-    )
 
 
 def estimate_difficulty(grounded: GroundedChain, turns: Sequence[Turn]) -> float:

@@ -1,5 +1,6 @@
 """The records that flow through trajsmith, their ids and the error vocabulary."""
 
+from trajsmith.records.answers import AnswerFact, RequestedInfo
 from trajsmith.records.canonical import (
     JsonObject,
     JsonValue,
@@ -56,14 +57,16 @@ from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
-from trajsmith.records.task import Persona, Perturbation, Task, TaskHeader, Turn
+from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
 from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
+    "MAX_FACTS",
     "Actor",
     "AnswerCheck",
+    "AnswerFact",
     "BudgetExceeded",
     "CallEvent",
     "Chain",
@@ -106,6 +109,7 @@ __all__ = [
     "Record",
     "RecordDropped",
     "Registry",
+    "RequestedInfo",
     "RunError",
     "Selector",
     "SourcePath",
@@ -140,4 +144,5 @@ __all__ = [
     "format_first_error",
     "hash_bytes",
     "install_command",
+    "list_answer_facts",
 ]

@@ -36,6 +36,12 @@ class AnswerCheck(FrozenModel):
     turn: int
     at: str = ""
     """Where the value stands in the masked state (RFC 6901), if the environment gave it out."""
+    label: str = ""
+    """The field in words, for values that are stated by words: "window open"."""
+    words: dict[str, tuple[str, ...]] = {}
+    """Values of the field to how people say them."""
+    question: str = ""
+    """The sentence that asks for it, where the answer may be a yes or no, or must have the time of day."""
 
 
 class PolicyCheck(FrozenModel):

@@ -1,13 +1,18 @@
 """Tasks: queries, user facts and checks around executed calls."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import ConfigDict, PrivateAttr
 
+from trajsmith.records.answers import AnswerFact, RequestedInfo
 from trajsmith.records.canonical import JsonValue
 from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
+
+MAX_FACTS = 8
+"""Values that the answer of one turn must state, at most."""
 
 
 class Persona(FrozenModel):
@@ -33,11 +38,18 @@ class Turn(FrozenModel):
     form_hash: str = ""
     """The same with what the environment gives out masked; empty where nothing is."""
     answer_facts: tuple[JsonValue, ...] = ()
-    """Values that the agent's answer must tell."""
+    """Values that the agent's answer must tell; those of `asked`, where it is known what is asked."""
+    asked: tuple[RequestedInfo, ...] = ()
+    """What the request asks for, one entry per goal; empty where a recording tells no more than the values."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each gold call is, "" for look-ups that lead to one."""
     refinements: tuple[str, ...] = ()
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
+
+    @property
+    def facts(self) -> tuple[AnswerFact, ...]:
+        """Facts that the answer must state, with fields and words where they are known."""
+        return list_answer_facts(self.asked) or tuple(AnswerFact(value=value) for value in self.answer_facts)
 
 
 class Perturbation(FrozenModel):
@@ -159,3 +171,13 @@ class Task(Record):
     def gold_calls(self) -> list[GoldCall]:
         """All gold calls in order; `FromOutput.call` counts over this list."""
         return [call for turn in self.turns for call in turn.gold_calls]
+
+
+def list_answer_facts(asked: Sequence[RequestedInfo]) -> tuple[AnswerFact, ...]:
+    """Return what an answer must state: of equal values the first, those of narrow questions before all others."""
+    facts: dict[str, AnswerFact] = {}
+    for info in sorted(asked, key=lambda info: not info.narrow):
+        for fact in info.facts:
+            plain = isinstance(fact.value, bool) or fact.value == []
+            facts.setdefault(repr((fact.value, fact.call, fact.place) if plain else fact.value), fact)
+    return tuple(facts.values())[:MAX_FACTS]

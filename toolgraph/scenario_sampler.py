@@ -159,13 +159,12 @@ class ScenarioSampler:
         return all(field.split(".")[-1] in self.network.outputs[tool] for field in step.where)
 
     def _weigh(self, slot: Slot, lookups: set[int], step: ScenarioStep, rng: random.Random) -> Iterator[int]:
-        """Look-ups in random order, likely ones first: near ones, close fits, those that show what `where` tests."""
+        """Look-ups in random order: those first that show what `where` tests, then near ones and close fits."""
         ranked = []
         for giver in sorted(lookups):
-            likely = 8.0 if self._shows(giver, step) else 1.0
-            weight = slot.scores[giver] ** 4 / (1 + self.network.depths[giver]) ** 2 * likely
-            ranked.append((rng.random() ** (1 / max(weight, 1e-9)), giver))
-        yield from (giver for _, giver in sorted(ranked, reverse=True))
+            weight = slot.scores[giver] ** 4 / (1 + self.network.depths[giver]) ** 2
+            ranked.append((self._shows(giver, step), rng.random() ** (1 / max(weight, 1e-9)), giver))
+        yield from (giver for *_, giver in sorted(ranked, reverse=True))
 
 
 def list_referred_steps(step: ScenarioStep) -> list[str]:

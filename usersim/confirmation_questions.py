@@ -10,18 +10,10 @@ from typing import Any
 from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
+from trajsmith.phrasing.voices import AgentVoice, fill_pattern
 from trajsmith.phrasing.words import split_identifier, word_set
 from trajsmith.records import FromOutput, GoldCall
 
-IS_IT_RIGHT = "Is that all right?"
-SHALL_I = (
-    "Shall I {}?",
-    "Would you like me to {}?",
-    "Before I do that: shall I {}?",
-    f"I can {{}}. {IS_IT_RIGHT}",
-    "Just to be sure: shall I {}?",
-    "Do you want me to {}?",
-)
 _FIRST_PERSON = re.compile(r"^(my|our) ")
 THIS_IS = ("I found it: {}.", "That's {}.", "This is the one: {}.", "It would be this one: {}.")
 THESE_ARE = ("It would be these: {}.", "That's about these: {}.")
@@ -57,9 +49,10 @@ IdentifiedRows = Mapping[str, IdentifiedRow]
 class ConfirmationWriter:
     """Writes the question for one call or several."""
 
-    def __init__(self, wording: Wording, rng: random.Random) -> None:
+    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice) -> None:
         self.wording = wording
         self.rng = rng
+        self.voice = voice
 
     def write(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return the question for these calls, each with the rows that its arguments identify."""
@@ -84,7 +77,7 @@ class ConfirmationWriter:
                 actions += [text for text, _ in phrases]
             notes += self._find_consequence(tool, actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
-        question = self.rng.choice(SHALL_I).format(join_words(dict.fromkeys(actions)))
+        question = fill_pattern(self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
         return " ".join([*before, *dict.fromkeys(notes), _add_remarks(question, remarks)])
 
     def _describe(self, call: GoldCall, identified: IdentifiedRows) -> tuple[str, frozenset[str]]:
@@ -116,7 +109,8 @@ class ConfirmationWriter:
             if value is None or isinstance(value, bool) or [row.get(field) for row in choice.rows].count(value) > 1:
                 continue
             spoken = self.wording.value("", field, value, self.rng)
-            text = pick_text(templates, {"value": spoken, "noun": entity.noun}, self.rng)
+            neutral = [template for template in templates if not _FIRST_PERSON.match(template)]
+            text = pick_text(neutral or templates, {"value": spoken, "noun": entity.noun}, self.rng)
             if text and not ({"i", "i've", "i'm", "me"} & set(text.lower().split())):
                 return _FIRST_PERSON.sub("your ", text)
         return ""
@@ -156,6 +150,7 @@ def _split_remarks(actions: Sequence[str], remarks: Sequence[str]) -> tuple[list
 
 
 def _add_remarks(question: str, remarks: Sequence[str]) -> str:
-    """Put remarks after the sentence that says what will happen."""
-    action, request, _ = question.partition(f" {IS_IT_RIGHT}")
-    return " ".join(part for part in (action, *dict.fromkeys(remarks), request.strip()) if part)
+    """Put remarks after the sentence that says what will happen, before a short question for the yes itself."""
+    action, _, request = question.rpartition(". ")
+    parts = (f"{action}.", *dict.fromkeys(remarks), request) if action else (question, *dict.fromkeys(remarks))
+    return " ".join(parts)

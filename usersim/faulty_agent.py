@@ -18,6 +18,7 @@ from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
     FromUser,
@@ -31,7 +32,6 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
-from trajsmith.usersim.confirmation_questions import SHALL_I
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, build_scripted_agent
@@ -206,7 +206,7 @@ class FaultInjection(ScriptedAgent):
 
     def _confirmation(self, index: int) -> str:
         if self.kind == "needless_confirmation" and index == self.place:
-            return self.faults.choice(SHALL_I).format(self._phrase(self.calls[index], "narrate"))
+            return fill_pattern(self.voice.confirms, self._phrase(self.calls[index], "narrate"), self.faults)
         return super()._confirmation(index)
 
     def _answer(self) -> str:

@@ -167,9 +167,9 @@ class ReasoningAgent:
         if act.wants_user_call:
             return [*thoughts, self.rng.choice(DEVICE)]
         if act.message.tool_calls:
-            made = [call.function.name for call in act.message.tool_calls]
-            group = range(index, index + len(made))
-            if [call.tool for call in agent.calls[index : index + len(made)]] != made:
+            names = [call.function.name for call in act.message.tool_calls]
+            group = range(index, index + len(names))
+            if [call.tool for call in agent.calls[index : index + len(names)]] != names:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         return [self.rng.choice(ANSWERS)] if index >= agent.stop else []

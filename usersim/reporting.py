@@ -1,21 +1,134 @@
-"""Default reports of results without phrases, for the scripted agent."""
+"""Answers and reports of the scripted agent: exactly what was asked, or a result as a whole in the agent's style."""
 
+import random
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from trajsmith.phrasing import capitalize_first
-from trajsmith.phrasing.value_formatting import format_quoted, format_value, humanize, is_value_mentioned, join_words
-from trajsmith.records import GoldCall
+from trajsmith.grounding import find_rows
+from trajsmith.phrasing import Wording, capitalize_first, is_fact_answered, pick_text
+from trajsmith.phrasing.plain_sentences import is_noun
+from trajsmith.phrasing.value_formatting import (
+    format_quoted,
+    format_value,
+    humanize,
+    join_words,
+    list_value_forms,
+)
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
+
+AgentStyle = Literal["short", "plain", "explanatory"]
+"""How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
+DETAILED = 0.7
+"""Share of reports in which an agent that explains tells more than was asked."""
+TOPICS = ("About {}:", "On {}:", "As for {}:")
+"""Openings of an answer that would otherwise speak of "it" after another one."""
+_STARTS_WITH_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b")
+_PRONOUN = re.compile(rf"{_STARTS_WITH_PRONOUN.pattern}|(?:[\w£.,:]+ ){{1,4}}(?:it|them)\b")
+_OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 
-def render_missing_facts(text: str, facts: Sequence[Any], results: Sequence[Any]) -> list[str]:
-    """Return sentences for the facts that a text leaves out, each with the field name from the results."""
-    missing = [fact for fact in facts if not is_value_mentioned(text, fact)]
+class ReportWriter:
+    """Writes what an agent tells of results: an answer to each question, and a report of what was asked as a whole."""
+
+    def __init__(self, wording: Wording, style: AgentStyle, rng: random.Random) -> None:
+        self.wording = wording
+        self.style = style
+        self.rng = rng
+
+    def answer(
+        self, info: RequestedInfo, call: GoldCall, content: Any, first: bool = True, row: str = ""
+    ) -> str | None:
+        """Return an answer to a narrow question, or None if no answer fits the result.
+
+        Args:
+            first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
+            row: How the user calls the row that the question is about.
+        """
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
+        if info.row is not None:
+            values["row"] = next(find_rows(content, info.row), None)
+            if values["row"] is None:
+                return None
+        if first:
+            return self._pick(info.answer, values, info.facts)
+        clear = [template for template in info.answer if not _PRONOUN.match(template)]
+        text = self._pick(clear, values, info.facts)
+        if text and all(is_fact_answered(text, fact) for fact in info.facts) and not _PRONOUN.match(text):
+            return text
+        text = self._pick(info.answer, values, info.facts)
+        return self._name_topic(info, call, text, row) if text and _PRONOUN.match(text) else text
+
+    def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
+        """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
+        topic = _OWN.sub("your", row) or self._find_topic(info, call, text)
+        if not topic:
+            return text
+        if _STARTS_WITH_PRONOUN.match(text):
+            return f"As for {topic}, {text[:1].lower()}{text[1:]}"
+        return f"{self.rng.choice(TOPICS).format(topic)} {text}"
+
+    def _find_topic(self, info: RequestedInfo, call: GoldCall, text: str) -> str:
+        """Return what "it" means in an answer: the field that is told right after it, else the entity of the call."""
+        fact = next(iter(info.facts), None)
+        following = re.match(r"(?:It|That)(?:'s| is) (.*)", text)
+        forms = tuple(list_value_forms(fact.value)) if fact and is_noun(fact.label) else ()
+        if fact and following and forms and following.group(1).lower().startswith(forms):
+            return f"the {fact.label}"
+        names = [name for name in call.arguments if name in self.wording.phrasebook.entities]
+        if names:
+            return f"the {self.wording.entity(names[0]).noun}"
+        return f"the {fact.label}" if fact and is_noun(fact.label) else ""
+
+    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
+        """Return a report of a whole result in the agent's style, if possible one with all facts."""
+        phrases = self.wording.tool(call.tool)
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
+        if self.style == "short":
+            first = phrases.brief
+        elif self.style == "explanatory" and self.rng.random() < DETAILED:
+            first = phrases.detailed
+        else:
+            first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
+        text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
+        return text or render_plain_report(call, content)
+
+    def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
+        """Return a rendered template, if possible one that states all facts; None if none fits the values."""
+        first = None
+        for template in self.rng.sample(list(templates), len(templates)):
+            text = pick_text([template], values, self.rng)
+            if text and all(is_fact_answered(text, fact) for fact in facts):
+                return text
+            first = first or text
+        return first
+
+
+def render_missing_facts(text: str, facts: Sequence[AnswerFact], results: Sequence[Any]) -> list[str]:
+    """Return sentences for the facts that a text leaves out, each with the name of its field.
+
+    Args:
+        text: What is said already.
+        facts: What must be said.
+        results: Where the names of fields stand that the facts do not tell.
+    """
     fields = [(name, value) for result in results for name, value in _iter_fields(result)]
-    named = [(next((name for name, value in fields if value == fact), ""), fact) for fact in missing]
-    sentences = [f"{capitalize_first(humanize(name))}: {format_quoted(fact)}." for name, fact in named if name]
-    bare = [format_quoted(fact) for name, fact in named if not name]
+    missing = [fact for fact in facts if not is_fact_answered(text, fact)]
+    named = [
+        (fact.label or next((humanize(name) for name, value in fields if value == fact.value), ""), fact)
+        for fact in missing
+    ]
+    sentences = [_render_named(label, fact) for label, fact in named if label]
+    bare = [format_quoted(fact.value) for label, fact in named if not label]
     return [*sentences, *([f"It also shows {join_words(bare)}."] if bare else [])]
+
+
+def _render_named(label: str, fact: AnswerFact) -> str:
+    if fact.value == []:
+        return f"There is no {label}."
+    if isinstance(fact.value, bool) and fact.words.get(str(fact.value).lower()):
+        return f"{capitalize_first(fact.words[str(fact.value).lower()][0])}."
+    return f"{capitalize_first(label)}: {format_quoted(fact.value)}."
 
 
 def _iter_fields(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:

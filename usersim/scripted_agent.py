@@ -19,8 +19,9 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
-from trajsmith.phrasing.templates import join_rows
+from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
     Composite,
@@ -37,32 +38,12 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
-from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
-LET_ME = (
-    "Let me {}.",
-    "I'll {}.",
-    "One moment, I'll {}.",
-    "Sure, let me {}.",
-    "Of course. I'll {}.",
-    "Let me just {}.",
-)
-NEXT = ("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now.")
-TOLD = ("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}.")
-COULD_YOU = (
-    "Could you {}?",
-    "For that I need your help: could you please {}?",
-    "Please {}.",
-    "Can you {}, please?",
-)
-WHICH = (
-    "I see {count} {plural}: {rows}. Which one do you mean?",
-    "There are {count} {plural} here: {rows}. Which one is it?",
-    "I found {count} {plural}: {rows}. Which one would you like?",
-)
-ENDINGS = ("Is there anything else?", "What else can I do for you?", "Anything else?", "Can I help with anything else?")
+OFFERS = 0.12
+"""Share of answers, before the last one, that end with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -77,6 +58,9 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        drawn = random.Random(derive_seed(task.seed, "agent style", candidate))
+        self.voice = get_agent_voice(draw_agent_voice(drawn))
+        self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
@@ -233,12 +217,12 @@ class ScriptedAgent:
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
-        if self.rng.random() < 0.4:
+        if self.rng.random() < self.voice.silent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        options = TOLD if answered else LET_ME if first else NEXT
-        return self.rng.choice(options).format(" and ".join(dict.fromkeys(phrases)))
+        frames = self.voice.answered if answered else self.voice.starts if first else self.voice.continues
+        return fill_pattern(frames, " and ".join(dict.fromkeys(phrases)), self.rng)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -291,7 +275,9 @@ class ScriptedAgent:
 
     def _confirmation(self, index: int) -> str:
         calls = [self.calls[number] for number in self.asking or (index,)]
-        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call)) for call in calls])
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write(
+            [(call, self._identified_rows(call)) for call in calls]
+        )
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
@@ -322,7 +308,7 @@ class ScriptedAgent:
         return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return self.rng.choice(COULD_YOU).format(self._phrase(call, "request"))
+        return fill_pattern(self.voice.asks_user, self._phrase(call, "request"), self.rng)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -346,14 +332,14 @@ class ScriptedAgent:
         row = self.wording.rows.get(parameter)
         shown = (
             join_rows(rows, row)
-            if row
+            if row and all(isinstance(item, dict) and render_phrase(row, item) for item in rows)
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
-        return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
+        return draw_pattern(self.voice.chooses, self.rng).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
-        """Render the results of this turn, with every fact that the task asks for."""
+        """Answer what was asked in this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = {
@@ -363,14 +349,22 @@ class ScriptedAgent:
             if isinstance(source, FromOutput)
         }
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *render_missing_facts(text, turn.answer_facts, between)])
+        text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() < 0.6 else f"{text} {self.rng.choice(ENDINGS)}"
+        return text if last or self.rng.random() >= OFFERS else f"{text} {draw_pattern(self.voice.endings, self.rng)}"
 
-    def _report(self, index: int) -> str:
-        call, result = self.calls[index], self.results[index]
-        text = self.wording.results(self.wording.tool(call.tool).done, result.content, call.arguments, self.rng)
-        return text or render_plain_report(call, result.content)
+    def _report(self, index: int, first: bool) -> str:
+        """Answer the questions about a call, or report its result as a whole."""
+        call, content = self.calls[index], self.results[index].content
+        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
+        answers: list[str] = []
+        for info in asked:
+            row = self.known[info.known].said if info.known in self.known else ""
+            answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
+            answers += [answer] if answer else []
+        if asked and len(answers) == len(asked):
+            return " ".join(answers)
+        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])

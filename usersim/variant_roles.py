@@ -30,7 +30,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import render_missing_facts, render_plain_report
+from trajsmith.usersim.reporting import render_missing_facts
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -69,7 +69,7 @@ class VariantAgent(ScriptedAgent):
         self.offered = self.settled = False
         self.reported: list[JsonValue] = []
         """Facts told before the user answered an offer."""
-        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "refusal style", candidate)))
+        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
@@ -139,13 +139,13 @@ class VariantAgent(ScriptedAgent):
         used = {source.call for index in made for _, source, _ in iterate_leaves(self.calls[index])
                 if isinstance(source, FromOutput)}  # fmt: skip
         goals = [index for index in made if self.calls[index].effect == "write" or self._is_reported(index, used)]
-        reports = [capitalize_first(self._report(index)) for index in goals]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         if not reports:
             return refusal
         between = [self.results[index].content for index in made if index not in goals]
         text = " ".join(reports)
         self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
-        missing = [] if self.twist.accepted else render_missing_facts(text, turn.answer_facts, between)
+        missing = [] if self.twist.accepted else render_missing_facts(text, turn.facts, between)
         return " ".join([*reports, *missing, draw_pattern(load_refusals().partial, self.rng).replace("{}", refusal)])
 
     def _is_reported(self, index: int, used: set[int]) -> bool:
@@ -162,8 +162,8 @@ class VariantAgent(ScriptedAgent):
         """The answer; of a request of which some parts were reported before, only the rest."""
         if not self.settled or self.turn != self.twist.turn or self.task.variant != "partial_success":
             return super()._answer()
-        text = capitalize_first(self._report(self.stop - 1))
-        facts = [fact for fact in self.task.turns[self.turn].answer_facts if fact not in self.reported]
+        text = capitalize_first(self._report(self.stop - 1, True))
+        facts = [fact for fact in self.task.turns[self.turn].facts if fact.value not in self.reported]
         return " ".join([text, *render_missing_facts(text, facts, [])])
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
@@ -172,7 +172,7 @@ class VariantAgent(ScriptedAgent):
         refused = self.twist.tempting[-1].arguments
         rows = {name: row for name, row in self._identified_rows(call).items()
                 if call.arguments.get(name) != refused.get(name)}  # fmt: skip
-        question = ConfirmationWriter(self.wording, self.rng).write([(call, rows)])
+        question = ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, rows)])
         question = _PREAMBLE.sub(lambda match: match.group(1).upper(), question)
         if not any(is_value_mentioned(question, value) for value in self.twist.told):
             question = f"That would be {format_value(self.twist.told[0])}. {question}"
@@ -205,7 +205,7 @@ class VariantAgent(ScriptedAgent):
         return self._ask_for_yes(self.twist.tempting[-1])
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call))])
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""
@@ -287,9 +287,7 @@ class NaiveAgent(ScriptedAgent):
             return await super().act(messages)
         if self.twist.act == "reread":
             old = self.twist.tempting[-1]
-            done = self.wording.tool(old.tool).done
-            text = self.wording.results(done, old.result, old.arguments, self.rng)
-            return AgentAct(Message(role="assistant", content=text or render_plain_report(old, old.result)))
+            return AgentAct(Message(role="assistant", content=self.reports.report(old, old.result, [])))
         if not self.tempted and self.twist.tempting:
             self.tempted = True
             call = self.twist.tempting[-1]

@@ -14,6 +14,7 @@ from trajsmith.verify.matching import compute_trajectory_match
 from trajsmith.verify.pruning import prune_trajectory
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Judge",
     "JudgeSettings",
     "ReplayResult",
+    "UnansweredQuestion",
     "VerifySettings",
     "audit_task",
     "build_checks",
@@ -34,6 +36,7 @@ __all__ = [
     "derive_checks",
     "find_confirmation_faults",
     "find_open_questions",
+    "find_unanswered_questions",
     "find_user_faults",
     "prune_trajectory",
     "replay_trajectory",

@@ -22,8 +22,14 @@ from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
 _WORD = re.compile(r"[a-z]+")
 _SLOT = re.compile(r"\{[^}]*\}")
 _MONEY = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
-_AMOUNT = re.compile(r"(^|_)(amount|price|sum|total|cost|value)($|_)")
+_AMOUNT = re.compile(r"(^|_)(amount|price|sum|total|cost)$")
 _MANY = re.compile(r"\b(all|both|each|every|these|those|the (same|others?)|them)\b", re.IGNORECASE)
+_GENERIC = re.compile(
+    r"\b(proceed|go ahead(?! and)|continue|confirm|(this|these|those|the) (change|update|booking|request|order)s?|"
+    r"all of (it|this|that))\b|\b(is|does|are) (that|this|everything|all) \w+",
+    re.IGNORECASE,
+)
+"""Questions that leave it to the rest of the message what will happen."""
 _EMPTY = word_set(
     "the and for you your that this with from have has would like shall should could please want need them will what "
     "which there about before right correct confirm proceed going ahead also just okay sure they then can may one ones "
@@ -75,8 +81,8 @@ class ActionMatcher:
             return False
         evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
         clauses = [clause for sentence in sentences for clause in split_clauses(sentence)]
-        if not any(self._score(clause).total() for clause in clauses):
-            clauses = split_clauses(text)
+        if leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
+            clauses += split_clauses(text)
         scores = [self._score(clause) for clause in clauses] or [Counter()]
         for score in scores:
             own = score[call.tool.name] + evidence
@@ -84,6 +90,11 @@ class ActionMatcher:
             if own > 0 and own >= _CLOSE * best:
                 return True
         return False
+
+    def says_more(self, sentences: Sequence[str], tool: str, other: str) -> bool:
+        """Return True if a part of the sentences speaks of a tool at least as much as of another one."""
+        scores = [self._score(clause) for sentence in sentences for clause in split_clauses(sentence)]
+        return any(score[tool] > 0 and score[tool] >= score[other] for score in scores)
 
     def _score(self, text: str) -> "Counter[str]":
         """Return tool to how much its words stand in a text; words that few tools share count most."""
@@ -110,6 +121,11 @@ def _build_matcher(key: _MatcherKey) -> ActionMatcher:
     return ActionMatcher(key.spec, key.wording)
 
 
+def leaves_action_open(sentences: Sequence[str]) -> bool:
+    """Return True if a request leaves it to the rest of its message what will happen: "Shall I go ahead?"."""
+    return any(map(_GENERIC.search, sentences))
+
+
 def _collect_tool_words(tool: ToolSpec, wording: Wording | None) -> frozenset[str]:
     texts = [" ".join(split_identifier(tool.name)), derive_request_phrase(tool)]
     if wording is not None and tool.name in wording.tools:
@@ -127,10 +143,18 @@ def count_named_values(text: str, call: CallContext) -> int:
     number = 0
     for name, value in call.arguments.items():
         row, others = _find_thing(name, value, call.shown)
-        chosen = isinstance(value, str) and len(value) > 2  # a word of choice: "saver"
-        values = [*([value] if chosen or is_distinctive(value) else []), *_list_own_values(row, others)]
+        values = [*_iterate_values(value), *_list_own_values(row, others)]
         number += any(is_value_mentioned(text, each) for each in values)
     return number
+
+
+def _iterate_values(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield the plain values of an argument that a text can name: also words of choice, such as "saver"."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _iterate_values(inner)
+    elif is_distinctive(value) or (isinstance(value, str) and len(value) > 2):
+        yield value
 
 
 def names_thing(text: str, call: CallContext) -> bool:
@@ -165,7 +189,7 @@ def names_another_thing(text: str, call: CallContext) -> bool:
         if not row or not others or is_value_mentioned(text, value):
             continue
         own = [*_list_own_values(row, others)]
-        strange = [each for other in others for each in _list_own_values(other, [row])]
+        strange = [each for other in others for each in _list_own_values(other, [row]) if isinstance(each, str)]
         if any(is_value_mentioned(text, each) for each in strange) and not any(
             is_value_mentioned(text, each) for each in own
         ):

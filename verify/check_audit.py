@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import Field, NonNegativeInt
 
@@ -18,6 +19,7 @@ from trajsmith.records import (
     Perturbation,
     Turn,
 )
+from trajsmith.verify.answer_mutants import AnswerMutant, AnswerMutator
 from trajsmith.verify.check_panel import CheckKey, CheckPanel, ReportedFacts
 from trajsmith.verify.equivalents import EquivalentRunBuilder
 from trajsmith.verify.gold_run import EquivalentRun, RunResult
@@ -119,8 +121,10 @@ class _Auditor:
         """Checks that see that nothing was done."""
         self.equal: list[tuple[str, set[CheckKey]]] = []
         """Equivalent runs, and the checks that they fail."""
-        self.wrong: list[tuple[RunMutant, set[CheckKey]]] = []
+        self.wrong: list[tuple[RunMutant | AnswerMutant, set[CheckKey]]] = []
         """Mutants, and the checks that they fail."""
+        self.wrong_answers: list[tuple[RunMutant | AnswerMutant, set[CheckKey]]] = []
+        """Wrong answers to what was asked, and the checks that they fail."""
         self.bad: dict[CheckKey, str] = {}
         """Checks that are no good, and why."""
         sources = [source for call in self.gold.calls for _, source, _ in iterate_leaves(call)]
@@ -131,6 +135,7 @@ class _Auditor:
         if self.settings.equivalents:
             await self._test_equivalents(known)
         await self._test_mutants()
+        self._test_answers()
         self._drop_idle()
         keys = [[(turn, n) for n in range(len(checks))] for turn, checks in enumerate(self.jury.checks)]
         good_keys = [[key for key in row if key not in self.bad] for row in keys]
@@ -140,10 +145,11 @@ class _Auditor:
         return CheckTestResult(audit, checks, await self._masked_arguments(), self._weakness(audit, good))
 
     def _figures(self, good: set[CheckKey]) -> CheckAudit:
-        counts = Counter(mutant.kind for mutant, _ in self.wrong)
-        caught = Counter(mutant.kind for mutant, failures in self.wrong if failures & good)
+        wrong = [*self.wrong, *self.wrong_answers]
+        counts = Counter(mutant.kind for mutant, _ in wrong)
+        caught = Counter(mutant.kind for mutant, failures in wrong if failures & good)
         refused = [f"{says}: {self._says(min(failed & good))}" for says, failed in self.equal if failed & good]
-        escaped = [f"{mutant.kind}: {mutant.says}" for mutant, failures in self.wrong if not failures & good]
+        escaped = [f"{mutant.kind}: {mutant.says}" for mutant, failures in wrong if not failures & good]
         return CheckAudit(
             made=dict(sorted(counts.items())),
             caught={kind: caught[kind] for kind in sorted(counts)},
@@ -159,9 +165,11 @@ class _Auditor:
             return IDLE_WEAKNESS
         if audit.refused:
             return f"an equivalent run fails ({audit.refused[0]})"
-        total, caught = sum(audit.made.values()), sum(audit.caught.values())
-        if total and caught / total < self.settings.least:
-            return f"{total - caught} of {total} wrong runs pass, for example {audit.escaped[0]}"
+        for wrong in (self.wrong, self.wrong_answers):
+            escaped = [f"{mutant.kind}: {mutant.says}" for mutant, failures in wrong if not failures & good]
+            if len(wrong) and 1 - len(escaped) / len(wrong) < self.settings.least:
+                kind = "runs" if wrong is self.wrong else "answers"
+                return f"{len(escaped)} of {len(wrong)} wrong {kind} pass, for example {escaped[0]}"
         return None
 
     def _says(self, key: CheckKey) -> str:
@@ -204,6 +212,12 @@ class _Auditor:
             says = collect_reported_facts(self.jury.facts, self.jury.sources, ran, mutant.answers)
             if not self.jury.is_gold(ran, says):
                 self.wrong.append((mutant, await self.jury.failures(ran, says)))
+
+    def _test_answers(self) -> None:
+        """As many wrong answers to what was asked as there are wrong runs; none of them is executed."""
+        mutator = AnswerMutator(self.jury.asked, self.jury.facts, self.gold.ran.results, self.seed)
+        for mutant in islice(mutator.all(), self.settings.mutants):
+            self.wrong_answers.append((mutant, self.jury.find_failed_answers(mutant.turn, mutant.text)))
 
     async def _run(self, mutant: RunMutant) -> RunResult | None:
         """The mutant, executed; None if the mistake was refused, or did not do what it is meant to do."""

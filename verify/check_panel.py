@@ -2,7 +2,17 @@
 
 from collections.abc import Sequence
 
-from trajsmith.records import Check, CheckOutcome, JsonObject, JsonValue, NondeterminismMask
+from trajsmith.records import (
+    AnswerCheck,
+    AnswerFact,
+    Check,
+    CheckOutcome,
+    JsonObject,
+    JsonValue,
+    NondeterminismMask,
+    RequestedInfo,
+)
+from trajsmith.verify.checks import as_answer_fact, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
 from trajsmith.verify.gold_run import GoldRun, RunResult
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state
@@ -10,7 +20,7 @@ from trajsmith.verify.reported_facts import collect_reported_facts, locate_facts
 
 CheckKey = tuple[int, int]
 """Turn, and number of the check in it."""
-ReportedFacts = Sequence[Sequence[JsonValue]]
+ReportedFacts = Sequence[Sequence[AnswerFact]]
 """Facts that the answer of each turn tells."""
 
 
@@ -22,8 +32,9 @@ class CheckPanel:
         gold: GoldRun,
         masks: NondeterminismMask,
         checks: Sequence[Sequence[Check]],
-        facts: ReportedFacts,
+        facts: Sequence[Sequence[AnswerFact | JsonValue]],
         code: CodeCheckRunner | None = None,
+        asked: Sequence[Sequence[RequestedInfo]] = (),
     ) -> None:
         """The gold run has been played to its end.
 
@@ -33,14 +44,16 @@ class CheckPanel:
             checks: Checks per turn.
             facts: What the answers must tell, per turn.
             code: Where written check functions run; without it they could not tell.
+            asked: What the turns ask for, where it is known.
         """
+        self.asked = asked
         self.gold = gold
         self.masks = masks
         self.checks = checks
-        self.facts = facts
+        self.facts = [[as_answer_fact(fact) for fact in wanted] for wanted in facts]
         self.code = code
-        self.sources = locate_facts(facts, gold)
-        self.says = collect_reported_facts(facts, self.sources, gold.ran, {})
+        self.sources = locate_facts(self.facts, gold)
+        self.says = collect_reported_facts(self.facts, self.sources, gold.ran, {})
         self.forms = [normalize_state(gold.initial, state, masks) for state in gold.ran.states]
 
     def check(self, key: CheckKey) -> Check:
@@ -69,6 +82,15 @@ class CheckPanel:
         form = self.form(ran, turn, initial)
         return await run_checks(self.checks[turn], form, states, render_answer(says[turn]), calls, self.code)
 
+    def find_failed_answers(self, turn: int, text: str) -> set[CheckKey]:
+        """Return the checks of the answer of a turn that a text does not pass."""
+        form = self.forms[turn]
+        return {
+            (turn, number)
+            for number, check in enumerate(self.checks[turn])
+            if isinstance(check, AnswerCheck) and not run_check(check, {}, {}, text, (), form.generated_values).passed
+        }
+
     async def failures(self, ran: RunResult, says: ReportedFacts, initial: JsonObject | None = None) -> set[CheckKey]:
         """Checks that fail. Turns in which nothing is other than in gold are not judged again."""
         failed: set[CheckKey] = set()
@@ -83,4 +105,4 @@ class CheckPanel:
 def _replace_generated_values(says: ReportedFacts, form: NormalizedState) -> list[list[JsonValue]]:
     """Return the reported facts with generated values replaced by their paths."""
     places = {repr(value): path for path, value in form.generated_values.items()}
-    return [[places.get(repr(value), value) for value in turn_facts] for turn_facts in says]
+    return [[places.get(repr(fact.value), fact.value) for fact in turn_facts] for turn_facts in says]

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.environments.diff import diff
-from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned
+from trajsmith.phrasing import is_answer_stated, render_fact
+from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.records import (
     AnswerCheck,
+    AnswerFact,
     Check,
     CheckOutcome,
     CodeCheck,
@@ -49,7 +51,7 @@ def resolve_pointer(document: JsonValue, path: str) -> Any:
 
 def build_checks(
     forms: Sequence[NormalizedState],
-    facts: Sequence[Sequence[JsonValue]],
+    facts: Sequence[Sequence[AnswerFact | JsonValue]],
     rules: Sequence[PolicyRule],
     calls: Sequence[CheckedCall],
 ) -> list[tuple[Check, ...]]:
@@ -79,7 +81,7 @@ def derive_checks(
     initial: JsonObject,
     before: JsonObject,
     after: JsonObject,
-    facts: Sequence[JsonValue],
+    facts: Sequence[AnswerFact | JsonValue],
     turn: int,
     changes: Sequence[JsonObject] | None = None,
     generated_values: Mapping[str, JsonValue] | None = None,
@@ -110,13 +112,21 @@ def derive_checks(
     says = f"nothing changes but {summary}" if changed else "nothing in the state changes"
     derived: list[Check] = [*checks.values(), UntouchedCheck(says=says, allowed=changed)]
     places = {repr(value): path for path, value in (generated_values or {}).items()}
-    for fact in facts:
-        place = places.get(repr(fact), "")
-        description = (
-            f"the answer tells {'the ' + _describe_path(place.rsplit('/', 1)[-1]) if place else format_value(fact)}"
-        )
-        derived.append(AnswerCheck(says=description, value=fact, turn=turn, at=place))
+    for fact in map(as_answer_fact, facts):
+        place = places.get(repr(fact.value), "") if isinstance(fact.value, str | float) else ""
+        spoken = "the " + _describe_path(place.rsplit("/", 1)[-1]) if place else render_fact(fact)
+        derived.append(
+            AnswerCheck(
+                says=f"the answer tells {spoken}", value=fact.value, turn=turn, at=place, label=fact.label,
+                words=fact.words, question=fact.question,
+            )
+        )  # fmt: skip
     return (*derived, *(PolicyCheck(says=rule.says, rule=rule) for rule in rules))
+
+
+def as_answer_fact(fact: AnswerFact | JsonValue) -> AnswerFact:
+    """Return a fact of an answer, also where only its value is known."""
+    return fact if isinstance(fact, AnswerFact) else AnswerFact(value=fact)
 
 
 def _cut_at_list(path: str, document: JsonObject) -> str:
@@ -238,7 +248,7 @@ def run_answer_check(check: AnswerCheck, seen: CheckInput) -> CheckResult:
         if seen.generated_values is None or check.at not in seen.generated_values:
             return False, f"there is no {check.at}"
         value = seen.generated_values[check.at]
-    return is_value_mentioned(seen.answer, value)
+    return is_answer_stated(seen.answer, value, check.label, check.words, check.question)
 
 
 @CHECKS.register("policy")

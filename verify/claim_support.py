@@ -30,7 +30,7 @@ class UnsupportedClaim(FrozenModel):
 
 
 class SupportTracker:
-    """What has been said and shown so far in one dialogue, message by message."""
+    """Tracker of what has been said and shown so far in one dialogue."""
 
     def __init__(self, phrasebook: Phrasebook | None = None) -> None:
         """`phrasebook` is that of the environment: numbers in its own sentences ("24 hours") are no claims."""

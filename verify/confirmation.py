@@ -21,7 +21,13 @@ from trajsmith.phrasing.agreement_detection import (
     wants_question,
 )
 from trajsmith.records import CallEvent, CheckOutcome, EnvironmentSpec, JsonValue, Task, Trajectory
-from trajsmith.verify.action_descriptions import CallContext, get_action_matcher, names_open_value, names_thing
+from trajsmith.verify.action_descriptions import (
+    CallContext,
+    get_action_matcher,
+    leaves_action_open,
+    names_open_value,
+    names_thing,
+)
 from trajsmith.verify.variant_checks import CONDUCT
 
 MISSING = "the agent gets a yes before each call that needs one"
@@ -213,19 +219,25 @@ class _Conduct:
     def _is_about(self, request: _Request, call: _WriteCall, covered: dict[int, list[_WriteCall]]) -> bool:
         """Return True if the request, as corrected by the user, says what the call does.
 
-        Of several calls of one tool each must be named in it.
+        Of several calls each must be named in it: by the thing if the tool is the same, else by the action.
         """
         answers = [text for index, text in request.answers if index < call.event.message]
         changes = [text for text in answers if is_correction(text) and accepts_call(text, call.event.arguments)]
         text = " ".join((request.text, *changes))
         if not self.matcher.describes((*request.questions, *changes), text, call.context):
             return False
-        again = [
-            other
-            for other in covered[request.index]
-            if other.event.tool == call.event.tool and other.event.arguments != call.event.arguments
-        ]
-        return not again or names_thing(text, call.context)
+        for other in covered[request.index]:
+            same_tool = other.event.tool == call.event.tool
+            if same_tool and other.event.arguments != call.event.arguments and not names_thing(text, call.context):
+                return False
+            if not same_tool and not self._asks_for_both(request, call, other):
+                return False
+        return True
+
+    def _asks_for_both(self, request: _Request, call: _WriteCall, other: _WriteCall) -> bool:
+        """Return True if a request that was for another call is for this one, too."""
+        sentences = (request.text,) if leaves_action_open(request.questions) else request.questions
+        return self.matcher.says_more(sentences, call.event.tool, other.event.tool)
 
     def _explain_missing(self, call: _WriteCall, request: _Request | None, asked: bool) -> str:
         """Return why a call has no yes; empty if it has one."""

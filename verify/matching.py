@@ -89,14 +89,14 @@ def find_wrong_reads(task: Task, trajectory: Trajectory, pairs: Mapping[int, int
             if index not in taken and event.ok and span.start <= event.message < span.stop
         ]
         for index, call in enumerate(turn.gold_calls, start):
-            things = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
-            if index in pairs or call.effect == "write" or not things:
+            references = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+            if index in pairs or call.effect == "write" or not references:
                 continue
             wrong += [
                 f"{event.tool}: {name} {event.arguments[name]!r}"
                 for event in events
                 if (event.tool, event.actor) == (call.tool, call.actor)
-                for name in things
+                for name in references
                 if event.arguments.get(name, call.arguments[name]) != call.arguments[name]
             ]
         start += len(turn.gold_calls)

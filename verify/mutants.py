@@ -18,7 +18,7 @@ from trajsmith.grounding.fields import list_input_fields
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
-from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
+from trajsmith.records import AnswerFact, EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
 from trajsmith.verify.gold_run import GoldRun, GoldStep, RunResult
 from trajsmith.verify.normalized_state import find_changed_places, is_there
 
@@ -85,14 +85,14 @@ class RunMutator:
         self,
         gold: GoldRun,
         spec: EnvironmentSpec,
-        facts: Sequence[Sequence[JsonValue]],
+        facts: Sequence[Sequence[AnswerFact]],
         telling: AbstractSet[int],
         seed: int,
     ) -> None:
         """`telling` are the gold calls whose results the answers tell."""
         self.gold = gold
         self.spec = spec
-        self.facts = facts
+        self.facts = [[fact.value for fact in wanted] for wanted in facts]
         self.telling = telling
         self.rng = random.Random(seed)
         self.values = AlternativeValues(spec, gold.initial, self.rng)
@@ -259,6 +259,10 @@ class RunMutator:
 
     def _other_fact(self, fact: JsonValue, beside: Sequence[JsonValue]) -> JsonValue:
         """Another fact of the same kind."""
+        if isinstance(fact, bool):
+            return not fact
+        if fact == []:
+            return "one"
         moment = parse_datetime(fact)
         if moment is not None:
             return (moment + timedelta(days=self.rng.choice((1, 7)))).isoformat()

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.phrasing.value_formatting import format_value
-from trajsmith.records import JsonValue
+from trajsmith.phrasing import render_fact
+from trajsmith.records import AnswerFact, JsonValue
 from trajsmith.verify.gold_run import GoldRun, RunResult
 from trajsmith.verify.normalized_state import ValuePath, get_at_place, is_there, iter_leaves
 
@@ -12,8 +12,10 @@ FactSource = tuple[int, ValuePath]
 """Gold call, and where in its result the fact stands; of a text that is a result, the empty place."""
 
 
-def locate_facts(facts: Sequence[Sequence[JsonValue]], gold: GoldRun) -> list[list[FactSource | None]]:
-    """Locate the source of each fact of each turn: a call of the turn, the last one first; None if no result has it."""
+def locate_facts(facts: Sequence[Sequence[AnswerFact]], gold: GoldRun) -> list[list[FactSource | None]]:
+    """Locate the source of each fact of each turn: where it was asked for, else in a call of the turn, the last one
+    first; None if no result has it.
+    """
     sources: list[list[FactSource | None]] = []
     for turn, wanted in enumerate(facts):
         calls = [step.index for step in reversed(gold.steps) if step.turn == turn and step.index in gold.ran.results]
@@ -23,7 +25,14 @@ def locate_facts(facts: Sequence[Sequence[JsonValue]], gold: GoldRun) -> list[li
             for place, value in iter_leaves(result, ()):
                 places.setdefault(repr(value), (index, place))
         texts = [index for index in calls if isinstance(gold.ran.results[index], str)]
-        sources.append([places.get(repr(fact)) or _find_in_text(fact, texts, gold) for fact in wanted])
+        sources.append(
+            [
+                (fact.call, fact.place)
+                if fact.call is not None
+                else places.get(repr(fact.value)) or _find_in_text(fact.value, texts, gold)
+                for fact in wanted
+            ]
+        )
     return sources
 
 
@@ -32,11 +41,11 @@ def _find_in_text(fact: JsonValue, texts: Sequence[Any], gold: GoldRun) -> FactS
 
 
 def collect_reported_facts(
-    facts: Sequence[Sequence[JsonValue]],
+    facts: Sequence[Sequence[AnswerFact]],
     sources: Sequence[Sequence[FactSource | None]],
     ran: RunResult,
     instead: Mapping[tuple[int, int], JsonValue],
-) -> list[list[JsonValue]]:
+) -> list[list[AnswerFact]]:
     """Collect the facts that this run reports in each turn; it cannot report what it has not seen.
 
     Args:
@@ -47,9 +56,9 @@ def collect_reported_facts(
     """
     return [
         [
-            value
+            fact if value == fact.value else fact.model_copy(update={"value": value})
             for number, (fact, source) in enumerate(zip(wanted, places, strict=True))
-            for value in _read_fact(fact, source, ran, instead.get((turn, number)))
+            for value in _read_fact(fact.value, source, ran, instead.get((turn, number)))
         ]
         for turn, (wanted, places) in enumerate(zip(facts, sources, strict=True))
     ]
@@ -69,6 +78,6 @@ def _read_fact(fact: JsonValue, source: FactSource | None, ran: RunResult, inste
     return [get_at_place(result, place)] if is_there(result, place) else []
 
 
-def render_answer(values: Sequence[JsonValue]) -> str:
-    """The values as an answer."""
-    return "\n".join(format_value(value) for value in values)
+def render_answer(facts: Sequence[AnswerFact]) -> str:
+    """The facts as an answer."""
+    return "\n".join(map(render_fact, facts))

@@ -20,6 +20,7 @@ from trajsmith.records import (
     Verdict,
 )
 from trajsmith.records.verdict import Outcome
+from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.checks import CheckedCall
 from trajsmith.verify.claim_support import CLAIMS, find_unsupported_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
@@ -176,15 +177,18 @@ async def _judge_turn(
     confirmations: ConfirmationReport,
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
-    answers = [
-        message.content for message in trajectory.messages[span.start : span.stop] if message.role == "assistant"
-    ]
+    messages = trajectory.messages[span.start : span.stop]
+    answer = (
+        select_answer_text(messages)
+        if turn.asked
+        else "\n".join(message.content for message in messages if message.role == "assistant")
+    )
     form = normalize_state(again.initial, state, task.masks)
     calls: list[CheckedCall] = [
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
     checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
-    outcomes = await run_checks(checks, form, (again.initial, state), "\n".join(answers), calls, code)
+    outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory)
     outcomes += confirmations.build_outcomes(number)

@@ -13,8 +13,9 @@ from trajsmith.phrasing import Wording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
+from trajsmith.querygen.requested_info import fill_facts
 from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
-from trajsmith.querygen.write import MAX_FACTS, TaskWriter, WriteSettings
+from trajsmith.querygen.write import TaskWriter, WriteSettings
 from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
@@ -25,11 +26,13 @@ from trajsmith.records import (
     Perturbation,
     RecordDropped,
     Registry,
+    RequestedInfo,
     StateCheck,
     Task,
     Turn,
     content_hash,
     derive_seed,
+    list_answer_facts,
 )
 from trajsmith.verify import AuditSettings, run_check
 from trajsmith.verify.normalized_state import normalize_state
@@ -133,10 +136,9 @@ class VariantCase:
         """
         start = self.state if state is None else state
         proof = await self._proof(pieces, start)
-        calls = [piece.calls for piece in pieces]
         gold_calls = proof.gold.calls
-        facts = [self._facts(gold_calls, calls, number, perturbation) for number in range(len(pieces))]
-        tested = await proof.test(facts, self.spec, self.audit, derive_seed(self.base.seed, "audit", self.variant))
+        asked = [self._asked(gold_calls, pieces, number, perturbation) for number in range(len(pieces))]
+        tested = await proof.test(asked, self.spec, self.audit, derive_seed(self.base.seed, "audit", self.variant))
         weakness = tested.fault(perturbation)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
@@ -152,7 +154,7 @@ class VariantCase:
                 "language": SCRIPTED,
                 "prompts": {},
                 "turns": tested.apply_to_turns(
-                    self._turns(pieces, proof, facts, await self._hashes(pieces, proof, start))
+                    self._turns(pieces, proof, asked, await self._hashes(pieces, proof, start))
                 ),
                 "masks": proof.masks,
                 "audit": tested.audit,
@@ -175,24 +177,32 @@ class VariantCase:
             )
         return await GoldProof.of(gold, self.session)
 
-    def _facts(
-        self, gold_calls: Sequence[GoldCall], calls: Sequence[Sequence[GoldCall]], turn: int, perturbation: Perturbation
-    ) -> tuple[JsonValue, ...]:
-        """Return the facts that the answer of a turn must report; none if it can only decline."""
+    def _asked(
+        self, gold_calls: Sequence[GoldCall], pieces: Sequence[TurnDraft], turn: int, perturbation: Perturbation
+    ) -> tuple[RequestedInfo, ...]:
+        """Return what a turn asks for, with the values of the variant's own run; nothing if it can only decline.
+
+        Raises:
+            RecordDropped: What a question is about is not there.
+        """
         if perturbation.act == "decline" and turn == perturbation.turn:
             return ()
-        start = sum(map(len, calls[:turn]))
-        if perturbation.act == "offer" and turn == perturbation.turn:
-            goals = [goal for goal in self.goals(turn) if goal < len(gold_calls)]
-        else:
-            goals = find_goals(gold_calls, start, start + len(calls[turn]))
-        return tuple(dict.fromkeys(fact for goal in goals for fact in self.writer.facts(gold_calls[goal])))[:MAX_FACTS]
+        start, count = sum(len(piece.calls) for piece in pieces[:turn]), len(pieces[turn].calls)
+        asked = []
+        for info in pieces[turn].asked:
+            if info.call < count:
+                index = start + info.call
+                filled = fill_facts(info.model_copy(update={"call": index}), gold_calls[index], self.wording)
+                if info.narrow and not filled.facts:
+                    raise RecordDropped("question_without_answer", info.question)
+                asked.append(filled)
+        return tuple(asked)
 
     def _turns(
         self,
         pieces: Sequence[TurnDraft],
         proof: GoldProof,
-        facts: Sequence[tuple[JsonValue, ...]],
+        asked: Sequence[tuple[RequestedInfo, ...]],
         hashes: Sequence[str],
     ) -> list[Turn]:
         """The turns, without their checks.
@@ -214,7 +224,8 @@ class VariantCase:
                     checks=(),
                     state_hash=hashes[number],
                     form_hash=proof.form_hashes[number],
-                    answer_facts=facts[number],
+                    answer_facts=tuple(fact.value for fact in list_answer_facts(asked[number])),
+                    asked=asked[number],
                 )
             )
             start = stop

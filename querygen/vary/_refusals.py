@@ -131,7 +131,9 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
         return [time + value[5:] for time in TIMES] if re.fullmatch(r"\d\d:\d\d(:00)?", value) else []
     if isinstance(value, int):
         high = field.schema.get("maximum", value + 30)
-        return [other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS[:3])) if other <= high]
+        return [
+            other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS[:3])) if other <= high
+        ]
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
 
 

@@ -89,7 +89,9 @@ async def _build_variant(
     facts = tuple(fact.model_copy(update={"stated": False}) for fact in (found.facts if found else ()))
     gold = (*request.calls[:-1], *((found.call,) if found is not None and accepted else ()))
     pieces = case.unchanged(words, range(request.turn))
-    pieces.append(TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold))
+    pieces.append(
+        TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold, asked=words.asked[request.turn])
+    )
     refused = request.calls[-1]
     visible = is_visible(case, request, query)
     if visible and hidden:

@@ -14,7 +14,7 @@ from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.story import read_story
-from trajsmith.records import FromOutput, GoldCall, JsonObject, Task, UserFact, canonical_json
+from trajsmith.records import FromOutput, GoldCall, JsonObject, RequestedInfo, Task, UserFact, canonical_json
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class TurnDraft:
     calls: tuple[GoldCall, ...]
     names_tools: bool = False
     """The query may name a tool: it brings one."""
+    asked: tuple[RequestedInfo, ...] = ()
+    """What the query asks for; calls are counted from the first of the turn."""
 
 
 class _AmbiguousReferences(ReferenceTracker):
@@ -85,6 +87,8 @@ class RewordedQueries:
         self.intents: list[str] = []
         self.keys: list[list[str]] = []
         self.stated: list[set[str]] = []
+        self.asked: list[tuple[RequestedInfo, ...]] = []
+        """What each query asks for; calls are counted from the first of the turn."""
         story = read_story(base, wording.scenarios)
         start = 0
         for number, turn in enumerate(base.turns):
@@ -98,7 +102,11 @@ class RewordedQueries:
                 render_query(opening, request.text, base.persona, self.known.values(), find_clock_date(state), rng)
             )
             self.intents.append(request.intent)
-            self.keys.append(list(dict.fromkeys(key for call in calls[start:stop] for key in list_needed_keys(call))))
+            self.asked.append(tuple(info.model_copy(update={"call": info.call - start}) for info in request.asked))
+            self.known.update((key, fact) for key, fact in writer.row_facts.items() if key not in self.known)
+            keys = [key for call in calls[start:stop] for key in list_needed_keys(call)]
+            keys += [info.known for info in request.asked if info.known]
+            self.keys.append(list(dict.fromkeys(keys)))
             self.stated.append(set(writer.stated))
             start = stop
 
@@ -109,4 +117,6 @@ class RewordedQueries:
 
     def piece(self, turn: int, calls: Sequence[GoldCall]) -> TurnDraft:
         """A turn with these calls, in its new words."""
-        return TurnDraft(self.queries[turn], self.intents[turn], self.entries(turn), tuple(calls))
+        return TurnDraft(
+            self.queries[turn], self.intents[turn], self.entries(turn), tuple(calls), asked=self.asked[turn]
+        )

@@ -89,7 +89,8 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
     entries = tuple(
         case.known[e.key].model_copy(update={"stated": True}) if e.key == key else e for e in words.entries(turn)
     )
-    pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])])))
+    turn_calls = tuple(case.calls[slice(*case.spans[turn])])
+    pieces.append(TurnDraft(query, words.intents[turn], entries, turn_calls, asked=words.asked[turn]))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
     perturbation = Perturbation(
         base=case.base.id,

@@ -27,7 +27,8 @@ async def vary(case: VariantCase) -> VariantResult:
     pieces.append(TurnDraft(words.queries[turn], words.intents[turn], entries, ()))
     schema = canonical_json(case.tools[tool].as_function()["function"]).decode()
     query = case.rng.choice(ARRIVED).format(schema)
-    pieces.append(TurnDraft(query, words.intents[turn], entries, tuple(case.calls[slice(*case.spans[turn])]), True))
+    calls = tuple(case.calls[slice(*case.spans[turn])])
+    pieces.append(TurnDraft(query, words.intents[turn], entries, calls, True, words.asked[turn]))
     pieces += case.unchanged(words, range(turn + 1, len(case.spans)))
     perturbation = Perturbation(
         base=case.base.id,

@@ -5,6 +5,7 @@ Proof: the same look-up gives other values after the write, by execution, and no
 
 from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
@@ -48,11 +49,17 @@ async def _find_changes(case: VariantCase, read: int, stop: int) -> tuple[JsonVa
     result = await session.call(call.tool, call.arguments, call.actor)
     if not result.ok:
         return ()
-    before = case.writer.facts(call)
-    now = case.writer.facts(call.model_copy(update={"result": result.content}))
+    before = list_told_values(case, call)
+    now = list_told_values(case, call.model_copy(update={"result": result.content}))
     since = [canonical_json(each.result).decode() for each in case.calls[read + 1 : stop]]
-    changed = [value for value in now[:8] if value not in before]
+    changed = [value for value in now if value not in before]
     return tuple(value for value in changed if not any(is_value_mentioned(text, value) for text in since))
+
+
+def list_told_values(case: VariantCase, call: GoldCall) -> list[JsonValue]:
+    """Return the values that a report of a result tells."""
+    info = fill_facts(build_general_info(0, call, "", "", case.wording), call, case.wording)
+    return [fact.value for fact in info.facts]
 
 
 async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple[JsonValue, ...]) -> VariantResult:
@@ -72,7 +79,7 @@ async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple
         raise RecordDropped("not_said_openly", call.tool)
     pieces = longer.unchanged(words, range(turn + 1))
     query = f"{words.queries[last]} {case.rng.choice(AGAIN)}"
-    pieces.append(TurnDraft(query, words.intents[last], words.entries(last), (again,)))
+    pieces.append(TurnDraft(query, words.intents[last], words.entries(last), (again,), asked=words.asked[last]))
     cause = next(each.tool for each in reversed(case.calls[read + 1 : stop]) if each.effect == "write")
     perturbation = Perturbation(
         base=case.base.id,
@@ -82,7 +89,10 @@ async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple
         tempting=(call,),
         proof=f"after {cause} {call.tool} gives other values, which no result since then shows: {changed[0]}",
     )
-    return VariantResult(await longer.finish(pieces, perturbation))
+    task = await longer.finish(pieces, perturbation)
+    if not {str(value) for value in changed} & {str(value) for value in task.turns[last].answer_facts}:
+        raise RecordDropped("another_field_asked", words.queries[last])
+    return VariantResult(task)
 
 
 def _names(case: VariantCase, query: str) -> bool:

@@ -116,3 +116,24 @@ def test_a_book_is_checked_against_the_tools(step: dict, fault: str) -> None:
     with pytest.raises(InputError, match=r"scenarios\.yaml of bank: scenario story, step ") as error:
         check_scenarios(book, SPEC)
     assert fault in str(error.value)
+
+
+async def test_the_user_stays_the_same_person() -> None:
+    scenario = story({"tool": "list_disputes"}, {"tool": "list_cards"}, {"tool": "find_customer_by_phone"})
+    for chain in draw(scenario):
+        grounded = await ground(scenario, chain)
+        phones = {call.arguments["phone"] for call in grounded.calls if call.tool == "find_customer_by_phone"}
+        assert grounded.steps[-1] == "find_customer_by_phone"
+        assert len(phones) == 1
+
+
+async def test_optional_arguments_are_those_that_the_words_of_a_step_have() -> None:
+    silent = {"tool": "list_transactions", "say": ["What happened on {account_id}?"]}
+    telling = silent | {"say": ["Show me {direction} on {account_id}."]}
+    given = {}
+    for name, step in {"silent": silent, "telling": telling}.items():
+        scenario = story(step, {"tool": "list_disputes"})
+        steps = [by_step(await ground(scenario, chain))["list_transactions"] for chain in draw(scenario, 16)]
+        given[name] = sum("direction" in call.arguments for call in steps)
+    assert given["silent"] == 0
+    assert given["telling"] > 0

@@ -90,7 +90,7 @@ def test_a_live_server_behind_it_ends_with_it(served, tmp_path):
     params = '{"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}'
     process.stdin.write(f'{{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {params}}}\n')
     process.stdin.flush()
-    assert '"instructions":"Keep notes."' in process.stdout.readline()
+    assert '"instructions":"Keep notes.' in process.stdout.readline()
     children = psutil.Process(process.pid).children(recursive=True)
     assert children
     process.send_signal(signal.SIGTERM)

@@ -22,6 +22,7 @@ from trajsmith.querygen.vary._alternative_search import AlternativeSearch
 from trajsmith.querygen.vary.forbidden_request import _find_rule
 from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
 from trajsmith.querygen.vary.long_context import enlarge_tables
+from trajsmith.querygen.vary.stale_data import list_told_values
 from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 from trajsmith.usersim import Dialogue, PlaySettings
@@ -300,7 +301,7 @@ async def test_one_part_is_refused_and_the_others_are_done_and_told(shelves):
 async def test_what_is_told_again_is_not_what_was_told_before(shelves):
     for shelf, _, varied in await some(shelves, "stale_data"):
         turn = varied.task.turns[varied.task.twist.turn]
-        old = shelf.case(varied.task, "stale_data").writer.facts(varied.task.twist.tempting[-1])
+        old = list_told_values(shelf.case(varied.task, "stale_data"), varied.task.twist.tempting[-1])
         new = [fact for fact in turn.answer_facts if fact not in old]
         assert new and len(turn.gold_calls) == 1
         results = [str(call.result) for call in varied.task.gold_calls[:-1]]

@@ -9,7 +9,16 @@ from trajsmith.phrasing import Phrasebook, Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
 from trajsmith.records import EnvironmentFault, FunctionCall, Message, RecordDropped, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
-from trajsmith.usersim import AgentAct, Dialogue, PlaySettings, ScriptedAgent, ScriptedUser, UserAct, UserCall
+from trajsmith.usersim import (
+    AgentAct,
+    Dialogue,
+    PlaySettings,
+    ScriptedAgent,
+    ScriptedUser,
+    UserAct,
+    UserCall,
+    render_system_prompt,
+)
 
 
 class Bank:
@@ -215,3 +224,15 @@ async def test_a_refused_gold_call_makes_the_agent_give_up(bank):
     assert played.stop_reason == "agent_gave_up"
     assert "closed today" in played.messages[-1].content
     assert played.final_state == played.initial_state
+
+
+async def test_every_agent_is_told_when_to_ask_with_and_without_the_policy(bank):
+    cancel = "stop a standing order for good"
+    bare = bank.task.model_copy(update={"policy": ""})
+    assert cancel in render_system_prompt(bank.spec, bare, bank.state)
+    whole = render_system_prompt(bank.spec, bank.task, bank.state)
+    assert whole.index(bank.spec.policy[:40]) < whole.index(cancel) < whole.index("without asking back")
+    hidden = bare.model_copy(update={"exposed_tools": ("list_cards", "freeze_card")})
+    assert cancel not in render_system_prompt(bank.spec, hidden, bank.state)
+    direct = render_system_prompt(bank.spec, bare.model_copy(update={"mode": "direct"}), bank.state)
+    assert "has already agreed" in direct and "wait for the user's yes" not in direct

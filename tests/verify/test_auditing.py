@@ -81,7 +81,8 @@ async def test_what_was_not_seen_cannot_be_told() -> None:
     dropped = next(m for m in mutator.dropped() if "count_notes" in m.says)
     ran = await judge.gold.branch(dropped.start, dropped.steps)
     assert ran is not None
-    assert collect_reported_facts(judge.facts, judge.sources, ran, {}) == [["trip", "N4"], []]
+    reported = collect_reported_facts(judge.facts, judge.sources, ran, {})
+    assert [[fact.value for fact in facts] for facts in reported] == [["trip", "N4"], []]
 
 
 def with_check(judge: CheckPanel, check: Any, code: CodeCheckRunner | None = None) -> CheckPanel:

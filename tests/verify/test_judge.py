@@ -7,6 +7,7 @@ from doctoring import Doctored
 
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.models.serialization import parse_reply
+from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.records import CheckOutcome, Message, ModelFault, Verdict
 from trajsmith.verify import Judge, JudgeSettings, find_open_questions
 
@@ -152,7 +153,11 @@ async def test_a_guess_is_asked_about(retail):
             break
     openings = {span.start for span in trajectory.turns}
     messages = tuple(
-        Message(role="user", content="Well.") if message.role == "user" and index not in openings else message
+        Message(role="user", content="Well.")
+        if message.role == "user"
+        and index not in openings
+        and not find_confirmation_requests(trajectory.messages[index - 1].content)
+        else message
         for index, message in enumerate(trajectory.messages)
     )
     guessed = trajectory.model_copy(update={"messages": messages})

@@ -8,7 +8,7 @@ import pytest
 from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
-from trajsmith.records import GoldCall, NondeterminismMask
+from trajsmith.records import AnswerFact, GoldCall, NondeterminismMask, RequestedInfo
 from trajsmith.verify.check_audit import AuditSettings
 from trajsmith.verify.equivalents import EquivalentRunBuilder
 from trajsmith.verify.gold_run import GoldRun
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 SERVER = Path(__file__).parents[1] / "environments" / "mcp" / "servers" / "notes.py"
 STATE = {"files": {"old.txt": "old"}, "calls": [{"tool": "add_note", "arguments": {"title": "a", "text": "b"}}]}
-FACTS: list[list[str]] = [["SAVED"]]
+ASKED = [[RequestedInfo(call=0, question="Save it.", facts=(AnswerFact(value="SAVED"),))]]
 
 
 def notes() -> McpSource:
@@ -62,13 +62,13 @@ async def test_mutants_and_equivalent_runs_only_where_asked_for(live: bool, monk
     try:
         settings = AuditSettings(live=live)
         gold = await run_gold([CALLS], (await source.states(0))[0], session, settings.live)
-        tested = await (await GoldProof.of(gold, session)).test(FACTS, await source.spec(), settings, 1)
+        tested = await (await GoldProof.of(gold, session)).test(ASKED, await source.spec(), settings, 1)
     finally:
         await session.close()
     assert tested.weakness is None
     assert [check.kind for check in tested.checks[0]].count("state") == 2
     assert bool(starts) == live
-    assert (sum(tested.audit.made.values()), tested.audit.equivalent) == ((3, 1) if live else (0, 0))
+    assert (sum(tested.audit.made.values()), tested.audit.equivalent) == ((4, 1) if live else (0, 0))
     assert tested.audit.caught == tested.audit.made
     assert tested.audit.accepted == tested.audit.equivalent
 

@@ -101,8 +101,9 @@ async def _audit(context: RunContext, task: Task, settings: AuditSettings, audit
             if len(gold.ran.states) < len(task.turns):
                 audits.undecided.append((task.id, f"{gold.ran.calls[-1][0]} of the gold calls is refused now"))
                 return
-            checks, facts = [turn.checks for turn in task.turns], [turn.answer_facts for turn in task.turns]
-            jury = CheckPanel(gold, task.masks, checks, facts, context.code_checks)
+            checks, facts = [turn.checks for turn in task.turns], [turn.facts for turn in task.turns]
+            asked = [turn.asked for turn in task.turns]
+            jury = CheckPanel(gold, task.masks, checks, facts, context.code_checks, asked)
             audits.add(task, await audit_task(jury, place.spec, settings, derive_seed(task.seed, "audit")))
         except EnvironmentFault as fault:
             audits.undecided.append((task.id, str(fault)))

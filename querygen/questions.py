@@ -1,0 +1,148 @@
+"""Narrow questions: which of them a result answers, the row that one is about, and whether a query asks it."""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trajsmith.grounding import build_selector_key
+from trajsmith.grounding.paths import get_value, iterate_nodes, join_path
+from trajsmith.phrasing import Question, Wording, pick_text
+from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.value_formatting import format_value
+from trajsmith.phrasing.words import split_identifier, stem
+from trajsmith.querygen.requested_info import has_empty_list, iter_places
+from trajsmith.records import JsonValue, RequestedInfo, Selector, UserFact
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_QUESTION_WORD = re.compile(
+    r"\b(when|where|who|why|whether|how (?:much|many|long|often|far)|what time)\b", re.IGNORECASE
+)
+_POLITE = frozenset({
+    "i", "me", "my", "you", "your", "it", "a", "an", "and", "could", "would", "can", "please", "like", "want", "need",
+    "do", "does", "did", "find", "check", "tell", "know", "what", "which", "how", "that", "this", "with", "help",
+    "will", "there", "out", "up", "see", "look", "d", "s", "m", "also", "then", "after",
+    "is", "has", "was", "are", "be", "the", "of", "to", "in", "on", "at", "by", "for",
+})  # fmt: skip
+"""Words that ask for nothing in particular."""
+
+
+@dataclass(frozen=True)
+class RowChoice:
+    """A row that a question is about, and what the user knows of it."""
+
+    selector: Selector
+    fact: UserFact
+    phrase: str
+    """Noun phrase for the row: "the order to the theatre"."""
+
+
+@dataclass(frozen=True)
+class AskableQuestion:
+    """A question that the executed result can answer."""
+
+    question: Question
+    row: RowChoice | None = None
+
+    def build_info(self, call: int, sentence: str) -> RequestedInfo:
+        """Return the record of the question; its values are filled in by `fill_facts`."""
+        return RequestedInfo(
+            call=call,
+            question=sentence,
+            fields=self.question.asks,
+            row=self.row.selector if self.row else None,
+            known=self.row.fact.key if self.row else "",
+            answer=self.question.answer,
+        )
+
+
+def list_askable_questions(
+    questions: Sequence[Question], call: int, result: JsonValue, wording: Wording, rng: random.Random
+) -> list[AskableQuestion]:
+    """Return the questions that a result answers, in random order.
+
+    A question about one row needs a row that something which people say tells apart from all others in the list.
+    """
+    askable = []
+    for question in rng.sample(list(questions), len(questions)):
+        row = None
+        if question.row:
+            row = next(_iter_rows(question, call, result, wording, rng), None)
+            if row is None:
+                continue
+        info = AskableQuestion(question, row)
+        if row or all(any(iter_places(result, path)) or has_empty_list(result, path) for path in question.asks):
+            askable.append(info)
+    return askable
+
+
+def _iter_rows(
+    question: Question, call: int, result: JsonValue, wording: Wording, rng: random.Random
+) -> Iterator[RowChoice]:
+    """Yield rows that can be told apart and hold all that is asked, each with a field that does it."""
+    entity = wording.entity(question.row)
+    for parts, rows in iterate_nodes(result):
+        if not isinstance(rows, list) or not any(isinstance(row, dict) and question.row in row for row in rows):
+            continue
+        for row in rng.sample(rows, len(rows)):
+            if any(get_value(row, field) in (None, [], {}) for field in question.asks):
+                continue
+            for field in rng.sample(list(entity.by), len(entity.by)):
+                value = get_value(row, field)
+                same = sum(get_value(other, field) == value for other in rows)
+                if same == 1 and isinstance(value, str | int | float) and field not in question.asks:
+                    selector = Selector(rows=join_path(parts), how="equals", field=field, value=value)
+                    yield _describe_row(question.row, call, selector, wording, rng)
+
+
+def _describe_row(parameter: str, call: int, selector: Selector, wording: Wording, rng: random.Random) -> RowChoice:
+    field = selector.field.split(".")[-1]
+    fact = UserFact(
+        key=build_selector_key(call, selector),
+        label=wording.parameter("", field).label,
+        value=selector.value,
+        said=format_value(selector.value),
+        slot=f"{parameter}|{field}",
+        how="equals",
+    )
+    phrase = wording.describe(parameter, fact, rng)
+    return RowChoice(selector, fact.model_copy(update={"said": phrase}), phrase)
+
+
+def pick_question_text(
+    templates: Sequence[str], values: Mapping[str, Any], row: RowChoice | None, rng: random.Random
+) -> tuple[str, str] | None:
+    """Return a template whose slots have values, and the sentence; None if there is none."""
+    filled = {**values, "row": row.phrase} if row else dict(values)
+    for template in rng.sample(list(templates), len(templates)):
+        text = pick_text([template], filled, rng)
+        if text is not None and (row is None or "row" in list_slots(template)):
+            return template, text
+    return None
+
+
+def find_asking_sentence(query: str, info: RequestedInfo) -> str:
+    """Return the sentence of a query that asks for something, or the plain one where none has a word in common."""
+    words = _content(info.question)
+    sentences = [part.strip() for part in _SENTENCE.split(query) if part.strip()]
+    best = max(sentences, key=lambda sentence: len(words & _content(sentence)), default="")
+    return best if words & _content(best) else info.question
+
+
+def asks_for(query: str, info: RequestedInfo, known: Sequence[UserFact]) -> bool:
+    """Return True if a query asks a question: with one of its own words, or the same question word.
+
+    Args:
+        known: What the user knows; words by which things are called ask nothing.
+    """
+    named = {word for fact in known for word in _content(f"{fact.said} {fact.slot}")}
+    words = _content(info.question) | {word for fact in info.facts for word in _content(fact.label)}
+    wanted = {match.lower() for match in _QUESTION_WORD.findall(info.question)}
+    return bool((words - named) & _content(query)) or bool(
+        wanted & {match.lower() for match in _QUESTION_WORD.findall(query)}
+    )
+
+
+def _content(text: str) -> set[str]:
+    return {stem(word) for word in split_identifier(text) if word not in _POLITE}

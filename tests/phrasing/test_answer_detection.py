@@ -1,0 +1,86 @@
+"""Whether a text states a value, also one that people state by words."""
+
+import pytest
+
+from trajsmith.phrasing import is_answer_stated
+
+OPEN = "Is a window open?"
+WORDS = {"true": ("a window is open", "one is open"), "false": ("the windows are shut",)}
+
+
+@pytest.mark.parametrize("words", [{}, WORDS], ids=["field-only", "phrasebook-words"])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("No window is open in there.", False),
+        ("They're all shut.", False),
+        ("It isn't open.", False),
+        ("No.", False),
+        ("Window open: no.", False),
+        ("Yes, it is.", True),
+        ("A window is open there.", True),
+        ("Window open: yes.", True),
+    ],
+)
+def test_a_boolean_is_stated_by_words_their_opposites_or_a_yes(text, value, words):
+    assert is_answer_stated(text, value, "window open", words, OPEN)
+    assert not is_answer_stated(text, not value, "window open", words, OPEN)
+
+
+def test_a_yes_answers_the_question_that_was_asked():
+    assert is_answer_stated("Yes, all of them.", False, "window open", {}, "Are the windows shut?")
+    assert not is_answer_stated("Yes, all of them.", True, "window open", {}, "Are the windows shut?")
+
+
+def test_what_speaks_of_something_else_states_no_boolean():
+    assert not is_answer_stated("It is 21 degrees in there.", False, "window open", {}, OPEN)
+    assert not is_answer_stated("It is 21 degrees in there.", True, "window open", {}, OPEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "label"),
+    [
+        ("It's switched off.", False, "on"),
+        ("The ticket can be refunded.", True, "refundable"),
+        ("That rate is non-refundable.", False, "refundable"),
+        ("It doesn't renew automatically.", False, "auto renew"),
+        ("The door is unlocked.", False, "locked"),
+    ],
+)
+def test_fields_have_words_of_their_own(text, value, label):
+    assert is_answer_stated(text, value, label)
+    assert not is_answer_stated(text, not value, label)
+
+
+def test_a_number_in_a_date_or_a_time_is_not_that_number():
+    assert is_answer_stated("You have 3 left.", 3, "sessions left")
+    assert not is_answer_stated("The course ends on 3 March.", 3, "sessions left")
+    assert not is_answer_stated("The doors open at 15:03.", 15, "sessions left")
+    assert is_answer_stated("It is sold out.", 0, "in stock")
+
+
+def test_a_moment_is_stated_with_its_own_time_or_with_none():
+    start = "2026-11-28T17:00:00"
+    assert is_answer_stated("It starts on 28 November.", start, "starts at")
+    assert is_answer_stated("It starts on 28 November 2026 at 17:00.", start, "starts at")
+    assert not is_answer_stated("It ends on 28 November 2026 at 17:45.", start, "starts at")
+
+
+def test_who_asks_for_the_time_is_not_answered_by_the_day():
+    start, question = "2026-03-03T14:30:00", "What time does it start?"
+    assert not is_answer_stated("On 3 March.", start, "starts at", {}, question)
+    assert not is_answer_stated("On 4 March at 14:30.", start, "starts at", {}, question)
+    assert is_answer_stated("At 2:30 pm.", start, "starts at", {}, question)
+    assert is_answer_stated("On 3 March at 14:30.", start, "starts at", {}, question)
+
+
+def test_a_word_that_is_denied_is_not_stated():
+    assert is_answer_stated("The card is active.", "active")
+    assert not is_answer_stated("The card is not active.", "active")
+    assert not is_answer_stated("The door is unlocked.", "locked")
+    assert is_answer_stated("It's on its way.", "in_transit", "status", {"in_transit": ("on its way",)})
+
+
+def test_nothing_is_stated_by_a_negation():
+    assert is_answer_stated("There are no codes for that door.", [], "code")
+    assert not is_answer_stated("I've looked that up.", [], "code")
