@@ -22,10 +22,12 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, is_refusal_told, load_refusals, render_refusal
 from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
+    "DECLINES",
     "EntityPhrases",
     "ParameterPhrases",
     "Phrasebook",
@@ -41,7 +43,10 @@ __all__ = [
     "get_confirmation_rule",
     "is_answer_stated",
     "is_fact_answered",
+    "is_reason_shown",
+    "is_refusal_told",
     "load_phrasebook",
+    "load_refusals",
     "load_scenarios",
     "needs_confirmation",
     "open_scenarios",
@@ -49,5 +54,6 @@ __all__ = [
     "render_confirmation_policy",
     "render_fact",
     "render_full_policy",
+    "render_refusal",
     "summarize_rule",
 ]

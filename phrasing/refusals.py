@@ -90,6 +90,11 @@ def is_reason_shown(reason: str, texts: Iterable[str]) -> bool:
     return set(_tokenize(reason)) <= seen
 
 
+def is_refusal_told(reason: str, text: str) -> bool:
+    """Return True if a text says that something cannot be done, and enough of why."""
+    return DECLINES.search(text.replace("’", "'")) is not None and measure_reason(reason, text) >= REASON
+
+
 def measure_reason(reason: str, text: str) -> float:
     """Return the share of the numbers and content words of a reason that occur in a text."""
     wanted = set(_tokenize(reason))

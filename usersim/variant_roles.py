@@ -1,6 +1,6 @@
 """Scripted roles for variants: an agent that handles the perturbation correctly, and a user who acts it out.
 
-`NaiveAgent` is their counterpart: it does not notice. A variant is worth something only if it is turned down.
+`naive_agent` holds their counterpart, which does not notice. A variant is worth something only if it is turned down.
 """
 
 import random
@@ -10,9 +10,15 @@ from datetime import date
 
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_needed_keys
-from trajsmith.phrasing import Wording, capitalize_first
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
+    is_reason_shown,
+    is_refusal_told,
+    load_refusals,
+    render_refusal,
+)
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.refusals import DECLINES, REASON, is_reason_shown, load_refusals, measure_reason, render_refusal
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value, is_value_mentioned
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
 from trajsmith.records import (
@@ -63,7 +69,7 @@ class VariantAgent(ScriptedAgent):
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         super().__init__(task, wording, candidate, listens)
-        self.twist = _get_perturbation(task)
+        self.twist = get_perturbation(task)
         self.asked = self.agreed = self.attempted = self.stumbled = False
         self.told_no = ""
         self.offered = self.settled = False
@@ -135,14 +141,14 @@ class VariantAgent(ScriptedAgent):
         """The refusal, after what was done of the same message."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
-        made = range(start, self.stop - self.twist.accepted)
-        used = {source.call for index in made for _, source, _ in iterate_leaves(self.calls[index])
+        indices = range(start, self.stop - self.twist.accepted)
+        used = {source.call for index in indices for _, source, _ in iterate_leaves(self.calls[index])
                 if isinstance(source, FromOutput)}  # fmt: skip
-        goals = [index for index in made if self.calls[index].effect == "write" or self._is_reported(index, used)]
+        goals = [index for index in indices if self.calls[index].effect == "write" or self._is_reported(index, used)]
         reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         if not reports:
             return refusal
-        between = [self.results[index].content for index in made if index not in goals]
+        between = [self.results[index].content for index in indices if index not in goals]
         text = " ".join(reports)
         self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
         missing = [] if self.twist.accepted else render_missing_facts(text, turn.facts, between)
@@ -217,7 +223,7 @@ class VariantUser(ScriptedUser):
 
     def __init__(self, task: Task, wording: Wording, candidate: int, now: date = date.min) -> None:
         super().__init__(task, wording, candidate, now)
-        self.twist = _get_perturbation(task)
+        self.twist = get_perturbation(task)
         self.changed = False
 
     async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
@@ -246,9 +252,8 @@ class VariantUser(ScriptedUser):
 
     def _is_offer(self, messages: Sequence[Message]) -> bool:
         """Return True if the last message tells why the request cannot be fulfilled, and what else could be done."""
-        text = messages[-1].content
         known = self.twist.visible or is_reason_known(messages[:-1], self.twist.because)
-        return known and DECLINES.search(text) is not None and measure_reason(self.twist.because, text) >= REASON
+        return known and is_refusal_told(self.twist.because, messages[-1].content)
 
     def _correction(self, known: UserFact) -> str:
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
@@ -266,45 +271,6 @@ def build_scripted_user(
     """Build the scripted user of a task, whether it is a variant or not; see `UserFactory`."""
     kind = ScriptedUser if task.twist is None else VariantUser
     return kind(task, wording, candidate, find_clock_date(state))
-
-
-class NaiveAgent(ScriptedAgent):
-    """Agent that ignores the perturbation: no question, no second try, and a claim of success at the end."""
-
-    name = "naive"
-
-    def __init__(self, task: Task, wording: Wording, candidate: int) -> None:
-        super().__init__(task, wording, candidate)
-        self.twist = _get_perturbation(task)
-        self.said |= set(self.known)
-        self.tempted = False
-
-    async def act(self, messages: list[Message]) -> AgentAct:
-        turn = len(self._openings(messages)) - 1
-        if turn != self.turn:
-            self.open_turn(turn)
-        if not self._blunders(turn):
-            return await super().act(messages)
-        if self.twist.act == "reread":
-            old = self.twist.tempting[-1]
-            return AgentAct(Message(role="assistant", content=self.reports.report(old, old.result, [])))
-        if not self.tempted and self.twist.tempting:
-            self.tempted = True
-            call = self.twist.tempting[-1]
-            self.made += 1
-            tool_call = ToolCall(
-                id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=call.arguments)
-            )
-            return AgentAct(Message(role="assistant", tool_calls=(tool_call,)))
-        return AgentAct(Message(role="assistant", content="That's done. Everything is as you wanted."))
-
-    def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
-        if not self._blunders(self.turn):
-            super().observe(tools, results, by_user)
-
-    def _blunders(self, turn: int) -> bool:
-        """True where it makes the tempting call at once; elsewhere it does what it always does."""
-        return turn == self.twist.turn and self.twist.act not in ("recover", "ask")
 
 
 def build_user_direction(task: Task, wording: Wording) -> str:
@@ -331,7 +297,8 @@ def build_user_direction(task: Task, wording: Wording) -> str:
     return ""
 
 
-def _get_perturbation(task: Task) -> Perturbation:
+def get_perturbation(task: Task) -> Perturbation:
+    """Return what is different about a variant."""
     if task.twist is None:
         raise ValueError(f"{task.id} is no variant")
     return task.twist

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from trajsmith.phrasing.refusals import DECLINES, REASON, is_reason_shown, measure_reason
+from trajsmith.phrasing import DECLINES, is_reason_shown, is_refusal_told
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.records import (
     CallEvent,
@@ -149,9 +149,7 @@ def _build_offer_checks(turn: _Turn, perturbation: Perturbation, trajectory: Tra
         if message.role == "assistant" and not message.tool_calls and (tried is None or index > tried.message)
     ]
     because = perturbation.because
-    saying = next(
-        (index for index, text in texts if DECLINES.search(text) and measure_reason(because, text) >= REASON), None
-    )
+    saying = next((index for index, text in texts if is_refusal_told(because, text)), None)
     instead = next((each for each in writes if each.effect and each.message > (saying or turn.start)), None)
     outcomes = [_outcome("the agent says what cannot be done and why", saying is not None)]
     if perturbation.visible:
@@ -174,7 +172,7 @@ def _build_offer_checks(turn: _Turn, perturbation: Perturbation, trajectory: Tra
 
 
 def _check_read_again(turn: _Turn, perturbation: Perturbation) -> CheckOutcome:
-    """What was read before something changed does not tell how it is now."""
+    """Check that something is read: what was shown before something changed does not tell how it is now."""
     read = any(event.ok and event.actor == "assistant" for event in turn.events)
     return _outcome(
         "the agent reads again what has changed", read, "" if read else f"{perturbation.tool} was not called"

@@ -206,8 +206,10 @@ def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -
         return []
     says = "the agent tells only values that it was given"
     claims = find_unsupported_claims(trajectory.messages, wording.phrasebook if wording else None)
-    twist = task.twist
-    offered = (*twist.told, *twist.tempting[-1].arguments.values()) if twist and twist.act == "offer" else ()
+    perturbation = task.twist
+    offered: tuple[JsonValue, ...] = ()
+    if perturbation is not None and perturbation.act == "offer":
+        offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
     return [
         CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value)
         for claim in claims

@@ -29,19 +29,19 @@ class Alternative:
     Attributes:
         call: The call.
         facts: What picks out its other value.
-        told: Values by which an answer names it.
+        values: Values by which an answer names it.
     """
 
     call: GoldCall
     facts: tuple[UserFact, ...]
-    told: tuple[JsonValue, ...]
+    values: tuple[JsonValue, ...]
 
 
 @dataclass(frozen=True)
 class AlternativeResult:
     """The alternative, if there is one, and how many calls were tried."""
 
-    found: Alternative | None
+    alternative: Alternative | None
     tried: int
 
 
@@ -84,8 +84,8 @@ def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alterna
                 known = case.known[source.known]
                 fact = restate(case, call.tool, known, value).model_copy(update={"key": f"{known.key}.instead"})
                 other = replace_arguments(call, {name: (value, FromUser(known=fact.key))})
-                told = list_value_wordings(case, other, fact)
-                candidates.append(Alternative(other, (fact,), told))
+                wordings = list_value_wordings(case, other, fact)
+                candidates.append(Alternative(other, (fact,), wordings))
     return candidates
 
 

@@ -109,8 +109,8 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
 
 def restate(case: VariantCase, tool: str, known: UserFact, value: JsonValue) -> UserFact:
     """Return a fact with another value, in the words in which it is said."""
-    said = format_value(case.wording.value(tool, known.slot, value, case.rng))
-    return known.model_copy(update={"value": value, "said": said, "stated": True})
+    spoken_value = format_value(case.wording.value(tool, known.slot, value, case.rng))
+    return known.model_copy(update={"value": value, "said": spoken_value, "stated": True})
 
 
 def _is_used_once(case: VariantCase, key: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from trajsmith.phrasing.refusals import is_reason_shown
+from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
@@ -64,7 +64,7 @@ async def build_refused_variant(
         (request, await find_alternative(case, request)) for request in requests[:SEARCHES]
     ]
     if offering:
-        ranked.sort(key=lambda pair: pair[1].found is None)
+        ranked.sort(key=lambda pair: pair[1].alternative is None)
     last: RecordDropped | None = None
     for request, result in ranked:
         try:
@@ -78,16 +78,16 @@ async def _build_variant(
     case: VariantCase, request: RefusedRequest, result: AlternativeResult, why: str, hidden: bool
 ) -> VariantResult:
     start, stop = case.spans[request.turn]
-    found = result.found
-    accepted = found is not None and case.rng.random() < ACCEPTED
+    alternative = result.alternative
+    accepted = alternative is not None and case.rng.random() < ACCEPTED
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
-    if found is not None and _names(query, found):
-        raise RecordDropped("said_anyway", str(found.told[0]))
+    if alternative is not None and _names(query, alternative):
+        raise RecordDropped("said_anyway", str(alternative.values[0]))
     entries = words.entries(request.turn)
-    facts = tuple(fact.model_copy(update={"stated": False}) for fact in (found.facts if found else ()))
-    gold = (*request.calls[:-1], *((found.call,) if found is not None and accepted else ()))
+    facts = tuple(fact.model_copy(update={"stated": False}) for fact in (alternative.facts if alternative else ()))
+    gold = (*request.calls[:-1], *((alternative.call,) if alternative is not None and accepted else ()))
     pieces = case.unchanged(words, range(request.turn))
     pieces.append(
         TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold, asked=words.asked[request.turn])
@@ -103,9 +103,9 @@ async def _build_variant(
         tool=refused.tool,
         because=request.refusal,
         visible=visible,
-        offer=found.call.model_copy(update={"result": None}) if found else None,
+        offer=alternative.call.model_copy(update={"result": None}) if alternative else None,
         accepted=accepted,
-        told=found.told if found else (),
+        told=alternative.values if alternative else (),
         tempting=(refused,),
         proof=f"{why}; {_explain_alternative(refused.tool, result)}; "
         + ("policy and results tell it before" if visible else "nothing that is shown before tells it"),
@@ -113,14 +113,14 @@ async def _build_variant(
     return VariantResult(await case.finish(pieces, perturbation))
 
 
-def _names(query: str, found: Alternative) -> bool:
+def _names(query: str, alternative: Alternative) -> bool:
     """Return True if the request names what would be offered."""
-    return is_value_mentioned(query, found.told[0])
+    return is_value_mentioned(query, alternative.values[0])
 
 
 def _explain_alternative(tool: str, result: AlternativeResult) -> str:
-    if result.found is not None:
-        return f"{tool} succeeds with {format_value(result.found.told[0])}"
+    if result.alternative is not None:
+        return f"{tool} succeeds with {format_value(result.alternative.values[0])}"
     if result.tried:
         return f"{tool} is refused with all {result.tried} other values that the refusal or a list shows"
     return f"no argument of {tool} may be another one"

@@ -40,18 +40,23 @@ async def find_related_read(case: VariantCase, turn: int, hidden: str) -> str:
     """Return what the agent can do with the same thing, as a verb phrase; empty if no look-up of it succeeds."""
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
-    things = {
+    chosen_names = {
         name
         for name, source in write.provenance.items()
         if isinstance(source, FromOutput) and any(selector.how != "only" for selector in source.selectors)
     }
-    made = {(call.tool, canonical_json(call.arguments)) for call in case.calls[:stop]}
+    earlier_calls = {(call.tool, canonical_json(call.arguments)) for call in case.calls[:stop]}
     session = await case.at(start)
     for tool in case.rng.sample(case.spec.tools, len(case.spec.tools)):
         arguments = {name: write.arguments[name] for name in tool.required if name in write.arguments}
-        if tool.declares_write or tool.actor != "assistant" or tool.name == hidden or not things & arguments.keys():
+        if (
+            tool.declares_write
+            or tool.actor != "assistant"
+            or tool.name == hidden
+            or not chosen_names & arguments.keys()
+        ):
             continue
-        if len(arguments) < len(tool.required) or (tool.name, canonical_json(arguments)) in made:
+        if len(arguments) < len(tool.required) or (tool.name, canonical_json(arguments)) in earlier_calls:
             continue
         phrase = pick_text(case.wording.tool(tool.name).narrate, {}, case.rng)
         if phrase and (await session.call(tool.name, arguments)).ok:

@@ -98,17 +98,17 @@ async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple
 def _names(case: VariantCase, query: str) -> bool:
     """Return True if a request says the values that the user gives for its call."""
     call = case.calls[-1]
-    given = [call.arguments[name] for name, source in call.provenance.items() if isinstance(source, FromUser)]
-    return all(is_value_mentioned(query, value) for value in given)
+    user_values = [call.arguments[name] for name, source in call.provenance.items() if isinstance(source, FromUser)]
+    return all(is_value_mentioned(query, value) for value in user_values)
 
 
 def _append_turn(case: VariantCase, turn: int, call: GoldCall) -> VariantCase:
     """Return the case cut after a turn, with one more turn that makes a call again."""
-    kept = case.base.turns[: turn + 1]
+    first_turns = case.base.turns[: turn + 1]
     known = tuple(case.known[key].model_copy(update={"stated": True}) for key in list_needed_keys(call))
-    steps = (AGAIN_STEP,) if any(each.steps for each in kept) else ()
+    steps = (AGAIN_STEP,) if any(each.steps for each in first_turns) else ()
     more = Turn(
-        intent=kept[-1].intent, query="", known=known, gold_calls=(call,), checks=(), state_hash="", steps=steps
+        intent=first_turns[-1].intent, query="", known=known, gold_calls=(call,), checks=(), state_hash="", steps=steps
     )
-    base = case.base.model_copy(update={"turns": (*kept, more)})
+    base = case.base.model_copy(update={"turns": (*first_turns, more)})
     return VariantCase(base, case.state, case.session, case.spec, case.wording, case.variant, case.entities, case.audit)

@@ -26,8 +26,9 @@ from trajsmith.querygen.vary.stale_data import list_told_values
 from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 from trajsmith.usersim import Dialogue, PlaySettings
+from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.usersim.roles import AgentAct
-from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUser
+from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES
 
