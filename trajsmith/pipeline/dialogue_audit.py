@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from trajsmith.phrasing import DialogueVariety, Phrasebook, Wording
+from trajsmith.phrasing import DialogueVariety, Phrasebook, ScenarioBook, Wording
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
@@ -76,6 +76,7 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
         raise InputError(f"{run.path}: no dialogue is verified yet: trajsmith resume {run.path}")
     unselected = {} if everything else load_unselected(run)
     specs: dict[str, tuple[EnvironmentSpec, Wording]] = {}
+    states: dict[str, JsonObject | None] = {}
     report = AuditReport()
     with progress.stage("audit dialogues", count_records(run.file(VERDICTS)), 0, 0) as bar:
         for task, trajectory, verdict in join_verdicts(run):
@@ -83,7 +84,10 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
             if wanted:
                 name = trajectory.environment
                 spec, wording = specs.get(name) or specs.setdefault(name, _load_environment(run, name))
-                report.add_dialogue(AuditContext(task, trajectory, spec, wording))
+                state = states.get(task.initial_state) or states.setdefault(
+                    task.initial_state, _load_state(run, task.initial_state)
+                )
+                report.add_dialogue(AuditContext(task, trajectory, spec, wording, state))
                 report.variety.add(trajectory)
             bar.advance(dropped=not wanted)
     if not report.rows:
@@ -95,4 +99,11 @@ def _load_environment(run: RunDirectory, name: str) -> tuple[EnvironmentSpec, Wo
     spec = EnvironmentSpec.from_line(run.file(f"environments/{name}.json").read_bytes(), name)
     phrases = run.file(f"environments/{name}.phrases.json")
     book = Phrasebook.model_validate_json(phrases.read_bytes()) if phrases.is_file() else Phrasebook()
-    return spec, Wording(book, spec.tools)
+    stories = run.file(f"environments/{name}.scenarios.json")
+    scenarios = ScenarioBook.model_validate_json(stories.read_bytes()) if stories.is_file() else None
+    return spec, Wording(book, spec.tools, scenarios)
+
+
+def _load_state(run: RunDirectory, name: str) -> JsonObject | None:
+    """Return an initial state; None for a run that was made without it."""
+    return run.get_state(name) if run.file(f"states/{name}.json").is_file() else None

@@ -239,7 +239,9 @@ def export_run(
                     place = context.place(trajectory.environment)
                     matrix.add(task, trajectory, verdict, place.spec)
                     if audit is not None:
-                        audit.add_dialogue(AuditContext(task.whole(), trajectory, place.spec, place.wording))
+                        whole = task.whole()
+                        state = context.state(whole.initial_state)
+                        audit.add_dialogue(AuditContext(whole, trajectory, place.spec, place.wording, state))
                 tally.add(trajectory, verdict)
                 report.add(task, trajectory, verdict)
                 bar.advance(dropped=not verdict.accepted)
