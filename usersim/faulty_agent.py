@@ -32,9 +32,10 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
+from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
-from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, build_scripted_agent
+from trajsmith.usersim.variant_roles import VariantAgent, build_scripted_agent
 
 CLAIMS = (
     "That's done.",
