@@ -27,7 +27,7 @@ def _finalize_value(value: Any) -> str:
 
 @pass_context
 def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
-    """Rows of a list on one line, all by one of the entity's `row` templates, which the caller gives in `row_templates`."""
+    """Rows of a list on one line, all by one of the entity's `row` templates, which `row_templates` holds."""
     return join_rows(rows, context.get("row_templates", {}).get(entity, ()))
 
 

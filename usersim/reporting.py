@@ -83,13 +83,13 @@ class ReportWriter:
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
         phrases = self.wording.tool(call.tool)
-        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
         if self.style == "short":
             first = phrases.brief
         elif self.style == "explanatory" and self.rng.random() < DETAILED:
             first = phrases.detailed
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
         text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
         return text or render_plain_report(call, content)
 
