@@ -13,6 +13,7 @@ from trajsmith.phrasing.confirmation import (
     render_full_policy,
     summarize_rule,
 )
+from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -22,23 +23,31 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.question_detection import has_yes_or_no_question
+from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
 from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
+from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
 
 __all__ = [
+    "DialogueVariety",
     "EntityPhrases",
+    "NounLexicon",
     "ParameterPhrases",
     "Phrasebook",
     "Question",
+    "ReferringExpression",
     "Scenario",
     "ScenarioBook",
     "ScenarioStep",
+    "TextValues",
     "ToolPhrases",
     "Wording",
     "capitalize_first",
     "check_confirmation_rule",
     "find_shown_row",
     "get_confirmation_rule",
+    "has_yes_or_no_question",
     "is_answer_stated",
     "is_fact_answered",
     "load_phrasebook",
