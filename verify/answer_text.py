@@ -12,8 +12,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 def select_answer_text(messages: Sequence[Message]) -> str:
     """Return what an agent tells in a turn.
 
-    A value that is only named before the call ("shall I set it to 21 degrees?") or announced ("I'll look at the order
-    of 3 March"), or offered in a question before the answer ("the active or the blocked card?"), is not told. Where a turn has no result, all that the agent says counts.
+    A value that is only named before the call ("shall I set it to 21 degrees?"), announced ("I'll look at the order
+    of 3 March") or offered in a question before the answer ("the active or the blocked card?") is not told. Where a
+    turn has no result, all that the agent says counts.
 
     Args:
         messages: Messages of the turn.
