@@ -54,7 +54,9 @@ class AgentVoice(FrozenModel):
     silent: float = Field(0.4, ge=0, le=1)
     """Probability that calls are made without a word."""
     starts: tuple[str, ...] = Field(min_length=1)
-    """Frames of what the agent does first in a turn."""
+    """Frames of the look-up that the agent makes first in a turn."""
+    acts: tuple[str, ...] = Field(min_length=1)
+    """Frames of a write with which a turn begins."""
     continues: tuple[str, ...] = Field(min_length=1)
     """Frames of what it does next."""
     answered: tuple[str, ...] = Field(min_length=1)

@@ -262,7 +262,8 @@ class ScriptedAgent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        frames = self.voice.answered if answered else self.voice.starts if first else self.voice.continues
+        opening = self.voice.acts if self.calls[group[0]].effect == "write" else self.voice.starts
+        frames = self.voice.answered if answered else opening if first else self.voice.continues
         return fill_pattern(frames, " and ".join(dict.fromkeys(phrases)), self.rng)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
