@@ -13,6 +13,7 @@ from trajsmith.phrasing.confirmation import (
     render_full_policy,
     summarize_rule,
 )
+from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -24,9 +25,12 @@ from trajsmith.phrasing.phrasebook import (
 from trajsmith.phrasing.plain_sentences import capitalize_first
 from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
 from trajsmith.phrasing.wording import Wording, pick_text
+from trajsmith.phrasing.yaml_files import find_language_file
 
 __all__ = [
+    "LANGUAGE_CODES",
     "EntityPhrases",
+    "LanguageCode",
     "ParameterPhrases",
     "Phrasebook",
     "Question",
@@ -37,8 +41,10 @@ __all__ = [
     "Wording",
     "capitalize_first",
     "check_confirmation_rule",
+    "find_language_file",
     "find_shown_row",
     "get_confirmation_rule",
+    "get_language",
     "is_answer_stated",
     "is_fact_answered",
     "load_phrasebook",
@@ -49,5 +55,7 @@ __all__ = [
     "render_confirmation_policy",
     "render_fact",
     "render_full_policy",
+    "set_language",
     "summarize_rule",
+    "use_language",
 ]

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
-VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
-_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+_EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
@@ -73,13 +72,17 @@ class Voices(FrozenModel):
     agents: dict[str, AgentVoice]
 
 
-@functools.cache
-def load_voices(path: Path = VOICES) -> Voices:
-    """Read voices from YAML.
+def load_voices(path: Path | None = None) -> Voices:
+    """Read voices from YAML; without a file, those of the language of the run.
 
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
+    return _read_voices(path or find_language_file(Path(__file__).with_name("voices.yaml")))
+
+
+@functools.cache
+def _read_voices(path: Path) -> Voices:
     return load_yaml_model(path, Voices, "voices")
 
 

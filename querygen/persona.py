@@ -1,12 +1,12 @@
 """Personas of the simulated user, and openings of conversations."""
 
 import random
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
 from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.voices import apply_surface, draw_pattern, draw_user_voice, fill_pattern, get_user_voice
 from trajsmith.records import JsonObject, Persona, UserFact
@@ -67,8 +67,8 @@ def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: 
 
 def join_opening(opening: str, text: str) -> str:
     """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
-    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
+    lower = opening.endswith((",", ":"))
+    return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
 def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:

@@ -17,6 +17,7 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import list_value_forms
 from trajsmith.records import (
     FromOutput,
@@ -31,17 +32,10 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
-from trajsmith.usersim.confirmation_questions import SHALL_I
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, build_scripted_agent
 
-CLAIMS = (
-    "That's done.",
-    "All done, everything is as you wanted.",
-    "I've taken care of that for you.",
-    "Done. You don't need to do anything else.",
-)
 IGNORED_VARIANT = "ignored_variant"
 
 
@@ -104,7 +98,7 @@ class FaultInjection(ScriptedAgent):
         if self.kind == "premature_answer" and index == self.place < self.stop:
             self.fired = True
             self.results += [ToolResult(call.result) for call in self.calls[index : self.stop]]
-            return AgentAct(Message(role="assistant", content=self.faults.choice(CLAIMS)))
+            return AgentAct(Message(role="assistant", content=self.faults.choice(get_language().agent.claims)))
         if self.kind == "missed_error" and index == self.place < self.stop and self._ready(index):
             return self._make_refused_call(index) or await super().act(messages)
         if self.kind in ("needless_write", "needless_read") and index == self.place + 1 <= self.stop:
@@ -206,7 +200,9 @@ class FaultInjection(ScriptedAgent):
 
     def _confirmation(self, index: int) -> str:
         if self.kind == "needless_confirmation" and index == self.place:
-            return self.faults.choice(SHALL_I).format(self._phrase(self.calls[index], "narrate"))
+            return self.faults.choice(get_language().confirms.shall_i).format(
+                self._phrase(self.calls[index], "narrate")
+            )
         return super()._confirmation(index)
 
     def _answer(self) -> str:

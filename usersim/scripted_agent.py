@@ -19,6 +19,7 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.words import pluralize
@@ -41,39 +42,6 @@ from trajsmith.usersim.reporting import ReportWriter, draw_style, render_missing
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
-LET_ME = (
-    "Let me {}.",
-    "I'll {}.",
-    "One moment, I'll {}.",
-    "Sure, let me {}.",
-    "Of course. I'll {}.",
-    "Let me just {}.",
-)
-NEXT = ("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now.")
-TOLD = ("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}.")
-COULD_YOU = (
-    "Could you {}?",
-    "For that I need your help: could you please {}?",
-    "Please {}.",
-    "Can you {}, please?",
-)
-WHICH = (
-    "I see {count} {plural}: {rows}. Which one do you mean?",
-    "There are {count} {plural} here: {rows}. Which one is it?",
-    "I found {count} {plural}: {rows}. Which one would you like?",
-)
-ENDINGS = (
-    "Is there anything else?",
-    "What else can I do for you?",
-    "Anything else?",
-    "Can I help with anything else?",
-    "Let me know if you need anything else.",
-    "Is there more I can do?",
-    "Was there something else?",
-    "Do tell me if there's more.",
-    "Anything else on your list?",
-    "Is that all for now?",
-)
 OFFERS = 0.12
 """Share of answers, before the last one, that end with an offer of more help."""
 
@@ -117,7 +85,7 @@ class ScriptedAgent:
                 continue
             self.results.append(result)
             if not result.ok and not self.failure:
-                self.failure = f"I'm sorry, that was not possible: {result.text}"
+                self.failure = get_language().agent.refused.format(result.text)
 
     def _awaits(self, tool: str, result: ToolResult) -> bool:
         """True for what the user was asked to do; a model may do other things on its device, or do it wrong first."""
@@ -196,7 +164,7 @@ class ScriptedAgent:
         try:
             arguments = [self._arguments(self.calls[member]) for member in group]
         except ReferenceNotResolved as fault:
-            text = f"I'm sorry, I cannot tell which one you mean: {fault}."
+            text = get_language().agent.unclear.format(fault)
             return AgentAct(Message(role="assistant", content=text), gave_up=True)
         calls = []
         for member, filled in zip(group, arguments, strict=True):
@@ -251,8 +219,14 @@ class ScriptedAgent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        options = TOLD if answered else LET_ME if first else NEXT
-        return self.rng.choice(options).format(" and ".join(dict.fromkeys(phrases)))
+        options = (
+            get_language().agent.answered
+            if answered
+            else get_language().agent.starts
+            if first
+            else get_language().agent.continues
+        )
+        return self.rng.choice(options).format(f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases)))
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -266,7 +240,7 @@ class ScriptedAgent:
 
     def _spoken(self, call: GoldCall, name: str) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
-            return f"that {self.wording.entity(name).noun}"
+            return get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _asks_first(self, index: int) -> bool:
@@ -336,7 +310,7 @@ class ScriptedAgent:
         return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return self.rng.choice(COULD_YOU).format(self._phrase(call, "request"))
+        return self.rng.choice(get_language().agent.asks_user).format(self._phrase(call, "request"))
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -349,14 +323,14 @@ class ScriptedAgent:
                 for selector in source.selectors:
                     if build_selector_key(source.call, selector) == known.key:
                         return self._which(path.split(".")[-1], source, selector)
-        return f"Which one do you mean: what is the {known.label}?"
+        return get_language().agent.which_value.format(known.label)
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question that shows what there is to choose from."""
         entity = self.wording.entity(parameter)
         rows: Any = next((match.value for match in find_values(self.results[source.call].content, selector.rows)), [])
         if not isinstance(rows, list) or self._stale(source.call):
-            return f"Which {entity.noun} do you mean?"
+            return get_language().grammar.which(entity)
         row = self.wording.rows.get(parameter)
         shown = (
             join_rows(rows, row)
@@ -364,7 +338,7 @@ class ScriptedAgent:
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
-        return self.rng.choice(WHICH).format(count=len(rows), plural=plural, rows=shown)
+        return self.rng.choice(get_language().agent.chooses).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
@@ -382,7 +356,9 @@ class ScriptedAgent:
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(ENDINGS)}"
+        return (
+            text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(get_language().agent.endings)}"
+        )
 
     def _report(self, index: int, first: bool) -> str:
         """Answer the questions about a call, or report its result as a whole."""
