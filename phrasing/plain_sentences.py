@@ -69,7 +69,7 @@ def render_field_phrase(entity: Noun, field: str, label: str, value: Any) -> str
     """Render a noun phrase that identifies an entity by a field without phrases."""
     quoted_value, noun, language = value_formatting.format_quoted(value), entity.noun, get_language()
     if language.plain is not None:
-        return language.plain.field.format(the=language.grammar.the(entity), value=quoted_value)
+        return language.grammar.with_field(entity, label, quoted_value)
     if field in ("name", "title", "label", "subject"):
         return f'the {noun} "{value_formatting.format_value(value)}"'
     if value_formatting.parse_datetime(value) is not None:
@@ -79,29 +79,15 @@ def render_field_phrase(entity: Noun, field: str, label: str, value: Any) -> str
         return f"the {value_formatting.format_value(value)} {noun}"
     if not is_noun(label):
         return f'the {noun} with {quoted_value} for "{label}"'
-    return f"the {noun} with the {label} {quoted_value}"
+    return language.grammar.with_field(entity, label, quoted_value)
 
 
 def render_superlative(entity: Noun, field: str, label: str, how: str, value: Any) -> str:
     """Render a superlative: dates are recent or early, prices high or low."""
-    noun, plain, largest = entity.noun, get_language().plain, how == "largest"
-    if plain is not None:
-        dated, priced = (plain.latest, plain.oldest), (plain.dearest, plain.cheapest)
-        options = dated if _is_date(value) else priced if _is_price(field) else (plain.highest, plain.lowest)
-        return options[not largest].format(the=get_language().grammar.the(entity), label=label)
-    if _is_date(value):
-        return f"{'my most recent' if largest else 'my oldest'} {noun}"
-    if _is_price(field):
-        return f"the {'most expensive' if largest else 'cheapest'} {noun}"
-    return f"the {noun} with the {'highest' if largest else 'lowest'} {label}"
-
-
-def _is_date(value: Any) -> bool:
-    return value_formatting.parse_datetime(value) is not None
-
-
-def _is_price(field: str) -> bool:
-    return any(word in field for word in ("price", "fare", "fee", "cost"))
+    dated = value_formatting.parse_datetime(value) is not None
+    priced = any(word in field for word in ("price", "fare", "fee", "cost"))
+    kind = "date" if dated else "price" if priced else "value"
+    return get_language().grammar.superlative(entity, label, kind, how == "largest")
 
 
 def capitalize_first(text: str) -> str:

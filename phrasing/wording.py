@@ -69,6 +69,11 @@ class Wording:
             return value_formatting.humanize(value)
         return value
 
+    def phrase_request(self, tool: str) -> str:
+        """Return a verb phrase without slots for what a tool does, where no phrase fits the values."""
+        phrases = self.tool(tool).narrate
+        return phrases[0] if get_language().code != "en" else derive_request_phrase(self.tools[tool])
+
     def explain_rule(self, tool: str) -> str:
         """Return why a tool needs a yes, in the language of the run; empty where nothing says it."""
         because = self.tool(tool).because

@@ -61,12 +61,12 @@ _AGREEMENT = AgreementPatterns(
         r"\b(habe ich (ihr|ihre) (ok|okay|einverständnis|zustimmung|ja)|"
         r"(sind sie|wären sie) (damit )?einverstanden|wäre (das|es) (so |für sie )?(ok|okay|in ordnung|recht)|"
         r"(bitte|können sie|könnten sie) (das )?(ausdrücklich )?(mit ja )?bestätigen|(ja/nein|ja oder nein)|"
-        r"möchten sie (das|fortfahren)|wollen sie (das|fortfahren)|ist das in ihrem sinne|passt das (so )?für sie)",
+        r"möchten sie (das (so|wirklich)|fortfahren)|wollen sie (das (so|wirklich)|fortfahren)|ist das in ihrem sinne|passt das (so )?für sie)",
         re.IGNORECASE,
     ),
     value_question=re.compile(
         r"\b(was|welche[mnrs]?|wann|wo|wohin|wer|wie|warum)\b.*\b(soll|darf) ich\b|\bsoll ich\b[^?]*\boder\b(?! nicht)|"
-        r"\bdarf ich (fragen|wissen|erfahren|(um )?(ihre?n?|die|den) )|\bja oder nein (für|bei)\b|"
+        r"\bdarf ich (fragen|wissen|erfahren|um |notieren)|\bja oder nein (für|bei)\b|"
         r"\b(sonst )?noch (et)?was\b|\bbestätigen sie (mir )?(bitte )?(ihre?n?) "
         r"(e-mail|telefon|namen?|adresse|nummer|geburtsdatum)",
         re.IGNORECASE,
@@ -74,7 +74,7 @@ _AGREEMENT = AgreementPatterns(
     yes=re.compile(
         r"\b(ja|jo|jep|jawohl|(?<!nicht )sicher|klar|genau|richtig|stimmt|gern|gerne|unbedingt|natürlich|"
         r"selbstverständlich|okay|ok|in ordnung|einverstanden|perfekt|passt|mach(en sie)?( das| es)?|"
-        r"so ist es|so machen wir das|bestätigt?|nur zu|leg los|los|von mir aus|meinetwegen|"
+        r"so ist es|so machen wir das|stimme (dem |dem so )?zu|fahren sie fort|veranlassen sie|bestätigt?|nur zu|leg los|los|von mir aus|meinetwegen|"
         r"bitte (stornieren|bestellen|überweisen|buchen|sperren|einlösen))\b",
         re.IGNORECASE,
     ),
@@ -172,7 +172,7 @@ _AGENT = AgentSentences(
         "Ich werde kurz {}.",
         "Einen Moment, ich werde {}.",
         "Gern. Lassen Sie mich {}.",
-        "Dazu muss ich zunächst {}.",
+        "Ich werde jetzt {}.",
         "Natürlich. Ich werde gleich {}.",
         "Lassen Sie mich kurz {}.",
         "Dafür werde ich {}.",
@@ -182,7 +182,6 @@ _AGENT = AgentSentences(
         "Als Nächstes werde ich {}.",
         "Dann kann ich jetzt {}.",
         "Nun werde ich noch {}.",
-        "Damit kann ich {}.",
     ),
     answered=(
         "Danke. Ich werde jetzt {}.",
@@ -268,13 +267,6 @@ _USER = UserSentences(
 _PLAIN = PlainSentences(
     statement="{label}: {value}.",
     question="Welche Angabe soll ich für „{label}“ eintragen?",
-    field="{the} mit der Angabe {value}",
-    latest="{the} mit dem neuesten Datum",
-    oldest="{the} mit dem ältesten Datum",
-    dearest="{the} mit dem höchsten Preis",
-    cheapest="{the} mit dem niedrigsten Preis",
-    highest="{the} mit dem höchsten Wert für „{label}“",
-    lowest="{the} mit dem niedrigsten Wert für „{label}“",
 )
 
 GERMAN = Language(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 _YEAR = re.compile(
     r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
@@ -140,3 +140,15 @@ class EnglishGrammar:
     def no_entry(self, label: str) -> str:
         """State that there is nothing under a label."""
         return f"no {label or 'entry'}"
+
+    def with_field(self, noun: Noun, label: str, value: str) -> str:
+        """Refer to a thing by the value of a field."""
+        return f"the {noun.noun} with the {label} {value}"
+
+    def superlative(self, noun: Noun, label: str, kind: Literal["date", "price", "value"], largest: bool) -> str:
+        """Refer to the thing with the largest or smallest value of a field."""
+        if kind == "date":
+            return f"{'my most recent' if largest else 'my oldest'} {noun.noun}"
+        if kind == "price":
+            return f"the {'most expensive' if largest else 'cheapest'} {noun.noun}"
+        return f"the {noun.noun} with the {'highest' if largest else 'lowest'} {label}"

@@ -7,6 +7,7 @@ the other cases, by the first word and the adjectives after it: "den alten Auftr
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
+from typing import Literal
 
 from trajsmith.phrasing.languages.english_grammar import EnglishGrammar, Noun
 from trajsmith.phrasing.words import word_set
@@ -43,6 +44,8 @@ _FORMS = {
     "n": {"the": "das", "this": "dieses", "same": "dasselbe", "one": "eines", "which": "Welches"},
     "m": {"the": "den", "this": "diesen", "same": "denselben", "one": "einen", "which": "Welchen"},
 }
+_FEMININE = re.compile(r"(?:ung|heit|keit|zahl|nummer|menge|kategorie|garantie|karte|gebühr|rate|adresse)$", re.I)
+"""Labels that take "der" after "mit"; the others take "dem"."""
 _SMALL = word_set(
     "ich mein meine meinen meinem meiner die das der den dem bitte können könnten kannst würden wie wo wer was wann "
     "welche welches welcher welchen ist sind hat gibt es und dann danach jetzt dazu diese dieses für von mit auf in "
@@ -180,6 +183,19 @@ class GermanGrammar(EnglishGrammar):
     def no_entry(self, label: str) -> str:
         """State that there is nothing under a label."""
         return f"{label or 'Eintrag'}: keine Angabe"
+
+    def with_field(self, noun: Noun, label: str, value: str) -> str:
+        """Refer to a thing by the value of a field: "den Artikel mit der Menge 2"."""
+        return f"{self._refer(noun, 'the')} mit {'der' if _FEMININE.search(label) else 'dem'} {label} {value}"
+
+    def superlative(self, noun: Noun, label: str, kind: Literal["date", "price", "value"], largest: bool) -> str:
+        """Refer to the thing with the largest or smallest value of a field: "die neueste Bestellung"."""
+        if kind == "value":
+            article, word = "der" if _FEMININE.search(label) else "dem", "höchsten" if largest else "niedrigsten"
+            return f"{self._refer(noun, 'the')} mit {article} {word} {label}"
+        words = ("neueste", "älteste") if kind == "date" else ("teuerste", "günstigste")
+        ending = "n" if noun.gender == "m" else ""
+        return f"{_FORMS[noun.gender or 'n']['the']} {words[not largest]}{ending} {noun.noun}"
 
     @staticmethod
     def _refer(noun: Noun, kind: str) -> str:

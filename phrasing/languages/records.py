@@ -170,13 +170,6 @@ class PlainSentences:
 
     statement: str
     question: str
-    field: str
-    latest: str
-    oldest: str
-    dearest: str
-    cheapest: str
-    highest: str
-    lowest: str
 
 
 @dataclass(frozen=True)
