@@ -5,7 +5,7 @@ A name may be a noun (price), a participle (born, created on), an adjective (act
 
 import random
 import re
-from typing import Any
+from typing import Any, Literal
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
@@ -86,7 +86,7 @@ def render_superlative(entity: Noun, field: str, label: str, how: str, value: An
     """Render a superlative: dates are recent or early, prices high or low."""
     dated = value_formatting.parse_datetime(value) is not None
     priced = any(word in field for word in ("price", "fare", "fee", "cost"))
-    kind = "date" if dated else "price" if priced else "value"
+    kind: Literal["date", "price", "value"] = "date" if dated else "price" if priced else "value"
     return get_language().grammar.superlative(entity, label, kind, how == "largest")
 
 
