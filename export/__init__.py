@@ -1,12 +1,12 @@
 """From accepted trajectories to a dataset with its card, and the report that shows how it came about."""
 
 from trajsmith.export.card import build_card
-from trajsmith.export.conversation_pages import ConversationBrowser
+from trajsmith.export.conversation_pages import INDEX, ConversationBrowser, write_overview
 from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
 from trajsmith.export.formats import FORMATS, ExportItem, Format, FormatName, FormatSettings
 from trajsmith.export.multi_format import MultiFormatWriter
 from trajsmith.export.plots import build_plots
-from trajsmith.export.report import ReportBuilder, build_report
+from trajsmith.export.report import VARIETY_SAMPLE, DialogueFaults, ReportBuilder, build_report
 from trajsmith.export.rows import build_row
 from trajsmith.export.splits import SPLITS, SplitSettings
 from trajsmith.export.statistics import Distribution, Statistics, build_funnel_steps, compute_tool_coverage
@@ -14,9 +14,12 @@ from trajsmith.export.statistics import Distribution, Statistics, build_funnel_s
 __all__ = [
     "COLUMNS",
     "FORMATS",
+    "INDEX",
     "SPLITS",
+    "VARIETY_SAMPLE",
     "ConversationBrowser",
     "DatasetWriter",
+    "DialogueFaults",
     "Distribution",
     "ExportItem",
     "Format",
@@ -33,4 +36,5 @@ __all__ = [
     "build_report",
     "build_row",
     "compute_tool_coverage",
+    "write_overview",
 ]

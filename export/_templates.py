@@ -1,5 +1,7 @@
 """The Jinja environment of this package."""
 
+from functools import cache
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "templates"
 
 
+@cache
 def create_template_environment() -> "Environment":
     """Templates of this package; HTML is escaped, an undefined name is an error."""
     from jinja2 import FileSystemLoader, select_autoescape
@@ -23,6 +26,7 @@ def create_template_environment() -> "Environment":
         keep_trailing_newline=True,
     )
     jinja_environment.filters["percent"] = format_percent
+    jinja_environment.filters["rate"] = format_rate
     jinja_environment.filters["number"] = format_number
     jinja_environment.filters["words"] = lambda name: str(name).replace("_", " ")
     jinja_environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
@@ -33,6 +37,11 @@ def format_percent(share: float) -> str:
     """A share as a percentage; small ones keep a digit."""
     value = share * 100
     return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
+
+
+def format_rate(share: float) -> str:
+    """A share as a percentage with a digit, rounded down: only all of it is 100 %."""
+    return "100 %" if share >= 1 else f"{floor(share * 1000) / 10:.1f} %"
 
 
 def format_number(value: float) -> str:

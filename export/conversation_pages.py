@@ -6,21 +6,21 @@ the pages, and an id to its conversation. Memory holds one page for each environ
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Self
 
 import orjson
 
 from trajsmith.export._templates import FOLDER, create_template_environment
-from trajsmith.export.gallery import build_gallery_entry
-from trajsmith.export.report import escape_embedded_json
-from trajsmith.records import Task, Trajectory, Verdict
+from trajsmith.export.gallery import escape_embedded_json, serialize_entry
+from trajsmith.records import Task, TaskHeader, Trajectory, Verdict
 
 PER_PAGE = 100
 """Conversations on a page: about one MiB."""
 PREFIX = 2
 """Last characters of an id by which ids are looked up, a page of links for each."""
+ALL_IDS = "all"
 INDEX = "index.html"
 
 Group = tuple[str, str]
@@ -33,9 +33,11 @@ class ConversationBrowser:
     Args:
         directory: Folder of the pages.
         name: What the run is called.
+        prefix: Last characters of an id by which ids are looked up; 0 puts all ids on one page.
     """
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, prefix: int = PREFIX) -> None:
+        self.prefix = prefix
         self.directory = directory
         self.name = name
         self.counts: dict[Group, int] = defaultdict(int)
@@ -46,12 +48,14 @@ class ConversationBrowser:
         self._templates = create_template_environment()
         self._parts = {name: (FOLDER / f"report.{name}").read_text("utf-8") for name in ("css", "js")}
 
-    def add(self, task: Task, trajectory: Trajectory, verdict: Verdict) -> None:
-        """Put one conversation on the open page of its group."""
-        group = (trajectory.environment, "accepted" if verdict.accepted else verdict.outcome)
+    def add(
+        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, entry: bytes | None = None
+    ) -> None:
+        """Put one conversation on the open page of its group; `entry` is its entry where there is one already."""
+        group = find_group(trajectory, verdict)
         if len(self._open[group]) == PER_PAGE:
             self._write_page(group, more=True)
-        self._open[group].append(orjson.dumps(build_gallery_entry(task, trajectory, verdict)))
+        self._open[group].append(entry or serialize_entry(task, trajectory, verdict))
         self.counts[group] += 1
         self._note(trajectory.id, _file(group, self._pages(group)))
 
@@ -77,7 +81,8 @@ class ConversationBrowser:
         for places in sorted((self._part / "ids").glob("*.jsonl")):
             self._write_ids(places)
         groups = [(*group, self.counts[group], list(self._files(group))) for group in sorted(self.counts)]
-        self._write(INDEX, "browse_index.html.j2", total=sum(self.counts.values()), groups=groups, prefix=PREFIX)
+        total = sum(self.counts.values())
+        self._write(INDEX, "browse_index.html.j2", total=total, groups=groups, prefix=self.prefix, command="")
         shutil.rmtree(self.directory, ignore_errors=True)
         self._part.replace(self.directory)
 
@@ -99,13 +104,14 @@ class ConversationBrowser:
             note=f"{last - len(entries) + 1} to {last} of {group[0]}, {group[1].replace('_', ' ')}.",
             before=_file(group, number - 1) if number > 1 else "",
             after=_file(group, number + 1) if more else "",
+            pages="",
             items=Markup(escape_embedded_json(entries)),
             js=Markup(self._parts["js"]),
         )
 
     def _note(self, name: str, file: str) -> None:
         """Keep on which page an id stands; 256 files stay open."""
-        key = name[-PREFIX:]
+        key = name[-self.prefix :] if self.prefix else ALL_IDS
         if key not in self._places:
             self._places[key] = (self._part / "ids" / f"{key}.jsonl").open("wb")
         self._places[key].write(orjson.dumps([name, file], option=orjson.OPT_APPEND_NEWLINE))
@@ -120,6 +126,36 @@ class ConversationBrowser:
 
         text = self._templates.get_template(template).render(name=self.name, css=Markup(self._parts["css"]), **values)
         (self._part / file).write_text(text, encoding="utf-8")
+
+
+def find_group(trajectory: Trajectory, verdict: Verdict) -> Group:
+    """Return the environment and the outcome by which conversations are put on pages."""
+    return trajectory.environment, "accepted" if verdict.accepted else verdict.outcome
+
+
+def write_overview(directory: Path, name: str, counts: Mapping[Group, int], command: str) -> None:
+    """Write the overview of a run whose pages are not written, with the command that writes them.
+
+    Pages of an older state of the run are removed.
+    """
+    from markupsafe import Markup
+
+    groups: list[tuple[str, str, int, list[str]]] = [(*group, count, []) for group, count in sorted(counts.items())]
+    text = (
+        create_template_environment()
+        .get_template("browse_index.html.j2")
+        .render(
+            name=name,
+            css=Markup((FOLDER / "report.css").read_text("utf-8")),
+            total=sum(counts.values()),
+            groups=groups,
+            prefix=0,
+            command=command,
+        )
+    )
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    (directory / INDEX).write_text(text, encoding="utf-8")
 
 
 def _file(group: Group, number: int) -> str:

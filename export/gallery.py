@@ -2,7 +2,8 @@
 
 import heapq
 from collections import defaultdict
-from itertools import chain, zip_longest
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import orjson
@@ -32,30 +33,45 @@ class Gallery:
         self._per_pool = max(4, 2 * -(-limit // max(1, environments)))
         self._pools: dict[tuple[str, bool], list[tuple[int, str, bytes]]] = defaultdict(list)
 
-    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
-        """Add the trajectory if it belongs to the selection so far."""
+    def add(
+        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, entry: bytes | None = None
+    ) -> None:
+        """Add the trajectory if it belongs to the selection so far; `entry` is its entry where there is one already."""
         self.seen += 1
         pool = self._pools[trajectory.environment, verdict.accepted]
         rank = -int(content_hash(trajectory.id, 15), 16)
         if len(pool) >= self._per_pool and rank <= pool[0][0]:
             return
-        entry = (rank, trajectory.id, orjson.dumps(build_gallery_entry(task.whole(), trajectory, verdict)))
+        item = (rank, trajectory.id, entry or serialize_entry(task, trajectory, verdict))
         if len(pool) < self._per_pool:
-            heapq.heappush(pool, entry)
+            heapq.heappush(pool, item)
         else:
-            heapq.heapreplace(pool, entry)
+            heapq.heapreplace(pool, item)
 
-    def chosen(self) -> list[bytes]:
-        """The entries as JSON, environments alternating."""
-        accepted = self._alternating(True)
-        rejected = self._alternating(False)
-        share = min(len(rejected), max(int(self.limit * REJECTED_SHARE), self.limit - len(accepted)))
-        return accepted[: self.limit - share] + rejected[:share]
+    def chosen(self, first: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+        """Return ids with their entries as JSON, environments alternating; those of `first` are taken before others."""
+        taken = dict(islice((first or {}).items(), self.limit))
+        limit = self.limit - len(taken)
+        accepted, rejected = self._alternating(True, taken), self._alternating(False, taken)
+        share = min(len(rejected), max(int(limit * REJECTED_SHARE), limit - len(accepted)))
+        return taken | dict(accepted[: limit - share] + rejected[:share])
 
-    def _alternating(self, accepted: bool) -> list[bytes]:
+    def _alternating(self, accepted: bool, without: Collection[str]) -> list[tuple[str, bytes]]:
         pools = [sorted(self._pools[key], reverse=True) for key in sorted(self._pools) if key[1] is accepted]
         rounds = zip_longest(*pools)
-        return [entry[2] for entry in chain.from_iterable(rounds) if entry is not None]
+        return [
+            (item[1], item[2]) for item in chain.from_iterable(rounds) if item is not None and item[1] not in without
+        ]
+
+
+def serialize_entry(task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> bytes:
+    """Return the entry of one trajectory as JSON."""
+    return orjson.dumps(build_gallery_entry(task.whole(), trajectory, verdict))
+
+
+def escape_embedded_json(entries: Iterable[bytes]) -> str:
+    """A JSON array that is safe inside a script element: it holds no "<", so it can neither end nor open one."""
+    return "[" + ",\n".join(entry.decode().replace("<", "\\u003c") for entry in entries) + "]"
 
 
 def build_gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) -> JsonObject:
@@ -80,7 +96,10 @@ def build_gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) ->
         "messages": [_message(message) for message in trajectory.messages],
         "tools": list(trajectory.tools),
         "turns": _turns(task, trajectory),
-        "checks": [check.model_dump(mode="json") for check in verdict.checks],
+        "checks": [
+            {"says": check.says, "kind": check.kind, "passed": check.passed, "detail": check.detail}
+            for check in verdict.checks
+        ],
         "rewards": dict(verdict.rewards),
         "matches": {
             "state": verdict.state_match,

@@ -1,43 +1,143 @@
-"""The report: one HTML file with the funnel, the shape of the data and a gallery of conversations."""
+"""The report: one HTML file with what was rejected and why, the shape of the data and a gallery of conversations."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil, log
 from pathlib import Path
 
 from trajsmith.export._templates import FOLDER, create_template_environment, format_number, format_percent
-from trajsmith.export.gallery import Gallery
+from trajsmith.export.conversation_pages import ConversationBrowser, Group, find_group
+from trajsmith.export.gallery import Gallery, escape_embedded_json, serialize_entry
+from trajsmith.export.report_words import describe_failed_checks, describe_fault, describe_reason
+from trajsmith.export.sibling_pairs import SiblingPair, SiblingPairs
 from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps, compute_tool_coverage
-from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.phrasing import DialogueVariety
+from trajsmith.records import EnvironmentSpec, FaultSummary, Summary, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.storage import open_whole_file
 
 GALLERY_LIMIT = 120
 HEAT_LEVELS = 5
+VARIETY_SAMPLE = 12
+"""Dialogues of one environment whose words the page compares; `trajsmith audit` compares more."""
+RIGHT_PLAYS = "none"
+"""Key of the plays without an injected mistake in `Summary.faults`."""
+NOT_CHOSEN = ("not the best candidate", "not chosen: ")
+"""Beginnings of the reasons of plays that are right and still not in the dataset."""
 
 JudgedItem = tuple[Task, Trajectory, Verdict]
 
 
+@dataclass
+class DialogueFaults:
+    """Faults of language in the dialogues of the dataset, as `trajsmith audit` counts them."""
+
+    dialogues: int
+    faults: Counter[str]
+    """Kind to faults, also those that were not found."""
+    faulty: Counter[str]
+    """Kind to dialogues with such a fault."""
+
+
 class ReportBuilder:
-    """Gathers what the page shows while the records stream by; only those that the gallery may show are kept.
+    """Gathers what the page shows while the records stream by; only those that the page may show are kept.
 
     Args:
         specs: Environments of the run.
         gallery: Conversations that the page shows.
+        browser: Pages of all conversations, where they are written in the same pass.
+        compared: Dialogues of one environment whose words are compared.
     """
 
-    def __init__(self, specs: Sequence[EnvironmentSpec], gallery: int = GALLERY_LIMIT) -> None:
+    def __init__(
+        self,
+        specs: Sequence[EnvironmentSpec],
+        gallery: int = GALLERY_LIMIT,
+        browser: ConversationBrowser | None = None,
+        compared: int = VARIETY_SAMPLE,
+    ) -> None:
         self.statistics = Statistics()
+        self.variety = DialogueVariety(compared)
+        self.pairs = SiblingPairs()
         self._specs = specs
-        self._shown = Gallery(gallery, len(specs))
+        self._tools = {spec.name: frozenset(tool.name for tool in spec.tools) for spec in specs}
+        self._gallery = Gallery(gallery, len(specs))
+        self._browser = browser
+        self.groups: Counter[Group] = Counter()
+        """Conversations of each environment and outcome so far."""
 
     def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
-        self.statistics.add(task, trajectory, verdict)
-        self._shown.add(task, trajectory, verdict)
+        self.statistics.add(task, trajectory, verdict, self._tools.get(trajectory.environment, frozenset()))
+        if verdict.accepted:
+            self.variety.add(trajectory)
+        self.pairs.add(task, trajectory, verdict)
+        self.groups[find_group(trajectory, verdict)] += 1
+        entry = None
+        if self._browser is not None:
+            entry = serialize_entry(task, trajectory, verdict)
+            self._browser.add(task, trajectory, verdict, entry)
+        self._gallery.add(task, trajectory, verdict, entry)
 
-    def write(self, summary: Summary, path: str | Path) -> None:
-        """Write the page; an older one is replaced at the end, whole."""
+    def write(
+        self, summary: Summary, path: str | Path, faults: DialogueFaults | None = None, pages: str | None = None
+    ) -> None:
+        """Write the page; an older one is replaced at the end, whole.
+
+        Args:
+            summary: What the run came to.
+            path: The file.
+            faults: Faults of language, if they were counted.
+            pages: Address of the overview of all conversations, as seen from the page.
+        """
         with open_whole_file(Path(path)) as file:
-            file.write(_render(summary, self._specs, self.statistics, self._shown).encode())
+            file.write(self._render(summary, faults, pages).encode())
+
+    def _render(self, summary: Summary, faults: DialogueFaults | None, pages: str | None) -> str:
+        from markupsafe import Markup
+
+        statistics, pairs = self.statistics, self.pairs.list_pairs()
+        coverage = compute_tool_coverage(summary, self._specs, statistics)
+        most = max((count for strip in coverage for _, count in strip.calls), default=0)
+        entries = self._gallery.chosen(self.pairs.serialize_plays())
+        text: str = (
+            create_template_environment()
+            .get_template("report.html.j2")
+            .render(
+                summary=summary,
+                statistics=statistics,
+                wall=_duration(summary.wall_seconds),
+                verdict=_describe_verdict(summary, statistics),
+                headline=_headline(summary, statistics, coverage),
+                pairs=[(pair, *_describe_pair(pair)) for pair in pairs],
+                linked=entries,
+                faults=_fault_rows(summary),
+                right=summary.faults.get(RIGHT_PLAYS, FaultSummary(plays=0, rejected=0)),
+                caught=_sum_faults(summary),
+                not_chosen=[row for row in _reasons(summary, statistics) if row[0].startswith(NOT_CHOSEN)],
+                funnel=build_funnel_steps(summary),
+                difficulty=_difficulty(statistics),
+                per_environment=_per_environment(self._specs, statistics),
+                rejected=[
+                    (describe_reason(reason), count, 0)
+                    for reason, count in _reasons(summary, statistics)
+                    if not reason.startswith(NOT_CHOSEN)
+                ],
+                skills=statistics.skills.list_skills(),
+                variants=sorted(statistics.variants.items()),
+                variety=self.variety.measure(),
+                measured=self.variety.dialogues,
+                language=faults,
+                coverage=coverage,
+                heat=lambda count: _heat(count, most),
+                note=_gallery_note(len(entries), self._gallery.seen, statistics.accepted.total() < self._gallery.seen),
+                pages=pages,
+                items=Markup(escape_embedded_json(entries.values())),
+                css=Markup((FOLDER / "report.css").read_text("utf-8")),
+                js=Markup((FOLDER / "report.js").read_text("utf-8")),
+            )
+        )
+        return text
 
 
 def build_report(
@@ -56,66 +156,84 @@ def build_report(
     return report.statistics
 
 
-def _render(summary: Summary, specs: Sequence[EnvironmentSpec], statistics: Statistics, shown: Gallery) -> str:
-    from markupsafe import Markup
-
-    coverage = compute_tool_coverage(summary, specs, statistics)
-    most = max((count for strip in coverage for _, count in strip.calls), default=0)
-    entries = shown.chosen()
-    text: str = (
-        create_template_environment()
-        .get_template("report.html.j2")
-        .render(
-            summary=summary,
-            statistics=statistics,
-            wall=_duration(summary.wall_seconds),
-            headline=_headline(summary, statistics, coverage),
-            funnel=build_funnel_steps(summary),
-            difficulty=_difficulty(statistics),
-            per_environment=_per_environment(specs, statistics),
-            rejected=[(reason, count, 0) for reason, count in _reasons(summary, statistics)],
-            coverage=coverage,
-            heat=lambda count: _heat(count, most),
-            note=_gallery_note(len(entries), shown.seen, statistics.accepted.total() < shown.seen),
-            items=Markup(escape_embedded_json(entries)),
-            css=Markup((FOLDER / "report.css").read_text("utf-8")),
-            js=Markup((FOLDER / "report.js").read_text("utf-8")),
-        )
-    )
-    return text
+def _count_plays(summary: Summary, statistics: Statistics) -> tuple[int, int, int]:
+    """Return the plays, those in the dataset, and those that are right and not in it."""
+    played = summary.funnel.get("played", statistics.played.total())
+    accepted = summary.funnel.get("accepted", statistics.accepted.total())
+    passed_over = sum(count for reason, count in _reasons(summary, statistics) if reason.startswith(NOT_CHOSEN))
+    return played, accepted, passed_over
 
 
-def escape_embedded_json(entries: Sequence[bytes]) -> str:
-    """A JSON array that is safe inside a script element: it holds no "<", so it can neither end nor open one."""
-    return "[" + ",\n".join(entry.decode().replace("<", "\\u003c") for entry in entries) + "]"
+def _describe_verdict(summary: Summary, statistics: Statistics) -> list[tuple[str, int, float]]:
+    """Return kind, plays and share of all plays: in the dataset, rejected, right and not chosen."""
+    played, accepted, passed_over = _count_plays(summary, statistics)
+    parts = [
+        ("in the dataset", accepted),
+        ("rejected", max(0, played - accepted - passed_over)),
+        ("right, not chosen", passed_over),
+    ]
+    return [(name, count, count / played if played else 0.0) for name, count in parts]
 
 
 def _headline(summary: Summary, statistics: Statistics, coverage: Sequence[ToolCoverage]) -> list[tuple[str, str, str]]:
     """Label, value and note of the numbers on top."""
-    accepted = summary.funnel.get("accepted", sum(statistics.accepted.values()))
-    played = summary.funnel.get("played", sum(statistics.played.values()))
+    played, accepted, passed_over = _count_plays(summary, statistics)
+    rejected = max(0, played - accepted - passed_over)
     tools, covered = sum(len(strip.calls) for strip in coverage), sum(strip.covered for strip in coverage)
     turns = summary.mean_turns or statistics.turns.mean
     calls = summary.mean_calls_per_turn or statistics.calls_per_turn.mean
+    used = sum(bool(strip.trajectories) for strip in coverage)
+    all_turns, all_calls = statistics.skills.events["turns"], statistics.skills.events["calls"]
     numbers = [
         (
-            "accepted",
+            "dialogues accepted",
             format_number(accepted),
             f"{format_percent(accepted / played)} of {format_number(played)} played" if played else "",
         ),
         (
-            "environments",
-            format_number(len(coverage)),
-            f"{sum(bool(strip.trajectories) for strip in coverage)} with data",
+            "rejected",
+            format_number(rejected),
+            f"{format_percent(rejected / played)} of {format_number(played)} played" if played else "",
         ),
-        ("tools covered", format_percent(covered / tools) if tools else "–", f"{covered} of {tools}"),
-        ("turns", f"{turns:.2f}", "mean per conversation"),
-        ("calls per turn", f"{calls:.2f}", "mean"),
+        ("environments", format_number(len(coverage)), f"{used} with data"),
+        (
+            "tools used",
+            f"{format_number(covered)} of {format_number(tools)}",
+            format_percent(covered / tools) if tools else "",
+        ),
+        ("turns", format_number(all_turns), f"{turns:.2f} per dialogue"),
+        ("calls", format_number(all_calls), f"{calls:.2f} per turn"),
     ]
     if summary.tokens_per_accepted:
         cost = f"{summary.cost_per_accepted:.4f} USD each" if summary.cost_per_accepted else "prompt and completion"
         numbers.append(("tokens per accepted", format_number(round(summary.tokens_per_accepted)), cost))
     return numbers
+
+
+def _fault_rows(summary: Summary) -> list[tuple[str, str, FaultSummary, float]]:
+    """Return short name, description, counts and recall of each kind of injected mistake, most plays first."""
+    kinds = [(kind, counts) for kind, counts in summary.faults.items() if kind != RIGHT_PLAYS]
+    return [
+        (*describe_fault(kind), counts, (counts.rejected + counts.removed) / counts.plays if counts.plays else 0.0)
+        for kind, counts in sorted(kinds, key=lambda item: (-item[1].plays, item[0]))
+    ]
+
+
+def _sum_faults(summary: Summary) -> FaultSummary:
+    """Return the counts over all kinds of injected mistakes."""
+    kinds = [counts for kind, counts in summary.faults.items() if kind != RIGHT_PLAYS]
+    return FaultSummary(
+        plays=sum(counts.plays for counts in kinds),
+        rejected=sum(counts.rejected for counts in kinds),
+        removed=sum(counts.removed for counts in kinds),
+    )
+
+
+def _describe_pair(pair: SiblingPair) -> tuple[str, str, list[str]]:
+    """Return the short name of what is wrong, a sentence about it, and what the checks say."""
+    name, sentence = describe_fault(pair.kind) if pair.injected else (describe_reason(pair.kind), "")
+    failed = describe_failed_checks(pair.verdict.checks)
+    return name, sentence, failed or [describe_reason(reason) for reason in pair.verdict.reasons]
 
 
 def _per_environment(specs: Sequence[EnvironmentSpec], statistics: Statistics) -> list[tuple[str, int, int]]:

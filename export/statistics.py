@@ -1,11 +1,12 @@
 """Numbers about a run, gathered record by record, for the card and the report."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
+from trajsmith.export.skills import SkillTally
 from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
 
 STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
@@ -93,15 +94,19 @@ class Statistics:
     """Role to model to accepted trajectories."""
     pairs: set[tuple[str, str, str]] = field(default_factory=set)
     """Environment and two tools that were called one after the other."""
+    skills: SkillTally = field(default_factory=SkillTally)
     _growth: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
-        """Count one judged trajectory."""
+    def add(
+        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, own_tools: Set[str] = frozenset()
+    ) -> None:
+        """Count one judged trajectory; `own_tools` are the tools of its environments, where they are known."""
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
         self.reasons.update(verdict.reasons)
         if verdict.accepted:
             self._add_accepted(task, trajectory)
+            self.skills.add(task, trajectory, own_tools)
 
     def growth(self) -> list[tuple[int, int]]:
         """Accepted trajectories and different pairs of tools seen by then: at 1, 2, 4, ... and at the end."""

@@ -10,9 +10,11 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.identity import UserIdentity
 from trajsmith.grounding.lessons import Lessons
+from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import is_identifier, is_paging, is_removal
+from trajsmith.grounding.paths import ListLevel, get_value
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
-from trajsmith.grounding.references import ONLY, pick_values
+from trajsmith.grounding.references import ONLY, RowWords, pick_values
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.schema_values import has_type
 from trajsmith.grounding.value_source import ValueSource
@@ -184,7 +186,8 @@ class Assigner:
             only = 1.0 if asked else ONLY
             result = context.calls[call].result
             keep = partial(where.keeps, result) if filtered and where is not None else None
-            for value, selectors in pick_values(result, path, rng, preferred, only, keep):
+            words = self._row_words(leaf.name, call, context.calls)
+            for value, selectors in pick_values(result, path, rng, preferred, only, keep, words):
                 if isinstance(value, list) or repr(value) in seen or not has_type(value, leaf.types):
                     continue
                 if self.is_destructive(tool) and not self.values.mentions(value):
@@ -199,6 +202,27 @@ class Assigner:
         others = len(options) - len(known_things)
         weight = max(NEW, SAME * others / len(known_things)) if known_things else NEW
         return [replace(option, weight=weight) if option in known_things else option for option in options]
+
+    def _row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
+        """Return what decides which words pick a row of an earlier result out."""
+        entity, producer = self.phrasebook.entities.get(parameter), calls[call]
+        tool = self.tools.get(producer.tool)
+        by = entity.by if entity else {}
+        timed = frozenset(field for field, phrases in by.items() if all("time}" in phrase for phrase in phrases))
+        created = [
+            later.result[parameter]
+            for later in calls
+            if later.effect == "write" and isinstance(later.result, dict) and parameter in later.result
+        ]
+
+        def has_extreme(level: ListLevel, field: str) -> bool:
+            if any(value not in [get_value(row, parameter) for row in level.rows] for value in created):
+                return False
+            values = [get_value(row, field) for row in level.rows]
+            cut = is_list_cut(tool, producer.arguments, producer.result, level.path)
+            return not cut or is_extreme_certain(tool, values, values[level.index])
+
+        return RowWords(timed, has_extreme)
 
     def _joint_rows(
         self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random

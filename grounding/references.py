@@ -7,6 +7,8 @@ every row that is taken gets a selector: a field whose value is unique in the li
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from trajsmith.grounding.names import is_identifier, split_name
@@ -28,14 +30,29 @@ class ReferenceNotResolved(Exception):
     """A reference does not lead to exactly one value in this result."""
 
 
+@dataclass(frozen=True)
+class RowWords:
+    """Conditions on the words for rows of a result, beside the rows themselves."""
+
+    timed: frozenset[str] = frozenset()
+    """Fields that people say with the time of day; of others they say only the day."""
+    has_extreme: Callable[[ListLevel, str], bool] = lambda level, field: True
+    """Whether the extreme of a field of a list is that of all there is; False where the list was cut, or has grown."""
+
+
 def choose_row(
-    level: ListLevel, rng: random.Random, preferred: Sequence[str] = (), only: float = ONLY
+    level: ListLevel,
+    rng: random.Random,
+    preferred: Sequence[str] = (),
+    only: float = ONLY,
+    words: RowWords = RowWords(),
 ) -> Selector | None:
     """A selector that picks the row of a level out, or None if nothing that a person could say does.
 
     Args:
         preferred: Fields that people are known to use for this kind of thing; others come after them.
         only: Probability that the only row of a list is left undescribed.
+        words: What else decides which words are clear.
     """
     if len(level.rows) == 1 and (not isinstance(level.row, dict) or rng.random() < only):
         return Selector(rows=level.path, how="only")
@@ -44,7 +61,7 @@ def choose_row(
     options: list[tuple[float, Selector]] = []
     for field in list_sayable_fields(level.row):
         weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
-        options += [(weight * likely, selector) for likely, selector in _list_selectors(level, field)]
+        options += [(weight * likely, selector) for likely, selector in _list_selectors(level, field, words)]
     if not options:
         return Selector(rows=level.path, how="only") if len(level.rows) == 1 else None
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
@@ -69,16 +86,17 @@ def _is_sayable(name: str, value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_SAYABLE and "\n" not in value
 
 
-def _list_selectors(level: ListLevel, field: str) -> list[tuple[float, Selector]]:
+def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple[float, Selector]]:
     values = [get_value(row, field) for row in level.rows]
     own = values[level.index]
     options = []
-    if values.count(own) == 1:
+    if values.count(own) == 1 and (field in words.timed or _is_only_on_its_day(own, values)):
         options.append((_score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
         set(split_name(field)) & _PRICES and isinstance(own, int | float)
     )
-    if len(values) > 1 and comparable and all(type(value) is type(own) for value in values) and values.count(own) == 1:
+    comparable = comparable and values.count(own) == 1 and all(type(value) is type(own) for value in values)
+    if len(values) > 1 and comparable and words.has_extreme(level, field):
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):
             if own == extreme:
                 options.append(
@@ -90,6 +108,14 @@ def _list_selectors(level: ListLevel, field: str) -> list[tuple[float, Selector]
                     )
                 )
     return options
+
+
+def _is_only_on_its_day(own: Any, values: Sequence[Any]) -> bool:
+    """Return True unless another row has the same day at another time: people say only the day."""
+    moment = parse_datetime(own)
+    if not isinstance(moment, datetime):
+        return True
+    return sum(isinstance(value, str) and value[:10] == str(own)[:10] for value in values) == 1
 
 
 def _score_field(field: str, value: Any) -> float:
@@ -110,6 +136,7 @@ def pick_values(
     preferred: Sequence[str] = (),
     only: float = ONLY,
     keep: Callable[[PathMatch], bool] | None = None,
+    words: RowWords = RowWords(),
 ) -> list[tuple[Any, tuple[Selector, ...]]]:
     """Pick all values at a path that can be told apart, each with its selectors, in document order.
 
@@ -122,7 +149,7 @@ def pick_values(
             continue
         if keep is not None and not keep(match):
             continue
-        chosen = [choose_row(level, rng, preferred, only) for level in match.levels]
+        chosen = [choose_row(level, rng, preferred, only, words) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)
         if len(selectors) == len(chosen):
             candidates.append((match.value, selectors))

@@ -13,6 +13,7 @@ from trajsmith.phrasing.confirmation import (
     render_full_policy,
     summarize_rule,
 )
+from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
@@ -23,20 +24,27 @@ from trajsmith.phrasing.phrasebook import (
     load_phrasebook,
 )
 from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.question_detection import has_yes_or_no_question
+from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
 from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
+from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
 from trajsmith.phrasing.yaml_files import find_language_file
 
 __all__ = [
     "LANGUAGE_CODES",
+    "DialogueVariety",
     "EntityPhrases",
     "LanguageCode",
+    "NounLexicon",
     "ParameterPhrases",
     "Phrasebook",
     "Question",
+    "ReferringExpression",
     "Scenario",
     "ScenarioBook",
     "ScenarioStep",
+    "TextValues",
     "ToolPhrases",
     "Wording",
     "capitalize_first",
@@ -45,6 +53,7 @@ __all__ = [
     "find_shown_row",
     "get_confirmation_rule",
     "get_language",
+    "has_yes_or_no_question",
     "is_answer_stated",
     "is_fact_answered",
     "load_phrasebook",

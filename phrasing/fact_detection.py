@@ -57,9 +57,9 @@ def _is_value_stated(flat: str, value: Any, known: UserFact, wording: Wording) -
     moment = parse_datetime(value)
     if moment is None:
         return is_value_mentioned(flat, value)
-    days = {day[:2] for day in _find_days(flat)}
-    timed = isinstance(moment, datetime) and bool(_find_times(known.said))
-    return (moment.month, moment.day) in days and (not timed or _find_times(known.said) <= _find_times(flat))
+    days = {day[:2] for day in find_days(flat)}
+    timed = isinstance(moment, datetime) and bool(find_times(known.said))
+    return (moment.month, moment.day) in days and (not timed or find_times(known.said) <= find_times(flat))
 
 
 def _content(label: str) -> list[str]:
@@ -81,14 +81,14 @@ class _TextContent:
 @functools.lru_cache(maxsize=8192)  # the same names, titles and dates stand in many results
 def _read_text(text: str, language: str) -> _TextContent:
     words, numbers, days = {*_words(text), *_words(humanize(text))}, set(), set()
-    for day in _find_days(text):
+    for day in find_days(text):
         days.add(day[:2])
         words.add(get_language().facts.months[day[0] - 1])
         if day[2]:
             numbers.add(float(day[2]))
             words.add(f"{date(day[2], *day[:2]):%A}".lower())
-    numbers |= {number for number, _ in _find_numbers(text)}
-    clocks = frozenset(_find_times(text))
+    numbers |= {number for number, _ in find_numbers(text)}
+    clocks = frozenset(find_times(text))
     return _TextContent(_normalize_text(text), frozenset(words), frozenset(numbers), frozenset(days), clocks)
 
 
@@ -152,7 +152,7 @@ class AllowedContent:
                 yield phrase
             rest = rest.replace(phrase, " ")
         for match in _CLOCK.finditer(rest):
-            if not _find_times(match.group(0)) <= self._clocks:
+            if not find_times(match.group(0)) <= self._clocks:
                 yield match.group(0).strip()
         rest = _CLOCK.sub(" ", rest)
         for pattern in (_EMAIL, _CODE):
@@ -161,7 +161,7 @@ class AllowedContent:
                 if not _ORDINAL.fullmatch(phrase) and not self._holds(phrase) and not self._measured(phrase):
                     yield phrase
             rest = pattern.sub(" ", rest)
-        for number, phrase in _find_numbers(rest):
+        for number, phrase in find_numbers(rest):
             if number not in self._numbers and not self._holds(phrase):
                 yield phrase
         if names and get_language().facts.marks_names:
@@ -230,7 +230,7 @@ def _month(name: str) -> int:
     )
 
 
-def _find_days(text: str) -> Iterator[tuple[int, int, int]]:
+def find_days(text: str) -> Iterator[tuple[int, int, int]]:
     for month, day, year, _ in _find_dates(text):
         if year and _is_valid_date(year, month, day):
             yield month, day, year
@@ -246,7 +246,7 @@ def _is_valid_date(year: int, month: int, day: int) -> bool:
     return True
 
 
-def _find_times(text: str) -> set[tuple[int, int]]:
+def find_times(text: str) -> set[tuple[int, int]]:
     """Times of day in a text; 2:30 without "pm" may be either."""
     times: set[tuple[int, int]] = set()
     for match in _CLOCK.finditer(text.replace("T", " ")):
@@ -256,6 +256,6 @@ def _find_times(text: str) -> set[tuple[int, int]]:
     return times
 
 
-def _find_numbers(text: str) -> Iterator[tuple[float, str]]:
+def find_numbers(text: str) -> Iterator[tuple[float, str]]:
     for match in _NUMBER.finditer(get_language().grammar.read_numbers(text)):
         yield abs(float(match.group(0).replace(",", ""))), match.group(0).rstrip(",")

@@ -7,6 +7,7 @@ or took is masked before counting.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from trajsmith.phrasing.value_formatting import list_value_forms
@@ -15,6 +16,8 @@ SLOT = "<v>"
 TOKENS = 4000
 """Tokens that are compared: distinct n-grams fall with the length of a text, so texts of one length are compared."""
 LONGEST_VALUE = 60
+_BORDER = "\n\0\n"
+"""Stands between texts that are masked together; no value, date or sentence reaches over it."""
 _VALUE = re.compile(
     r"\"[^\"\n]{2,120}\"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
     r"\b\d{1,2}(?:st|nd|rd|th)? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*(?: \d{4})?\b|"
@@ -24,6 +27,7 @@ _VALUE = re.compile(
 )
 _TOKEN = re.compile(r"<v>|[a-z]+(?:['’][a-z]+)*|[?!.,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_ROW = re.compile(r";|\n")
 _REPEATED = re.compile(rf"{SLOT}(?:[\s,;]*(?:and )?{SLOT})+")
 
 
@@ -34,11 +38,48 @@ def mask_values(text: str, values: Collection[str] = ()) -> str:
         text: What was said.
         values: Texts that are values in this dialogue: names, titles, what tools showed; in lower case.
     """
-    text = text.lower().replace("’", "'")
+    return mask_texts([text], values)[0]
+
+
+def mask_texts(texts: Sequence[str], values: Collection[str] = ()) -> list[str]:
+    """Return the texts of one dialogue, masked together, which costs much less than one by one."""
+    text = _BORDER.join(texts).lower().replace("’", "'")
     for value in sorted(values, key=len, reverse=True):
         if value in text:
-            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", SLOT, text)
-    return _REPEATED.sub(SLOT, _VALUE.sub(SLOT, text))
+            text = _replace_whole(text, value)
+    masked = _REPEATED.sub(SLOT, _VALUE.sub(SLOT, text)).split(_BORDER)
+    return [_collapse_rows(part) for part in masked]
+
+
+def _replace_whole(text: str, value: str) -> str:
+    """Return a text with a slot for each occurrence of a value that is no part of a longer word."""
+    parts, done, start = [], 0, text.find(value)
+    while start >= 0:
+        stop = start + len(value)
+        if _is_word(text[start - 1 : start]) or _is_word(text[stop : stop + 1]):
+            start = text.find(value, start + 1)
+        else:
+            parts += [text[done:start], SLOT]
+            done, start = stop, text.find(value, stop)
+    return "".join([*parts, text[done:]])
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _collapse_rows(text: str) -> str:
+    """Return a masked text in which rows of a list that look alike stand once: a list is data, whatever its length."""
+    rows: list[str] = []
+    for part in _ROW.split(text):
+        if not part.strip() or rows == [] or _shape(part) != _shape(rows[-1]):
+            rows.append(part)
+    return ";".join(rows)
+
+
+def _shape(row: str) -> list[str]:
+    """Return the last words of a row: the first one of a list follows the words that introduce it."""
+    return _TOKEN.findall(row.strip(" .-*•"))[-4:]
 
 
 def collect_values(contents: Iterable[Any]) -> set[str]:
@@ -46,8 +87,13 @@ def collect_values(contents: Iterable[Any]) -> set[str]:
     values: set[str] = set()
     for value in _iter_leaves(contents):
         if isinstance(value, str) and 2 < len(value) <= LONGEST_VALUE:
-            values |= {form for form in list_value_forms(value) if len(form) > 2}
+            values.update(_list_forms(value))
     return values
+
+
+@lru_cache(maxsize=8192)
+def _list_forms(value: str) -> tuple[str, ...]:
+    return tuple(form for form in list_value_forms(value) if len(form) > 2)
 
 
 def _iter_leaves(value: Any) -> Iterator[Any]:

@@ -5,9 +5,11 @@ import random
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
@@ -47,6 +49,8 @@ class AgentVoice(FrozenModel):
     """One style of agents."""
 
     weight: float = Field(1.0, gt=0)
+    reports: Literal["short", "plain", "explanatory"] = "plain"
+    """How it reports results: by `ToolPhrases.brief`, `done` or `detailed` first of all."""
     silent: float = Field(0.4, ge=0, le=1)
     """Probability that calls are made without a word."""
     starts: tuple[str, ...] = Field(min_length=1)
@@ -62,7 +66,7 @@ class AgentVoice(FrozenModel):
     chooses: tuple[str, ...] = Field(min_length=1)
     """Questions for one of several things; slots are `count`, `plural` and `rows`."""
     endings: tuple[str, ...] = Field(min_length=1)
-    """Last words of a turn, most of them none."""
+    """Last words of some turns: offers of more help."""
 
 
 class Voices(FrozenModel):
@@ -98,6 +102,15 @@ def draw_agent_voice(rng: random.Random, voices: Voices | None = None) -> str:
     return rng.choices(list(agents), weights=[voice.weight for voice in agents.values()])[0]
 
 
+def get_agent_voice(name: str) -> AgentVoice:
+    """Return the style of this name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    return load_voices().agents[name]
+
+
 def get_user_voice(style: str) -> UserVoice:
     """Return the register of this name; `plain` for the style of a persona that a model or a recording gave."""
     users = load_voices().users
@@ -115,6 +128,12 @@ def draw_pattern(patterns: Sequence[str], rng: random.Random) -> str:
 def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> str:
     """Draw a pattern and put a phrase into its place."""
     return draw_pattern(patterns, rng).replace("{}", phrase)
+
+
+def join_opening(opening: str, text: str) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
+    lower = opening.endswith((",", ":"))
+    return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
 def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:

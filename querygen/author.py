@@ -270,6 +270,9 @@ class ModelTaskAuthor:
             faults = self.gates.query(query, plan, number)
             faults += self._edit_faults(plan, number, query, drafts[number]) if drafts else []
             all_faults += [replace(fault, says=f"turn {number + 1}: {fault.says}") for fault in faults]
+        if not all_faults:
+            misread = self.gates.references(queries, plan)
+            all_faults += [replace(fault, says=f"turn {number + 1}: {fault.says}") for number, fault in misread]
         if not all_faults and last:
             await self.earlier.turn(self.ticket)
             twin = self.earlier.find(" ".join(queries))

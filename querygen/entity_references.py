@@ -1,18 +1,24 @@
 """References to entities whose ids the user does not know: by field, by name, or as "that order"."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
 from trajsmith.phrasing import EntityPhrases, Wording
 from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
+from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
 
 class ReferenceTracker:
-    """Entities mentioned so far in a conversation, and the phrase for the next one."""
+    """Entities mentioned so far in a conversation, and the phrase for the next one.
+
+    Phrases are tried in the order in which people prefer them; the first that a reader of the dialogue takes to mean
+    the right entity is used.
+    """
 
     def __init__(
         self,
@@ -21,19 +27,20 @@ class ReferenceTracker:
         known: Mapping[str, UserFact],
         initial: str,
         rng: random.Random,
+        model: DiscourseModel,
     ) -> None:
         self.wording = wording
         self.calls = calls
         self.known = known
         self.initial = initial
         self.rng = rng
+        self.model = model
+        """What a reader knows; somebody else tells it of calls."""
         self.turn = 0
         self.turn_start = 0
         """Index of the first call of this turn."""
         self.things: dict[tuple[str, str], int] = {}
         """(parameter, value) to the turn in which it was last talked about."""
-        self.latest: dict[str, str] = {}
-        """Noun to the value that it stands for when nothing else is said."""
 
     def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
         """A noun phrase for the thing with this id, and the keys of the known entries that it says.
@@ -41,38 +48,77 @@ class ReferenceTracker:
         Args:
             held: Keys that must not be said yet.
         """
-        entity = self.wording.entity(name)
+        entity, kind = self.wording.entity(name), get_entity_kind(name, source)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         keys = [build_selector_key(source.call, selector) for selector in picks]
         stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
-        last = self.things.get((name, str(value)), self.turn)
-        if self.latest.get(entity.noun) == str(value) and self.turn - last <= 1:
+        top = self.model.top(kind)
+        if top is not None and top.id == str(value) and self.model.turn - top.active_turn <= 1:
             words = get_language().grammar.again(entity)
-            return self.rng.choice(words if last < self.turn else words[:1]), stated
-        self.latest[entity.noun] = str(value)
-        if self._changed_since(source.call, name, value):
-            return get_language().grammar.from_before(entity), stated
+            return self.rng.choice(words if top.active_turn < self.model.turn else words[:1]), stated
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
+        first: tuple[str, list[str]] | None = None
+        for phrase, phrase_keys in self._iterate_phrases(name, value, source, held, keys):
+            first = first or (phrase, phrase_keys)
+            if self._leads_to(phrase, kind, str(value), source):
+                return phrase, phrase_keys
+        assert first is not None
+        return first
+
+    def _iterate_phrases(
+        self, name: str, value: Any, source: FromOutput, held: set[str], keys: list[str]
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Yield phrases with the keys that they say: by what picks it out, by its look-up, by its owner, and so on."""
+        entity = self.wording.entity(name)
+        picks = [selector for selector in source.selectors if selector.how != "only"]
         if picks:
             inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
-            return inner + self._outer(picks[:-1], source), keys
-        named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
-        return named or (self._only(entity, value, source), [])
+            yield inner + self._outer(picks[:-1], source), keys
+        else:
+            named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
+            yield named or (self._only(entity, value, source), [])
+        stated = [key for key in keys if key not in held]
+        talked_about = (name, str(value)) in self.things
+        if talked_about:
+            for phrase in self._describe_otherwise(name, str(value), source):
+                yield phrase, stated
+            yield get_language().grammar.from_before(entity), stated
 
-    def spoke_of(self, call: GoldCall, names: Iterable[str], before: Mapping[str, str]) -> None:
-        """Record what was mentioned of a call: only mentioned entities can be meant by "that order".
+    def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
+        """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
+        referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
+        for field in self.wording.entity(name).by if referent is not None else ():
+            current = referent.latest(field) if referent is not None else None
+            if current is not None:
+                fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
+                yield self.wording.describe(name, fact, self.rng)
 
-        Args:
-            names: Arguments that the sentence has.
-            before: What was spoken of before it.
-        """
+    def _leads_to(self, phrase: str, kind: str, value: str, source: FromOutput) -> bool:
+        """Return whether a reader takes the phrase to mean this entity."""
+        picks = [selector for selector in source.selectors if selector.how != "only"]
+        shown = self.model.find_list(kind, value, source.call)
+        text = drop_near_years(phrase, self.model.now) if self.model.now else phrase
+        for expression in self.model.lexicon.find(text)[:1]:
+            if kind in expression.kinds:
+                reading = resolve_expression(self.model, expression, kind, picks[-1] if picks else None, shown)
+                return reading is None or reading.sole == value
+        reading = resolve_values(self.model, text, kind)
+        return reading is None or reading.sole == value
+
+    def spoke_of(self, call: GoldCall, names: Iterable[str]) -> None:
+        """Record what was mentioned of a call: only mentioned entities can be meant by "that order"."""
         mentioned = set(names)
-        self.latest = dict(before) | {
-            self.wording.entity(name).noun: str(call.arguments[name])
-            for name, source in call.provenance.items()
-            if name in mentioned and isinstance(source, FromOutput)
-        }
+        for name, source in call.provenance.items():
+            if name in mentioned and isinstance(source, FromOutput):
+                self.model.activate(get_entity_kind(name, source), str(call.arguments[name]))
+
+    def is_open(self, name: str, value: Any, source: FromOutput) -> bool:
+        """Return whether this turn has not said yet which of several entities is meant."""
+        kind = get_entity_kind(name, source)
+        referent = self.model.entities.get(kind, {}).get(str(value))
+        spoken = referent is not None and referent.active_turn == self.model.turn
+        return len(self.model.candidates(kind)) > 1 and not spoken
 
     def _changed_since(self, call: int, name: str, value: Any) -> bool:
         """Return True if a write has touched the entity after the list was read: the listed values may be outdated."""
@@ -96,7 +142,7 @@ class ReferenceTracker:
         for name, origin in producer.provenance.items():
             picks = [pick for pick in origin.selectors if pick.how != "only"] if isinstance(origin, FromOutput) else []
             owner = self.wording.entity(name).noun
-            new = (name, str(producer.arguments[name])) not in self.things and owner not in self.latest
+            new = (name, str(producer.arguments[name])) not in self.things
             if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
                 key = build_selector_key(origin.call, picks[0])
                 if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
@@ -134,35 +180,20 @@ class ReferenceTracker:
         return "".join(parts)
 
     def notice_goal(self, goal: int) -> None:
-        """Record a requested call: a list of entities makes "that" ambiguous from then on."""
-        result = self.calls[goal].result
-        rows = result.get("result") if isinstance(result, dict) else None
-        for row in rows[:1] if isinstance(rows, list) else ():
-            for name in row if isinstance(row, dict) else ():
-                if name in self.wording.phrasebook.entities:
-                    self.latest.pop(self.wording.entity(name).noun, None)
-        self._notice(goal)
+        """Record a requested call: what it created can be meant by "that"; a list makes "that" ambiguous."""
+        self.model.observe_outcome(goal, requested=True)
 
     def point_at(self, name: str, value: str) -> None:
         """Record an entity that a question named: "that order" means it from then on."""
         self.things[name, value] = self.turn
-        self.latest[self.wording.entity(name).noun] = value
-
-    def _notice(self, index: int) -> None:
-        """Record the entity of a call, or the one it created, as the referent of "that order"."""
-        result = self.calls[index].result
-        for name, value in result.items() if isinstance(result, dict) else ():
-            if name in self.wording.phrasebook.entities and isinstance(value, str):
-                self.latest[self.wording.entity(name).noun] = value
+        self.model.activate(name, value)
 
     def remember(self, start: int, stop: int) -> None:
         """A turn is over."""
         for call in self.calls[start:stop]:
             for name, source in call.provenance.items():
                 if isinstance(source, FromOutput):
-                    value = str(call.arguments[name])
-                    self.things[name, value] = self.turn
-                    self.latest.setdefault(self.wording.entity(name).noun, value)
+                    self.things[name, str(call.arguments[name])] = self.turn
         self.turn += 1
         self.turn_start = stop
 

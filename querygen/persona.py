@@ -6,9 +6,15 @@ from datetime import date
 from typing import Any
 
 from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
-from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import drop_near_years
-from trajsmith.phrasing.voices import apply_surface, draw_pattern, draw_user_voice, fill_pattern, get_user_voice
+from trajsmith.phrasing.voices import (
+    apply_surface,
+    draw_pattern,
+    draw_user_voice,
+    fill_pattern,
+    get_user_voice,
+    join_opening,
+)
 from trajsmith.records import JsonObject, Persona, UserFact
 
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
@@ -63,12 +69,6 @@ def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: 
     """A message as this user types it: small letters and slips, where their register has them."""
     exact = {str(fact.value) for fact in known if isinstance(fact.value, str)}
     return apply_surface(text, get_user_voice(persona.style), exact, rng)
-
-
-def join_opening(opening: str, text: str) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
-    lower = opening.endswith((",", ":"))
-    return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
 def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:

@@ -16,6 +16,7 @@ from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.plan import TaskPlan
 from trajsmith.querygen.questions import asks_for
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, UserFact
+from trajsmith.verify import ReferenceCheck, build_gold_turn
 
 MAX_QUERY_LENGTH = 1500
 """Characters of a request."""
@@ -113,6 +114,21 @@ class QueryGates:
             says = f"it says {', '.join(map(repr, strange[:4]))}, which stands in none of the facts: leave it out"
             faults.append(DraftFault("query_invents_a_value", ", ".join(strange[:4]), says))
         return [fault for fault in faults if fault is not None]
+
+    def references(self, queries: Sequence[str], plan: TaskPlan) -> list[tuple[int, DraftFault]]:
+        """Everything in the requests that a reader takes to mean another thing than the calls use: (turn, fault)."""
+        check, calls = ReferenceCheck(self.wording, now=plan.now), plan.grounded.calls
+        asked: set[str] = set()
+        for number, turn in enumerate(plan.turns):
+            open_keys = {key for key in plan.needed(turn) if key not in plan.stated(number)} - asked
+            spoken = build_gold_turn(queries[number], calls[turn.start : turn.stop], turn.start, calls, open_keys)
+            spoken.replies = ". ".join(plan.known[key].said for key in sorted(open_keys))
+            check.read(spoken)
+            asked |= open_keys
+        return [
+            (fault.turn, DraftFault(f"ambiguous_reference:{fault.kind}", fault.words, fault.describe()))
+            for fault in check.faults
+        ]
 
     def scenario(self, text: str, plan: TaskPlan) -> list[DraftFault]:
         """Everything that is wrong with a persona or scenario: it names no tool and no facts but the known ones."""

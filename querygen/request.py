@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
@@ -14,8 +15,10 @@ from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
+from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
+from trajsmith.verify import ReferenceCheck
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class RequestWriter:
         known: Mapping[str, UserFact],
         initial: str,
         rng: random.Random,
+        now: date | None = None,
         voice: UserVoice | None = None,
         questions: float = 0.6,
     ) -> None:
@@ -55,13 +59,17 @@ class RequestWriter:
 
         Args:
             initial: Text of the initial state: an id that does not stand in it was made on the way.
+            now: Its clock, if it has one.
             voice: How the user speaks; plainly if left out.
             questions: Share of reads, among those of which narrow questions are known, that are asked by one.
         """
         self.questions = questions
         self.row_facts: dict[str, UserFact] = {}
         """What the user knows of the rows that questions are about."""
-        self.references = ReferenceTracker(wording, calls, known, initial, rng)
+        self.check = ReferenceCheck(wording, initial, now)
+        self.references = ReferenceTracker(wording, calls, known, initial, rng, self.check.model)
+        self.asked: set[str] = set()
+        """Keys that an agent had to ask for."""
         self.stated: set[str] = set()
         """Keys of known entries that the user has said."""
         self.wording = wording
@@ -79,16 +87,44 @@ class RequestWriter:
         steps: Sequence[ScenarioStep | None] = (),
         motive: str = "",
     ) -> TurnRequest:
-        """The request for one turn.
+        """The request for one turn, in words that a reader takes to mean what the calls do.
 
         Args:
             withhold: Leave something out that the agent must ask for.
             steps: Of each goal: the scenario's step, whose words come before those of the tool.
             motive: Sentences that stand before the request.
+
+        Raises:
+            RecordDropped: No words were found that do.
         """
-        keys = list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
-        open_keys = [key for key in keys if key not in self.stated]
-        askable = [key for key in open_keys if key in self._required(start, stop)]
+        drafts = ReadDrafts(self.check, self.calls, start, stop)
+        for _ in range(DRAFTS):
+            request, held = self._draft(start, stop, goals, withhold, steps, motive)
+            settled = self.stated | self.asked | request.stated
+            open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
+            replies = ". ".join(self.known[key].said for key in open_keys)
+            if drafts.accept(request.text, open_keys, replies, request.asked):
+                self.asked |= held
+                self.stated |= request.stated
+                self.references.remember(start, stop)
+                return request
+        raise drafts.build_drop()
+
+    def _list_keys(self, start: int, stop: int) -> list[str]:
+        return list(dict.fromkeys(key for index in range(start, stop) for key in list_needed_keys(self.calls[index])))
+
+    def _draft(
+        self,
+        start: int,
+        stop: int,
+        goals: Sequence[int],
+        withhold: bool,
+        steps: Sequence[ScenarioStep | None],
+        motive: str,
+    ) -> tuple[TurnRequest, set[str]]:
+        """One way to ask, and the keys that it leaves to be asked for."""
+        open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
+        askable = [key for key in open_keys if key in self._required(start, stop) and key not in self.asked]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
         sentences: list[str] = [motive] if motive else []
@@ -109,10 +145,8 @@ class RequestWriter:
             about_user = tells[0] if first else []
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for group in rest for sentence in group)]
-        self.stated |= stated
-        self.references.remember(start, stop)
         intent = capitalize_first("; ".join(map(self._intent, goals)))
-        return TurnRequest(" ".join(sentences), intent, frozenset(stated), tuple(asked))
+        return TurnRequest(" ".join(sentences), intent, frozenset(stated), tuple(asked)), held
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -148,7 +182,7 @@ class RequestWriter:
     ) -> tuple[str, RequestedInfo]:
         """One goal as a sentence, and what it asks for; marks the known entries that it says."""
         call = self.calls[goal]
-        spoken = dict(self.references.latest)
+        self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
         for phrases in self._options(goal, held, step):
             row = phrases.question.row if phrases.question else None
@@ -162,10 +196,9 @@ class RequestWriter:
                 if row:
                     stated.add(row.fact.key)
                     self.row_facts[row.fact.key] = row.fact
-                self.references.spoke_of(call, list_slots(template), spoken)
+                self.references.spoke_of(call, list_slots(template))
                 sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
                 return sentence, self._info(goal, sentence, template, phrases.question)
-        self.references.spoke_of(call, (), spoken)
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
@@ -229,6 +262,7 @@ class RequestWriter:
         """Sentences for what one call needs and no goal has said."""
         sentences: list[str] = []
         call = self.calls[index]
+        self.references.model.horizon = index
         for path, source, value in iterate_leaves(call):
             if isinstance(source, FromUser) and source.known in keys and source.known not in stated:
                 sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
@@ -236,9 +270,19 @@ class RequestWriter:
             elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
                 pick_sentences = self._tell_pick(path, source, keys, stated)
                 if pick_sentences:
-                    self.references.spoke_of(call, (path,), self.references.latest)
+                    self.references.spoke_of(call, (path,))
                 sentences += pick_sentences
+            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
+                sentences += self._point_back(call, path, source)
         return sentences
+
+    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
+        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
+        if not self.references.is_open(name, call.arguments[name], source):
+            return []
+        phrase, _ = self.references.refer(name, call.arguments[name], source, set())
+        self.references.spoke_of(call, (name,))
+        return [self.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
 
     def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
         sentences = []

@@ -151,10 +151,10 @@ class TaskWriter:
         if story is not None:
             persona, scenario = story.cast(persona)
         known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
-        initial = canonical_json(state).decode()
-        voice = get_user_voice(persona.style)
+        now = find_clock_date(state)
+        initial, voice = canonical_json(state).decode(), get_user_voice(persona.style)
         writer = RequestWriter(
-            self.wording, grounded.calls, known, initial, rng, voice=voice, questions=self.settings.questions
+            self.wording, grounded.calls, known, initial, rng, now, voice, questions=self.settings.questions
         )
         turns = []
         for number, (start, stop) in enumerate(cuts):
@@ -183,7 +183,6 @@ class TaskWriter:
                     steps=steps,
                 )
             )
-        now = find_clock_date(state)
         clock = str(state.get("now", "")).replace("T", " ")[:16]
         return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock, story)
 

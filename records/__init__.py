@@ -59,10 +59,12 @@ from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
-from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
+from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
+    "CALL_TOOL",
+    "LIST_TOOLS",
     "MAX_FACTS",
     "Actor",
     "AnswerCheck",

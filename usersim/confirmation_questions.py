@@ -10,6 +10,7 @@ from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule,
 from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
+from trajsmith.phrasing.voices import AgentVoice, fill_pattern
 from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import FromOutput, GoldCall
 
@@ -36,9 +37,10 @@ IdentifiedRows = Mapping[str, IdentifiedRow]
 class ConfirmationWriter:
     """Writes the question for one call or several."""
 
-    def __init__(self, wording: Wording, rng: random.Random) -> None:
+    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice) -> None:
         self.wording = wording
         self.rng = rng
+        self.voice = voice
 
     def write(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return the question for these calls, each with the rows that its arguments identify."""
@@ -65,7 +67,7 @@ class ConfirmationWriter:
                 actions += [text for text, _ in phrases]
             notes += self._find_consequence(tool, actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
-        question = self.rng.choice(get_language().confirms.shall_i).format(join_words(dict.fromkeys(actions)))
+        question = fill_pattern(self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
         return " ".join([*before, *dict.fromkeys(notes), _add_remarks(question, remarks)])
 
     def _describe(self, call: GoldCall, identified: IdentifiedRows) -> tuple[str, frozenset[str]]:
@@ -148,6 +150,7 @@ def _split_remarks(actions: Sequence[str], remarks: Sequence[str]) -> tuple[list
 
 
 def _add_remarks(question: str, remarks: Sequence[str]) -> str:
-    """Put remarks after the sentence that says what will happen."""
-    action, request, _ = question.partition(f" {get_language().confirms.is_it_right}")
-    return " ".join(part for part in (action, *dict.fromkeys(remarks), request.strip()) if part)
+    """Put remarks after the sentence that says what will happen, before a short question for the yes itself."""
+    action, _, request = question.rpartition(". ")
+    parts = (f"{action}.", *dict.fromkeys(remarks), request) if action else (question, *dict.fromkeys(remarks))
+    return " ".join(parts)

@@ -19,6 +19,7 @@ from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
     FromUser,
@@ -200,9 +201,7 @@ class FaultInjection(ScriptedAgent):
 
     def _confirmation(self, index: int) -> str:
         if self.kind == "needless_confirmation" and index == self.place:
-            return self.faults.choice(get_language().confirms.shall_i).format(
-                self._phrase(self.calls[index], "narrate")
-            )
+            return fill_pattern(self.voice.confirms, self._phrase(self.calls[index], "narrate"), self.faults)
         return super()._confirmation(index)
 
     def _answer(self) -> str:

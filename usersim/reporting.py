@@ -15,16 +15,12 @@ from trajsmith.phrasing.value_formatting import (
     join_words,
     list_value_forms,
 )
-from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, derive_seed
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
-STYLES: tuple[AgentStyle, ...] = ("short", "plain", "explanatory")
-
-
-def draw_style(seed: int, candidate: int) -> AgentStyle:
-    """Return the style of the agent in one dialogue."""
-    return random.Random(derive_seed(seed, "agent style", candidate)).choice(STYLES)
+DETAILED = 0.7
+"""Share of reports in which an agent that explains tells more than was asked."""
 
 
 class ReportWriter:
@@ -89,9 +85,14 @@ class ReportWriter:
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
         phrases = self.wording.tool(call.tool)
-        styled = {"short": phrases.brief, "explanatory": phrases.detailed, "plain": ()}[self.style]
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
-        text = self._pick(styled, values, facts) or self._pick(phrases.done, values, facts)
+        if self.style == "short":
+            first = phrases.brief
+        elif self.style == "explanatory" and self.rng.random() < DETAILED:
+            first = phrases.detailed
+        else:
+            first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
+        text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
         return text or render_plain_report(call, content)
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:

@@ -14,6 +14,10 @@ _EMPTY = frozenset({
     "need", "them", "will", "what", "which", "there", "about", "before", "right", "correct", "confirm", "proceed",
     "going", "ahead", "also", "just", "okay", "sure", "they", "then",
 })  # fmt: skip
+_OPEN_CHOICE = re.compile(
+    r"\bwhich (would (it|that|you)|is it|is meant|of (these|them|those)|shall (we|i)|did you|do you)\b"
+)
+"""Questions for one of several things that the sentence before has named."""
 _SMALL = frozenset(
     {"the", "a", "an", "of", "to", "in", "on", "at", "is", "it", "or", "and", "for", "by", "you", "whether"}
 )
@@ -42,6 +46,8 @@ def _asks_for_fact(question: str, known: UserFact, wording: Wording) -> bool:
     entity = wording.entity(identifier.split(".")[-1])
     nouns = {noun.lower() for noun in (entity.noun, entity.plural, "one") if noun}
     text = question.lower()
+    if _OPEN_CHOICE.search(text):
+        return True
     return "which" in text and any(re.search(rf"\b{re.escape(noun)}s?\b", text) for noun in nouns)
 
 

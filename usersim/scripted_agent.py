@@ -22,6 +22,7 @@ from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pi
 from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
     Composite,
@@ -38,7 +39,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
-from trajsmith.usersim.reporting import ReportWriter, draw_style, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
@@ -58,7 +59,9 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
-        self.reports = ReportWriter(wording, draw_style(task.seed, candidate), self.rng)
+        drawn = random.Random(derive_seed(task.seed, "agent style", candidate))
+        self.voice = get_agent_voice(draw_agent_voice(drawn))
+        self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
@@ -215,18 +218,13 @@ class ScriptedAgent:
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
-        if self.rng.random() < 0.4:
+        if self.rng.random() < self.voice.silent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        options = (
-            get_language().agent.answered
-            if answered
-            else get_language().agent.starts
-            if first
-            else get_language().agent.continues
-        )
-        return self.rng.choice(options).format(f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases)))
+        frames = self.voice.answered if answered else self.voice.starts if first else self.voice.continues
+        joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
+        return fill_pattern(frames, joined, self.rng)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -279,7 +277,9 @@ class ScriptedAgent:
 
     def _confirmation(self, index: int) -> str:
         calls = [self.calls[number] for number in self.asking or (index,)]
-        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call)) for call in calls])
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write(
+            [(call, self._identified_rows(call)) for call in calls]
+        )
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
@@ -310,7 +310,7 @@ class ScriptedAgent:
         return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return self.rng.choice(get_language().agent.asks_user).format(self._phrase(call, "request"))
+        return fill_pattern(self.voice.asks_user, self._phrase(call, "request"), self.rng)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -338,7 +338,7 @@ class ScriptedAgent:
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)
-        return self.rng.choice(get_language().agent.chooses).format(count=len(rows), plural=plural, rows=shown)
+        return draw_pattern(self.voice.chooses, self.rng).format(count=len(rows), plural=plural, rows=shown)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
@@ -356,9 +356,7 @@ class ScriptedAgent:
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return (
-            text if last or self.rng.random() >= OFFERS else f"{text} {self.rng.choice(get_language().agent.endings)}"
-        )
+        return text if last or self.rng.random() >= OFFERS else f"{text} {draw_pattern(self.voice.endings, self.rng)}"
 
     def _report(self, index: int, first: bool) -> str:
         """Answer the questions about a call, or report its result as a whole."""

@@ -16,7 +16,7 @@ from trajsmith.phrasing.question_detection import (
     is_announcement,
 )
 from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
-from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice
+from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Task, UserFact, derive_seed
 from trajsmith.usersim import request_matching
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
@@ -74,7 +74,7 @@ class ScriptedUser:
 
     def _answer(self, entries: Sequence[UserFact]) -> UserAct:
         sentences = [self._tell(entry) for entry in entries]
-        text = " ".join([draw_pattern(self.voice.leads, self.rng), *sentences]).strip()
+        text = join_opening(draw_pattern(self.voice.leads, self.rng), " ".join(sentences))
         return UserAct(self._type(drop_near_years(text, self.now)))
 
     def _type(self, text: str) -> str:

@@ -135,7 +135,7 @@ class VariantAgent(ScriptedAgent):
         return self._ask_for_yes(self.twist.tempting[-1])
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        return ConfirmationWriter(self.wording, self.rng).write([(call, self._identified_rows(call))])
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""

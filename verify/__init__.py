@@ -8,12 +8,17 @@ from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
 from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
+from trajsmith.verify.discourse import DiscourseModel, get_entity_kind
+from trajsmith.verify.discourse_resolution import resolve_expression, resolve_values
 from trajsmith.verify.fidelity import find_user_faults
 from trajsmith.verify.judge import JUDGE, Judge, JudgeSettings, find_open_questions
 from trajsmith.verify.matching import compute_trajectory_match
 from trajsmith.verify.pruning import prune_trajectory
+from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
+from trajsmith.verify.reference_faults import find_reference_faults, find_task_faults
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.spoken_turns import build_gold_turn
 from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 
@@ -23,23 +28,32 @@ __all__ = [
     "CodeCheckRunner",
     "ConfirmationFault",
     "ConfirmationReport",
+    "DiscourseModel",
     "Judge",
     "JudgeSettings",
+    "ReferenceCheck",
+    "ReferenceFault",
     "ReplayResult",
     "UnansweredQuestion",
     "VerifySettings",
     "audit_task",
     "build_checks",
     "build_evidence",
+    "build_gold_turn",
     "check_gold_run",
     "compute_trajectory_match",
     "derive_checks",
     "find_confirmation_faults",
     "find_open_questions",
+    "find_reference_faults",
+    "find_task_faults",
     "find_unanswered_questions",
     "find_user_faults",
+    "get_entity_kind",
     "prune_trajectory",
     "replay_trajectory",
+    "resolve_expression",
+    "resolve_values",
     "run_check",
     "select_best",
     "verify",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
+from trajsmith.phrasing import TextValues
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.records import (
     EnvironmentSpec,
@@ -149,7 +150,10 @@ def find_open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) ->
     for number, turn in enumerate(task.turns, 1):
         for entry in turn.known:
             stated = (
-                entry.stated or entry.said.lower() in user_text.lower() or is_value_mentioned(user_text, entry.value)
+                entry.stated
+                or entry.said.lower() in user_text.lower()
+                or is_value_mentioned(user_text, entry.value)
+                or TextValues(user_text).count_matches(entry.value) > 0
             )
             if not stated and task.mode == "conversation":
                 missing_fact = f"the {entry.label} ({format_value(entry.value)}), and the assistant did not ask"

@@ -166,6 +166,13 @@
     return node;
   };
 
+  window.addEventListener("hashchange", () => {
+    const wanted = items.find((item) => "#" + item.id === location.hash);
+    if (!wanted) return;
+    [search, environment, outcome].forEach((node) => { node.value = ""; });
+    showList();
+    choose(wanted, true);
+  });
   [search, environment, outcome].forEach((node) => node.addEventListener("input", showList));
   current = items.find((item) => "#" + item.id === location.hash) || items[0] || null;
   showList();

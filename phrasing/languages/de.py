@@ -13,6 +13,7 @@ from trajsmith.phrasing.languages.records import (
     Language,
     PlainSentences,
     QuestionPatterns,
+    ReferencePatterns,
     ReportSentences,
     UserSentences,
 )
@@ -37,7 +38,8 @@ _QUESTIONS = QuestionPatterns(
     ),
     yes_or_no=re.compile(
         r"\b(soll ich|sollen wir|darf ich|kann ich (das|so|fortfahren)|möchten sie, dass ich|wollen sie, dass ich|"
-        r"(ist|wäre) (das|es|alles) (so |für sie )?(in ordnung|okay|ok|richtig|recht)|passt das( so)?|"
+        r"soll ich das|in ordnung\?|(ist|wäre) (das|es|alles) (so |für sie )?(in ordnung|okay|ok|"
+        r"richtig|recht)|passt das( so)?|"
         r"einverstanden|stimmt das( so)?|sind sie sicher)\b",
         re.IGNORECASE,
     ),
@@ -61,7 +63,8 @@ _AGREEMENT = AgreementPatterns(
         r"\b(habe ich (ihr|ihre) (ok|okay|einverständnis|zustimmung|ja)|"
         r"(sind sie|wären sie) (damit )?einverstanden|wäre (das|es) (so |für sie )?(ok|okay|in ordnung|recht)|"
         r"(bitte|können sie|könnten sie) (das )?(ausdrücklich )?(mit ja )?bestätigen|(ja/nein|ja oder nein)|"
-        r"möchten sie (das (so|wirklich)|fortfahren)|wollen sie (das (so|wirklich)|fortfahren)|ist das in ihrem sinne|passt das (so )?für sie)",
+        r"möchten sie (das (so|wirklich)|fortfahren)|wollen sie (das (so|wirklich)|fortfahren)|ist "
+        r"das in ihrem sinne|passt das (so )?für sie)",
         re.IGNORECASE,
     ),
     value_question=re.compile(
@@ -74,7 +77,8 @@ _AGREEMENT = AgreementPatterns(
     yes=re.compile(
         r"\b(ja|jo|jep|jawohl|(?<!nicht )sicher|klar|genau|richtig|stimmt|gern|gerne|unbedingt|natürlich|"
         r"selbstverständlich|okay|ok|in ordnung|einverstanden|perfekt|passt|mach(en sie)?( das| es)?|"
-        r"so ist es|so machen wir das|stimme (dem |dem so )?zu|fahren sie fort|veranlassen sie|bestätigt?|nur zu|leg los|los|von mir aus|meinetwegen|"
+        r"so ist es|so machen wir das|stimme (dem |dem so )?zu|fahren sie fort|veranlassen sie|"
+        r"bestätigt?|nur zu|leg los|los|von mir aus|meinetwegen|"
         r"bitte (stornieren|bestellen|überweisen|buchen|sperren|einlösen))\b",
         re.IGNORECASE,
     ),
@@ -168,41 +172,6 @@ _ACTIONS = ActionPatterns(
     root_length=9,
 )
 _AGENT = AgentSentences(
-    starts=(
-        "Ich werde kurz {}.",
-        "Einen Moment, ich werde {}.",
-        "Gern. Lassen Sie mich {}.",
-        "Ich werde jetzt {}.",
-        "Natürlich. Ich werde gleich {}.",
-        "Lassen Sie mich kurz {}.",
-        "Dafür werde ich {}.",
-    ),
-    continues=(
-        "Jetzt werde ich {}.",
-        "Als Nächstes werde ich {}.",
-        "Dann kann ich jetzt {}.",
-        "Nun werde ich noch {}.",
-    ),
-    answered=(
-        "Danke. Ich werde jetzt {}.",
-        "Vielen Dank. Lassen Sie mich {}.",
-        "Gut, dann werde ich {}.",
-        "Alles klar, dann kann ich {}.",
-    ),
-    asks_user=("Können Sie bitte {}?", "Dafür brauche ich Ihre Hilfe: Könnten Sie {}?", "Könnten Sie bitte {}?"),
-    chooses=(
-        "Ich sehe {count} {plural}: {rows}. Was davon meinen Sie?",
-        "Es gibt hier {count} {plural}: {rows}. Worum geht es Ihnen?",
-        "Ich habe {count} {plural} gefunden: {rows}. Was davon ist gemeint?",
-    ),
-    endings=(
-        "Kann ich sonst noch etwas für Sie tun?",
-        "Gibt es noch etwas?",
-        "Womit kann ich Ihnen noch helfen?",
-        "War das alles?",
-        "Haben Sie noch einen Wunsch?",
-        "Melden Sie sich gern, wenn noch etwas ist.",
-    ),
     refused="Das war leider nicht möglich: {}",
     unclear="Ich kann leider nicht erkennen, was Sie meinen: {}.",
     which_value="Was genau meinen Sie ({})?",
@@ -214,20 +183,12 @@ _AGENT = AgentSentences(
     ),
 )
 _CONFIRMS = ConfirmationSentences(
-    is_it_right="Ist das in Ordnung?",
     same_with="{action} und mit {rest} genauso verfahren",
     other_one="dem anderen Eintrag",
     other_ones="den anderen {count} Einträgen",
     row_is="{noun}: {text}",
     second_person=r"Ihr\1",
     speaker_words=word_set("ich mir mich mein meine meinen meiner meinem"),
-    shall_i=(
-        "Soll ich {}?",
-        "Darf ich {}?",
-        "Nur zur Sicherheit: Soll ich {}?",
-        "Ich würde jetzt {}. Ist das in Ordnung?",
-        "Bevor ich weitermache: Soll ich {}?",
-    ),
     this_is=("Das habe ich gefunden: {}.", "Es geht also um: {}.", "Gemeint ist: {}."),
     these_are=("Es geht also um: {}.", "Gemeint sind: {}."),
     consequences=word_set(
@@ -268,6 +229,53 @@ _PLAIN = PlainSentences(
     statement="{label}: {value}.",
     question="Welche Angabe soll ich für „{label}“ eintragen?",
 )
+_LARGEST = (
+    "neueste",
+    "neuesten",
+    "letzte",
+    "letzten",
+    "teuerste",
+    "teuersten",
+    "größte",
+    "größten",
+    "höchste",
+    "höchsten",
+)
+_SMALLEST = (
+    "älteste", "ältesten", "erste", "ersten", "früheste", "günstigste", "günstigsten", "billigste", "billigsten",
+    "kleinste", "kleinsten", "niedrigste", "niedrigsten", "nächste", "nächsten",
+)  # fmt: skip
+_ORDINALS = ("zweite", "dritte", "vierte", "fünfte", "sechste", "siebte", "achte")
+_REFERENCES = ReferencePatterns(
+    determiners=(
+        r"eine[ms]? (?:der|meiner|dieser)|einen (?:der|meiner|dieser)|einer (?:der|meiner|dieser)|"
+        r"dieselben?|dasselbe|denselben|demselben|derselben|diese[nmrs]?|die|das|der|den|dem|"
+        r"mein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|ein(?:e[nmrs]?)?|jede[nmrs]?|kein(?:e[nmrs]?)?"
+    ),
+    open=re.compile(r"ein(?:e[nmrs]?)?(?:$| (?:der|meiner|dieser))|jede[nmrs]?$|kein(?:e[nmrs]?)?$", re.IGNORECASE),
+    same=re.compile(r"(?:dieselben?|dasselbe|de[nm]selben|derselben|diese[nmrs]?)$", re.IGNORECASE),
+    new=re.compile(r"\bneuen?\b|\bvon eben\b", re.IGNORECASE),
+    earlier=re.compile(r"^\W*von vorhin\b", re.IGNORECASE),
+    largest=_LARGEST,
+    smallest=_SMALLEST,
+    dated=word_set("neueste neuesten letzte letzten älteste ältesten erste ersten früheste nächste nächsten"),
+    priced=word_set("teuerste teuersten günstigste günstigsten billigste billigsten"),
+    extreme=re.compile(rf"\b({'|'.join((*_LARGEST, *_SMALLEST))})\b", re.IGNORECASE),
+    with_extreme=re.compile(
+        r"^\W*mit de[rm] (höchsten|größten|meisten|niedrigsten|kleinsten|wenigsten) ([\w -]{2,30})", re.IGNORECASE
+    ),
+    ordinals=_ORDINALS,
+    ordinal=re.compile(rf"\b({'|'.join(_ORDINALS)})n?\b", re.IGNORECASE),
+    about_it=frozenset(),
+    stop=re.compile(r"[;!?]|(?<!\d)\.(?=\s|$)|,(?=\s+(?:[a-zäöü])|$)|\b(?:denn|weil|und bitte)\b"),
+    fillers=word_set("neue neuen gleiche gleichen eigene ganze bitte wieder auch jetzt noch"),
+    statement=re.compile(r"\s+(?:ist|sind|war|hat|haben|soll|muss|darf|geht|kostet|beginnt|endet|braucht)\b", re.I),
+    within=re.compile(r"[^.,;!?]{0,40}\b(?:auf|mit|in|von|vom|aus|bei|über)\s*$", re.IGNORECASE),
+    narrowing=re.compile(
+        r"^\s*(?:„|(?:vom|von|mit|über|für|zum|auf|in|aus|bei|ab|der|die|das|den|namens)\b)|^\s*[A-Z0-9„£$€]"
+    ),
+    large=("höchsten", "größten", "meisten"),
+)
 
 GERMAN = Language(
     code="de",
@@ -280,6 +288,7 @@ GERMAN = Language(
     facts=_FACTS,
     agent=_AGENT,
     confirms=_CONFIRMS,
+    references=_REFERENCES,
     reports=_REPORTS,
     user=_USER,
     plain=_PLAIN,

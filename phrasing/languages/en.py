@@ -12,6 +12,7 @@ from trajsmith.phrasing.languages.records import (
     FactPatterns,
     Language,
     QuestionPatterns,
+    ReferencePatterns,
     ReportSentences,
     UserSentences,
 )
@@ -250,39 +251,6 @@ _FACTS = FactPatterns(
     least=("cheapest", "lowest", "smallest", "least", "shortest"),
 )
 _AGENT = AgentSentences(
-    starts=(
-        "Let me {}.",
-        "I'll {}.",
-        "One moment, I'll {}.",
-        "Sure, let me {}.",
-        "Of course. I'll {}.",
-        "Let me just {}.",
-    ),
-    continues=("Now I'll {}.", "Now I'll {}.", "Next, I'll {}.", "Now let me {}.", "I'll {} now."),
-    answered=("Thanks. I'll {} now.", "Thank you. Let me {}.", "Good, then I'll {}.", "All right, I'll {}."),
-    asks_user=(
-        "Could you {}?",
-        "For that I need your help: could you please {}?",
-        "Please {}.",
-        "Can you {}, please?",
-    ),
-    chooses=(
-        "I see {count} {plural}: {rows}. Which one do you mean?",
-        "There are {count} {plural} here: {rows}. Which one is it?",
-        "I found {count} {plural}: {rows}. Which one would you like?",
-    ),
-    endings=(
-        "Is there anything else?",
-        "What else can I do for you?",
-        "Anything else?",
-        "Can I help with anything else?",
-        "Let me know if you need anything else.",
-        "Is there more I can do?",
-        "Was there something else?",
-        "Do tell me if there's more.",
-        "Anything else on your list?",
-        "Is that all for now?",
-    ),
     refused="I'm sorry, that was not possible: {}",
     unclear="I'm sorry, I cannot tell which one you mean: {}.",
     which_value="Which one do you mean: what is the {}?",
@@ -294,21 +262,12 @@ _AGENT = AgentSentences(
     ),
 )
 _CONFIRMS = ConfirmationSentences(
-    is_it_right="Is that all right?",
     same_with="{action}, and do the same with {rest}",
     other_one="the other one",
     other_ones="the other {count}",
     row_is="the {noun} would be {text}",
     second_person="your ",
     speaker_words=frozenset({"i", "i've", "i'm", "me"}),
-    shall_i=(
-        "Shall I {}?",
-        "Would you like me to {}?",
-        "Before I do that: shall I {}?",
-        "I can {}. Is that all right?",
-        "Just to be sure: shall I {}?",
-        "Do you want me to {}?",
-    ),
     this_is=("I found it: {}.", "That's {}.", "This is the one: {}.", "It would be this one: {}."),
     these_are=("It would be these: {}.", "That's about these: {}."),
     consequences=word_set(
@@ -370,6 +329,101 @@ _ACTIONS = ActionPatterns(
     ),
     root_length=6,
 )
+_LARGEST = (
+    "most recent",
+    "latest",
+    "newest",
+    "last",
+    "most expensive",
+    "priciest",
+    "dearest",
+    "largest",
+    "biggest",
+    "highest",
+    "longest",
+    "greatest",
+    "warmest",
+    "heaviest",
+)
+_SMALLEST = (
+    "oldest",
+    "earliest",
+    "first",
+    "cheapest",
+    "least expensive",
+    "smallest",
+    "lowest",
+    "shortest",
+    "coldest",
+    "lightest",
+    "next",
+)
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_REFERENCES = ReferencePatterns(
+    determiners=r"one of (?:the|my|our|his|her|their|your|these|those)|the same|the|that|this|my|our|his|her|their|your|"
+    r"an|a|any|another|some|each|every|no",
+    open=re.compile(r"one of|an?$|any$|another$|some$|each$|every$|no$", re.IGNORECASE),
+    same=re.compile(r"(?:the same|that|this)$", re.IGNORECASE),
+    new=re.compile(
+        r"\bnew\b|\bfrom just now\b|\b(?:i|you|we)(?:'ve| have)? just (?:\w+ed|made|set up|put)\b", re.IGNORECASE
+    ),
+    earlier=re.compile(
+        r"^\W*(?:from|of) (?:before|earlier)\b|^\W*(?:we|i) (?:spoke|talked) (?:of|about)\b", re.IGNORECASE
+    ),
+    largest=_LARGEST,
+    smallest=_SMALLEST,
+    dated=frozenset({"most recent", "latest", "newest", "last", "oldest", "earliest", "first", "next"}),
+    priced=frozenset({"most expensive", "priciest", "dearest", "cheapest", "least expensive"}),
+    extreme=re.compile(rf"\b({'|'.join((*_LARGEST, *_SMALLEST))})\b", re.IGNORECASE),
+    with_extreme=re.compile(
+        r"^\W*(?:with|that has|at) (?:the )?(highest|largest|biggest|longest|most|lowest|smallest|"
+        r"shortest|least|fewest)"
+        r" ([\w -]{2,30})",
+        re.IGNORECASE,
+    ),
+    ordinals=_ORDINALS,
+    ordinal=re.compile(rf"\b({'|'.join(_ORDINALS)})\b", re.IGNORECASE),
+    about_it=frozenset(
+        {
+            "number",
+            "numbers",
+            "name",
+            "names",
+            "id",
+            "ids",
+            "code",
+            "codes",
+            "list",
+            "lists",
+            "details",
+            "status",
+            "history",
+            "limit",
+            "balance",
+            "address",
+            "settings",
+            "profile",
+            "type",
+            "credit",
+        }
+    ),
+    stop=re.compile(
+        r"[;!?]|\.(?=\s|$)|,(?=\s+(?:I\b|[a-z])|$)|\b(?:[Bb]ecause|[Aa]nd could|[Aa]nd can|[Ss]o please|[Ii]f so)\b"
+    ),
+    fillers=frozenset(
+        {"new", "same", "own", "other", "whole", "entire", "please", "again", "too", "now", "as", "well"}
+    ),
+    statement=re.compile(
+        r"\s+(?:is|are|was|has|have|starts|ends|begins|should|must|will|needs|lasts|goes|works|would)\b", re.IGNORECASE
+    ),
+    within=re.compile(r"[^.,;!?]{0,40}\b(?:on|with|in|of|at|from)\s*$", re.IGNORECASE),
+    narrowing=re.compile(
+        r"^\s*(?:\"|(?:from|on|with|that|which|where|called|named|whose|who|arriving|leaving|in|at|"
+        r"of|for|ending|due|to|I|we|they|is|has|runs|by)\b)|"
+        r"^\s*[A-Z0-9\"£$€]",
+    ),
+    large=("highest", "largest", "biggest", "longest", "most"),
+)
 
 ENGLISH = Language(
     code="en",
@@ -382,6 +436,7 @@ ENGLISH = Language(
     facts=_FACTS,
     agent=_AGENT,
     confirms=_CONFIRMS,
+    references=_REFERENCES,
     reports=_REPORTS,
     user=_USER,
 )

@@ -93,15 +93,38 @@ class ActionPatterns:
 
 
 @dataclass(frozen=True)
-class AgentSentences:
-    """Sentences of the scripted agent; `{}` is a verb phrase."""
+class ReferencePatterns:
+    """Noun phrases that refer to things: forms, superlatives, and where they end."""
 
-    starts: tuple[str, ...]
-    continues: tuple[str, ...]
-    answered: tuple[str, ...]
-    asks_user: tuple[str, ...]
-    chooses: tuple[str, ...]
-    endings: tuple[str, ...]
+    determiners: str
+    open: Pattern
+    same: Pattern
+    new: Pattern
+    earlier: Pattern
+    largest: tuple[str, ...]
+    smallest: tuple[str, ...]
+    dated: frozenset[str]
+    priced: frozenset[str]
+    extreme: Pattern
+    with_extreme: Pattern
+    ordinals: tuple[str, ...]
+    ordinal: Pattern
+    about_it: frozenset[str]
+    """Nouns that make another noun of the one before them: "the account number" is no account."""
+    stop: Pattern
+    """The end of a clause; a comma before a capital goes on in a list of names."""
+    fillers: frozenset[str]
+    statement: Pattern
+    within: Pattern
+    narrowing: Pattern
+    large: tuple[str, ...]
+    """Words after "with the" that mean the largest."""
+
+
+@dataclass(frozen=True)
+class AgentSentences:
+    """Sentences of the scripted agent that no voice has."""
+
     refused: str
     unclear: str
     which_value: str
@@ -113,7 +136,6 @@ class AgentSentences:
 class ConfirmationSentences:
     """Parts of a request for a yes."""
 
-    is_it_right: str
     same_with: str
     other_one: str
     other_ones: str
@@ -121,7 +143,6 @@ class ConfirmationSentences:
     second_person: str
     """Takes the place of what `first_person` matches."""
     speaker_words: frozenset[str]
-    shall_i: tuple[str, ...]
     this_is: tuple[str, ...]
     these_are: tuple[str, ...]
     consequences: frozenset[str]
@@ -184,6 +205,7 @@ class Language:
     agreement: AgreementPatterns
     answers: AnswerPatterns
     facts: FactPatterns
+    references: ReferencePatterns
     agent: AgentSentences
     confirms: ConfirmationSentences
     reports: ReportSentences

@@ -40,7 +40,6 @@ class _AmbiguousReferences(ReferenceTracker):
     def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
         picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
         if self.open_words and self.open_key in held and self.open_key in picks:
-            self.latest[self.wording.entity(name).noun] = str(value)
             return self.open_words, [key for key in picks if key not in held]
         return super().refer(name, value, source, held)
 
@@ -78,9 +77,10 @@ class RewordedQueries:
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, voice=get_user_voice(base.persona.style))
+        now, voice = find_clock_date(state), get_user_voice(base.persona.style)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now, voice)
         writer.hold = hold
-        references = _AmbiguousReferences(wording, calls, self.known, initial, rng)
+        references = _AmbiguousReferences(wording, calls, self.known, initial, rng, writer.check.model)
         references.open_key, references.open_words = hold, vague
         writer.references = references
         self.queries: list[str] = []
@@ -98,9 +98,7 @@ class RewordedQueries:
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
             opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, rng)
-            self.queries.append(
-                render_query(opening, request.text, base.persona, self.known.values(), find_clock_date(state), rng)
-            )
+            self.queries.append(render_query(opening, request.text, base.persona, self.known.values(), now, rng))
             self.intents.append(request.intent)
             self.asked.append(tuple(info.model_copy(update={"call": info.call - start}) for info in request.asked))
             self.known.update((key, fact) for key, fact in writer.row_facts.items() if key not in self.known)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from samples import make_items
 
-from trajsmith.export import ConversationBrowser
+from trajsmith.export import INDEX, ConversationBrowser, write_overview
 from trajsmith.export.conversation_pages import PER_PAGE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -51,7 +51,10 @@ def test_the_overview_leads_to_every_page_and_an_id_to_its_conversation(pages):
     folder, items, _ = pages
     overview = (folder / "index.html").read_text()
     assert "quick&lt;start&gt;" in overview and "quick<start>" not in overview
-    assert set(re.findall(r'href="([^"]+\.html)"', overview)) == {page.name for page in folder.glob("*-*.html")}
+    assert set(re.findall(r'href="([^"]+\.html)"', overview)) == {
+        "../report.html",
+        *(page.name for page in folder.glob("*-*.html")),
+    }
     for _, trajectory, _ in items[::20]:
         name = trajectory.id
         file = re.search(rf'id="{name}" href="\.\./([^"#]+)#{name}"', (folder / f"ids/{name[-2:]}.html").read_text())[1]
@@ -80,6 +83,29 @@ def test_an_older_folder_stays_if_the_new_one_comes_to_nothing(tmp_path):
         write(folder, broken())
     assert (folder / "index.html").read_text() == before
     assert [path.name for path in tmp_path.iterdir()] == ["gallery"]
+
+
+def test_the_ids_of_a_small_run_stand_on_one_page(tmp_path):
+    items = list(make_items(30))
+    with ConversationBrowser(tmp_path / "gallery", "small", prefix=0) as browser:
+        for item in items:
+            browser.add(*item)
+    assert [page.name for page in (tmp_path / "gallery" / "ids").iterdir()] == ["all.html"]
+    page = (tmp_path / "gallery" / "ids" / "all.html").read_text()
+    assert all(f'id="{trajectory.id}"' in page for _, trajectory, _ in items)
+    assert "`ids/all.html#${id}`" in (tmp_path / "gallery" / INDEX).read_text()
+
+
+def test_a_run_without_pages_has_an_overview_that_names_the_command(tmp_path):
+    folder = tmp_path / "gallery"
+    write(folder, make_items(3))
+    write_overview(
+        folder, "large", {("shop", "accepted"): 90_000, ("shop", "partial"): 10_000}, "trajsmith report x --all"
+    )
+    assert [path.name for path in folder.iterdir()] == [INDEX], "pages of an older state are gone"
+    text = (folder / INDEX).read_text()
+    assert "100\u202f000 conversations" in text and "<code>trajsmith report x --all</code>" in text
+    assert 'id="find"' not in text, "nothing can be looked up yet"
 
 
 @pytest.mark.browser

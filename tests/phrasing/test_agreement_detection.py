@@ -11,15 +11,12 @@ from trajsmith.phrasing.agreement_detection import (
     wants_question,
 )
 from trajsmith.querygen.vary.changed_mind import CHECK
-from trajsmith.usersim.confirmation_questions import SHALL_I
-from trajsmith.usersim.scripted_agent import ENDINGS
 from trajsmith.usersim.scripted_user import NO
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *[shall.format("cancel it") for shall in SHALL_I],
         "The refund is £30. Do you confirm (yes/no)?",
         "Would you like me to proceed with the cancellation?",
         "Please confirm that I should cancel reservation ABC.",
@@ -35,7 +32,6 @@ def test_requests_for_a_yes(text):
 @pytest.mark.parametrize(
     "text",
     [
-        *ENDINGS,
         "Which date should I enter for it?",
         'Should I put yes or no for "all day"?',
         "Could you confirm your email?",

@@ -37,6 +37,11 @@ def test_requests_for_a_yes_are_understood(name):
     assert [text for text in texts if not find_confirmation_requests(text)] == []
 
 
+@pytest.mark.parametrize("name", AGENTS)
+def test_offers_of_more_help_ask_for_no_yes(name):
+    assert [text for text in draw_all(AGENTS[name].endings) if find_confirmation_requests(text)] == []
+
+
 def test_values_stay_letter_by_letter():
     voice = get_user_voice("casual")
     text = 'Please send £40.00 to Tom Hallett with "Rent March" and mail Ann.Lee@example.com about GO-4105T.'

@@ -1,5 +1,6 @@
 """The command line as a user sees it: what it prints, what it leaves behind, and its exit codes."""
 
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -117,6 +118,7 @@ def test_a_write_that_fails_outside_of_a_run_names_the_same_command(trajsmith, m
         (made / blocked).unlink()
         (made / blocked / "inside").mkdir(parents=True)
     else:
+        shutil.rmtree(made / blocked, ignore_errors=True)
         (made / blocked).write_text("")
     said = trajsmith(*command[:1], made, *command[1:])
     assert said.code == 1

@@ -92,7 +92,7 @@ def test_a_question_about_a_row_calls_it_by_something_unique(home):
         assert fact.said in request.text and fact.stated and info.known in request.stated
         row = next(row for row in LOCKS.result["result"] if row[info.row.field] == info.row.value)
         assert [told.value for told in info.facts] == [row["battery_percent"]]
-        assert writer.references.latest[wording.entity("lock_id").noun] == row["lock_id"]
+        assert writer.references.model.top("lock_id").id == row["lock_id"]
 
 
 def test_a_list_without_a_row_of_its_own_name_is_asked_for_as_a_whole(home):

@@ -6,6 +6,7 @@ import pytest
 
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
+from trajsmith.phrasing.voices import get_agent_voice
 from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, ToolSpec
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 
@@ -43,7 +44,7 @@ def make_call(tool, row, rows, **arguments):
 
 
 def ask(*calls, seed=0):
-    text = ConfirmationWriter(Wording(BOOK, TOOLS), random.Random(seed)).write(calls)
+    text = ConfirmationWriter(Wording(BOOK, TOOLS), random.Random(seed), get_agent_voice("plain")).write(calls)
     assert find_confirmation_requests(text), "the check knows it as a request for a yes"
     return text
 

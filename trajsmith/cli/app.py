@@ -163,10 +163,10 @@ def export(
     _export_all(opened)
 
 
-def _export_all(opened: "RunDirectory") -> None:
+def _export_all(opened: "RunDirectory", audited: bool = False) -> None:
     from trajsmith.pipeline.runner import export_again
 
-    show_run(opened.path, _with_progress(opened.path, lambda progress: export_again(opened, progress)))
+    show_run(opened.path, _with_progress(opened.path, lambda progress: export_again(opened, progress, audited)))
 
 
 @app.command()
@@ -174,6 +174,7 @@ def report(
     directory: RunPath = None,
     option: RunOption = None,
     every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
+    audit: Annotated[bool, typer.Option("--audit", help="Count faults of language of all dialogues, too.")] = False,
 ) -> None:
     """Write the HTML report of a run again, and say where it is."""
     opened = _open(directory, option)
@@ -182,7 +183,7 @@ def report(
 
         page = _with_progress(opened.path, lambda progress: browse_run(opened, progress))
     else:
-        _export_all(opened)
+        _export_all(opened, audit)
         page = opened.file("report.html")
     print_line(f"open {page} in a browser")
 

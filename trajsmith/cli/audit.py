@@ -54,7 +54,7 @@ def _build_fault_table(report: "AuditReport") -> Table:
 
 def _build_variety_table(report: "AuditReport") -> Table:
     table = Table("environment", "speaker", "distinct-3", "shared skeletons", title="variety, values masked")
-    for name, speakers in report.measure_variety().items():
+    for name, speakers in report.variety.measure().items():
         for speaker, figures in speakers.items():
             distinct = f"{figures['distinct_3']:.3f}" if "distinct_3" in figures else ""
             table.add_row(name, speaker, distinct, f"{figures['shared_skeletons']:.1%}")

@@ -7,8 +7,8 @@ from typing import Any, Self
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
-from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.environments.library import list_environments_in
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FORMATS, FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
@@ -45,6 +45,8 @@ class ExportSettings(FrozenModel):
     rows_per_shard: PositiveInt = 2000
     gallery: int = Field(default=120, ge=1, le=1000)
     """Trajectories shown in the report, a page of about 13 KB for each; `trajsmith report --all` has pages for all."""
+    pages: int = Field(default=1000, ge=0)
+    """Largest run, in trajectories, of which each export writes all as pages; of any other `report --all` does."""
     split: SplitSettings = SplitSettings()
     """How rows are divided into train, validation and test; all go to train by default."""
     formats: tuple[FormatName, ...] = ()

@@ -2,30 +2,17 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
-import orjson
-
-from trajsmith.phrasing import Phrasebook, Wording
-from trajsmith.phrasing.variety import (
-    collect_values,
-    compute_distinct,
-    compute_shared_skeletons,
-    list_common_skeletons,
-    mask_values,
-)
+from trajsmith.phrasing import DialogueVariety, Phrasebook, ScenarioBook, Wording
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Trajectory
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject
 from trajsmith.records.journal import count_records
 from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
 
 EXAMPLES = 5
-SAMPLE = 50
-"""Dialogues of one environment whose words are compared."""
-SPEAKERS = ("user", "assistant")
 
 
 @dataclass
@@ -38,11 +25,11 @@ class AuditReport:
     """Kind to the number of dialogues with at least one such fault."""
     examples: dict[str, list[tuple[str, DialogueFault, str]]] = field(default_factory=dict)
     """Kind to (trajectory id, fault, text of the message)."""
-    texts: dict[str, dict[str, list[list[str]]]] = field(default_factory=dict)
-    """Environment to speaker to the masked texts of each dialogue."""
+    variety: DialogueVariety = field(default_factory=DialogueVariety)
 
-    def add(self, trajectory: Trajectory, faults: list[DialogueFault]) -> None:
-        """Count one dialogue."""
+    def add_dialogue(self, context: AuditContext) -> None:
+        """Find and count the faults of one dialogue."""
+        trajectory, faults = context.trajectory, find_dialogue_faults(context)
         self.rows += 1
         self.faults.update(fault.kind for fault in faults)
         self.faulty_rows.update({fault.kind for fault in faults})
@@ -50,34 +37,6 @@ class AuditReport:
             shown = self.examples.setdefault(fault.kind, [])
             if len(shown) < EXAMPLES:
                 shown.append((trajectory.id, fault, trajectory.messages[fault.message].content))
-        values = _list_values(trajectory)
-        for speaker, texts in self.texts.setdefault(trajectory.environment, {each: [] for each in SPEAKERS}).items():
-            spoken = [message.content for message in trajectory.messages if message.role == speaker and message.content]
-            texts.append([mask_values(text, values) for text in spoken])
-
-    def measure_variety(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return distinct-3 and the share of sentences with a shared skeleton, by environment and speaker."""
-        measured = {
-            name: {
-                speaker: {
-                    "distinct_3": compute_distinct(text for texts in dialogues[:SAMPLE] for text in texts),
-                    "shared_skeletons": compute_shared_skeletons(text for texts in dialogues for text in texts),
-                }
-                for speaker, dialogues in speakers.items()
-            }
-            for name, speakers in sorted(self.texts.items())
-        }
-        everything = {
-            speaker: {"shared_skeletons": compute_shared_skeletons(self._all(speaker))} for speaker in SPEAKERS
-        }
-        return measured | {"all": everything}
-
-    def list_skeletons(self, number: int = 10) -> dict[str, list[tuple[str, int]]]:
-        """Return the most frequent sentence skeletons of each speaker."""
-        return {speaker: list_common_skeletons(self._all(speaker), number) for speaker in SPEAKERS}
-
-    def _all(self, speaker: str) -> list[str]:
-        return [text for speakers in self.texts.values() for texts in speakers[speaker] for text in texts]
 
     def as_json(self) -> JsonObject:
         """Return the counts, examples and figures for a file."""
@@ -93,22 +52,13 @@ class AuditReport:
             },
             "variety": {
                 f"{name}.{speaker}": {key: round(value, 4) for key, value in figures.items()}
-                for name, speakers in self.measure_variety().items()
+                for name, speakers in self.variety.measure().items()
                 for speaker, figures in speakers.items()
             },
-            "skeletons": {speaker: [list(pair) for pair in pairs] for speaker, pairs in self.list_skeletons().items()},
+            "skeletons": {
+                speaker: [list(pair) for pair in pairs] for speaker, pairs in self.variety.list_skeletons().items()
+            },
         }
-
-
-def _list_values(trajectory: Trajectory) -> set[str]:
-    shown: list[Any] = [event.arguments for event in trajectory.events]
-    for message in trajectory.messages:
-        if message.role == "tool":
-            try:
-                shown.append(orjson.loads(message.content))
-            except orjson.JSONDecodeError:
-                shown.append(message.content)
-    return collect_values(shown)
 
 
 def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) -> AuditReport:
@@ -126,6 +76,7 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
         raise InputError(f"{run.path}: no dialogue is verified yet: trajsmith resume {run.path}")
     unselected = {} if everything else load_unselected(run)
     specs: dict[str, tuple[EnvironmentSpec, Wording]] = {}
+    states: dict[str, JsonObject | None] = {}
     report = AuditReport()
     with progress.stage("audit dialogues", count_records(run.file(VERDICTS)), 0, 0) as bar:
         for task, trajectory, verdict in join_verdicts(run):
@@ -133,7 +84,11 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
             if wanted:
                 name = trajectory.environment
                 spec, wording = specs.get(name) or specs.setdefault(name, _load_environment(run, name))
-                report.add(trajectory, find_dialogue_faults(AuditContext(task, trajectory, spec, wording)))
+                state = states.get(task.initial_state) or states.setdefault(
+                    task.initial_state, _load_state(run, task.initial_state)
+                )
+                report.add_dialogue(AuditContext(task, trajectory, spec, wording, state))
+                report.variety.add(trajectory)
             bar.advance(dropped=not wanted)
     if not report.rows:
         raise InputError(f"{run.path}: no dialogue was accepted; --all audits the rejected ones, too")
@@ -144,4 +99,11 @@ def _load_environment(run: RunDirectory, name: str) -> tuple[EnvironmentSpec, Wo
     spec = EnvironmentSpec.from_line(run.file(f"environments/{name}.json").read_bytes(), name)
     phrases = run.file(f"environments/{name}.phrases.json")
     book = Phrasebook.model_validate_json(phrases.read_bytes()) if phrases.is_file() else Phrasebook()
-    return spec, Wording(book, spec.tools)
+    stories = run.file(f"environments/{name}.scenarios.json")
+    scenarios = ScenarioBook.model_validate_json(stories.read_bytes()) if stories.is_file() else None
+    return spec, Wording(book, spec.tools, scenarios)
+
+
+def _load_state(run: RunDirectory, name: str) -> JsonObject | None:
+    """Return an initial state; None for a run that was made without it."""
+    return run.get_state(name) if run.file(f"states/{name}.json").is_file() else None

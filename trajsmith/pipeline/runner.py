@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from trajsmith.export import (
+    INDEX,
+    VARIETY_SAMPLE,
     ConversationBrowser,
     DatasetWriter,
+    DialogueFaults,
     FormatSettings,
     MultiFormatWriter,
     ReportBuilder,
@@ -16,13 +19,16 @@ from trajsmith.export import (
     build_card,
     build_plots,
     compute_tool_coverage,
+    write_overview,
 )
 from trajsmith.models import ROLES, SCRIPTED, Role
 from trajsmith.models.registry import check_models
 from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, load_config
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
+from trajsmith.pipeline.dialogue_audit import AuditReport
 from trajsmith.pipeline.engine import ENGINES
+from trajsmith.pipeline.format_export import iter_selected
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -35,9 +41,14 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
 from trajsmith.records.journal import count_records
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
+from trajsmith.verify.dialogue_audit import AuditContext
 
 MAIN = "trl"
 """Format of the dataset in `dataset/`."""
+GALLERY = "gallery"
+"""Folder of the pages of all conversations."""
+AUDITED_VARIETY = 50
+"""Dialogues of one environment whose words a report with an audit compares, as `trajsmith audit` does."""
 
 
 async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -> Summary:
@@ -187,12 +198,20 @@ async def _run_stages(
 
 
 def export_run(
-    run: RunDirectory, context: RunContext, progress: RunProgress, selector: DatasetSelector | None = None
+    run: RunDirectory,
+    context: RunContext,
+    progress: RunProgress,
+    selector: DatasetSelector | None = None,
+    audited: bool = False,
 ) -> Summary:
     """Write dataset, card, report and summary from what the run holds, in one pass over the records.
 
     Args:
-        choice: What goes into the dataset, from a caller that has it.
+        run: The run.
+        context: Its environments.
+        progress: Where progress is shown.
+        selector: What goes into the dataset, from a caller that has it.
+        audited: Count faults of language for the report; this costs more than the export itself.
 
     Raises:
         RunError: The disk is full or broken, or no trajectory was accepted.
@@ -203,24 +222,36 @@ def export_run(
     settings = config.export
     settings.split.check(context.places)
     specs = {name: place.spec for name, place in sorted(context.places.items())}
-    tally, report = RunTally(run, config, context), ReportBuilder(list(specs.values()), settings.gallery)
+    tally, total = RunTally(run, config, context), count_records(run.file(VERDICTS))
+    folder, audit = run.file(GALLERY), AuditReport() if audited else None
+    browser = ConversationBrowser(folder, config.name, prefix=0) if total <= settings.pages else None
+    compared = AUDITED_VARIETY if audited else VARIETY_SAMPLE
+    report = ReportBuilder(list(specs.values()), settings.gallery, browser, compared)
     target = run.file("dataset")
     targets = {MAIN: target} | {name: run.file(f"exports/{name}") for name in settings.formats if name != MAIN}
     matrix = MultiFormatWriter(
         targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard
     )
     with storage_boundary(target, run.again), matrix:
-        with progress.stage("export dataset", count_records(run.file(VERDICTS)), 0, 0) as bar:
+        with progress.stage("export dataset", total, 0, 0) as bar, browser or nullcontext():
             for task, trajectory, verdict in selector.judged():
                 if verdict.accepted:
-                    matrix.add(task, trajectory, verdict, context.place(trajectory.environment).spec)
+                    place = context.place(trajectory.environment)
+                    matrix.add(task, trajectory, verdict, place.spec)
+                    if audit is not None:
+                        whole = task.whole()
+                        state = context.state(whole.initial_state)
+                        audit.add_dialogue(AuditContext(whole, trajectory, place.spec, place.wording, state))
                 tally.add(trajectory, verdict)
                 report.add(task, trajectory, verdict)
                 bar.advance(dropped=not verdict.accepted)
         dataset = matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
         summary = tally.summary(time.monotonic() - start, selector)
-        report.write(summary, run.file("report.html"))
+        if browser is None and _is_outdated(run):
+            write_overview(folder, config.name, report.groups, f"trajsmith report {run.path} --all")
+        faults = DialogueFaults(audit.rows, audit.faults, audit.faulty_rows) if audit is not None else None
+        report.write(summary, run.file("report.html"), faults, f"{GALLERY}/{INDEX}")
         run.write_json("summary.json", summary.model_dump(mode="json"))
         if not dataset.rows:
             raise RunError(f"{_nothing(summary, tally)}; see {run.file('report.html')}")
@@ -276,16 +307,14 @@ def _describe(
     dataset.attach("README.md", card + chosen)
 
 
-async def export_again(run: RunDirectory, progress: RunProgress) -> Summary:
-    """Write the dataset and the report again from the records of a run."""
+async def export_again(run: RunDirectory, progress: RunProgress, audited: bool = False) -> Summary:
+    """Write the dataset and the report again from the records of a run; `audited` counts faults of language, too."""
     if not run.file(VERDICTS).is_file():
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     run.again = SAME_COMMAND
     with run.lock():
-        return export_run(run, await RunContext.open(load_config(run.config_path), run), progress)
-
-
-GALLERY = "gallery"
+        context = await RunContext.open(load_config(run.config_path), run)
+        return export_run(run, context, progress, audited=audited)
 
 
 async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
@@ -301,7 +330,14 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
     name, folder = load_config(run.config_path).name, run.file(GALLERY)
     bar_of = progress.stage("write pages", count_records(run.file(VERDICTS)), 0, 0)
     with storage_boundary(folder), ConversationBrowser(folder, name) as browser, bar_of as bar:
-        for task, trajectory, verdict in join_verdicts(run):
+        for task, trajectory, verdict in iter_selected(run):
             browser.add(task, trajectory, verdict)
             bar.advance(dropped=False)
-    return folder / "index.html"
+    return folder / INDEX
+
+
+def _is_outdated(run: RunDirectory) -> bool:
+    """Return True if there are no pages of all conversations, or older ones than the verdicts or the configuration."""
+    overview = run.file(GALLERY) / INDEX
+    sources = (run.file(VERDICTS), run.config_path)
+    return not overview.is_file() or any(source.stat().st_mtime > overview.stat().st_mtime for source in sources)
