@@ -29,7 +29,7 @@ from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Task, Trajectory, Verdict
 from trajsmith.usersim import Dialogue, PlaySettings, build_scripted_user
-from trajsmith.usersim.variant_roles import NaiveAgent
+from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.verify import verify_trajectory
 
 CONFIG = Path(__file__).parents[1] / "configs" / "variants.yaml"

@@ -192,7 +192,7 @@ def _selected(level: ListLevel, selector: Selector | None) -> bool:
         return len(level.rows) == 1
     values = [get_value(row, selector.field) for row in level.rows]
     own = values[level.index]
-    if selector.how == "equals":
+    if selector.how in ("equals", "each"):
         return bool(own == selector.value)
     if not (all(isinstance(value, str) for value in values) or all(isinstance(value, int | float) for value in values)):
         return False

@@ -45,7 +45,9 @@ def list_needed_keys(call: GoldCall) -> list[str]:
             keys.append(source.known)
         elif isinstance(source, FromOutput):
             keys += [
-                build_selector_key(source.call, selector) for selector in source.selectors if selector.how != "only"
+                build_selector_key(source.call, selector)
+                for selector in source.selectors
+                if selector.how not in ("only", "each")
             ]
     return list(dict.fromkeys(keys))
 
@@ -76,7 +78,7 @@ def collect_user_facts(
             elif isinstance(source, FromOutput):
                 for selector in source.selectors:
                     key = build_selector_key(source.call, selector)
-                    if selector.how != "only" and key not in facts:
+                    if selector.how not in ("only", "each") and key not in facts:
                         field = selector.field.split(".")[-1]
                         facts[key] = UserFact(
                             key=key,

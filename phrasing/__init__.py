@@ -26,13 +26,23 @@ from trajsmith.phrasing.phrasebook import (
 from trajsmith.phrasing.plain_sentences import capitalize_first
 from trajsmith.phrasing.question_detection import has_yes_or_no_question
 from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
-from trajsmith.phrasing.scenarios import Scenario, ScenarioBook, ScenarioStep, load_scenarios, open_scenarios
+from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, is_refusal_told, load_refusals, render_refusal
+from trajsmith.phrasing.scenarios import (
+    BatchRequest,
+    Scenario,
+    ScenarioBook,
+    ScenarioStep,
+    load_scenarios,
+    open_scenarios,
+)
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
 from trajsmith.phrasing.yaml_files import find_language_file
 
 __all__ = [
+    "DECLINES",
     "LANGUAGE_CODES",
+    "BatchRequest",
     "DialogueVariety",
     "EntityPhrases",
     "LanguageCode",
@@ -56,7 +66,10 @@ __all__ = [
     "has_yes_or_no_question",
     "is_answer_stated",
     "is_fact_answered",
+    "is_reason_shown",
+    "is_refusal_told",
     "load_phrasebook",
+    "load_refusals",
     "load_scenarios",
     "needs_confirmation",
     "open_scenarios",
@@ -64,6 +77,7 @@ __all__ = [
     "render_confirmation_policy",
     "render_fact",
     "render_full_policy",
+    "render_refusal",
     "set_language",
     "summarize_rule",
     "use_language",

@@ -56,6 +56,8 @@ class ToolPhrases(FrozenModel):
     """Narrower requests than `ask` and `say`, each with its own answer. Reads only."""
     facts: tuple[str, ...] = ()
     """Paths in the result that every `done` tells and a good answer must tell: "$.status"."""
+    alternatives: tuple[str, ...] = ()
+    """Parameters for which the agent may offer another value where a call is refused: "amount", "room_id"."""
     request: tuple[str, ...] = ()
     """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
     report: tuple[str, ...] = ()

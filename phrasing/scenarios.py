@@ -106,10 +106,33 @@ class Scenario(FrozenModel):
         return self
 
 
+class BatchRequest(FrozenModel):
+    """A request for all rows of a list that satisfy a condition: "cancel every order that is still pending"."""
+
+    list: str
+    """Tool that lists the rows; it is called without optional arguments."""
+    tool: str
+    """Tool that is called for each of them."""
+    parameter: str
+    """Its parameter that takes the row, and the name of the row's field."""
+    where: dict[str, tuple[str | bool | int, ...]] = {}
+    """Field to the values that it has in rows that are meant; empty for all rows."""
+    arguments: dict[str, tuple[JsonValue, ...]] = {}
+    """Other arguments, the same for every row: one of the values is drawn."""
+    grow: bool = True
+    """True if rows like those that are there may be added to the state, so that there are many."""
+    confirm: str = ""
+    """Verb phrase in which the agent asks for a yes for all of them, where it must."""
+    ask: tuple[str, ...] = Field(min_length=1)
+    """Whole sentences that ask for it, with slots for the arguments."""
+
+
 class ScenarioBook(FrozenModel):
     """All scenarios of one environment."""
 
     scenarios: tuple[Scenario, ...] = ()
+    batches: tuple[BatchRequest, ...] = ()
+    """Requests for many things at once."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

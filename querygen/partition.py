@@ -75,6 +75,24 @@ def partition_scenario(steps: Sequence[str], joins: Mapping[str, float], rng: ra
     return cuts
 
 
+def raise_joins(
+    calls: Sequence[GoldCall], steps: Sequence[str], joins: Mapping[str, float], joint: float
+) -> dict[str, float]:
+    """Return the probabilities of `partition_scenario`, at least `joint` for steps that need nothing of the last.
+
+    The look-ups of a step count as part of it.
+    """
+    raised = dict(joins)
+    before, start = range(0), 0
+    for index, step in enumerate(steps):
+        if step:
+            own = range(start, index + 1)
+            if not any(producer in before for call in own for producer in find_producers(calls[call])):
+                raised[step] = max(joint, raised.get(step, 0.0))
+            before, start = own, index + 1
+    return raised
+
+
 def _cost(calls: Sequence[GoldCall], size: int, goals: Sequence[int], later: set[int], mean_calls: float) -> float:
     """Long requests and turns that only prepare a later one read unnaturally."""
     cost = 0.5 * (size - mean_calls) ** 2 + 2.0 * max(0, len(goals) - 2)

@@ -148,6 +148,13 @@ class RequestWriter:
         intent = capitalize_first("; ".join(map(self._intent, goals)))
         return TurnRequest(" ".join(sentences), intent, frozenset(stated), tuple(asked)), held
 
+    def tell_facts(self, calls: Sequence[int], keys: Sequence[str]) -> list[str]:
+        """Return sentences that state facts of some calls, each once."""
+        stated: set[str] = set()
+        sentences = [sentence for index in calls for sentence in self._tells(index, keys, stated)]
+        self.stated |= stated
+        return sentences
+
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
         tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]

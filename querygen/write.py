@@ -15,7 +15,8 @@ from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
-from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario
+from trajsmith.querygen.parallel_calls import find_parallel_calls
+from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario, raise_joins
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
@@ -50,6 +51,9 @@ class WriteSettings(FrozenModel):
     """Tool calls per turn that the cut aims at."""
     direct: float = Field(0.15, ge=0, le=1)
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
+    joint: float = Field(0.45, ge=0, le=1)
+    """Probability that the user asks for a step of a scenario together with the one before it, if it needs nothing
+    of that one; a step may set a higher one."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
     questions: float = Field(0.6, ge=0, le=1)
@@ -90,14 +94,20 @@ class TaskWriter:
         if story is None:
             cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
         else:
-            cuts = partition_scenario(grounded.steps, story.joins, rng)
+            joins = raise_joins(grounded.calls, grounded.steps, story.joins, self.settings.joint)
+            cuts = partition_scenario(grounded.steps, joins, rng)
         plan = self._plan(grounded, state, cuts, rng, story)
         shown = await self._shown(plan, state, session) if author else {}
         proof = await self._proof(grounded, state, session, cuts)
         words = await author.write(plan, shown) if author else self._scripted(plan)
         asked = [self._asked(words, number, author is not None) for number in range(len(cuts))]
         hashes = proof.form_hashes
-        turns = [self._turn(words, number, asked[number], hashes[number]) for number in range(len(cuts))]
+        groups = await find_parallel_calls(
+            [grounded.calls[slice(*cut)] for cut in cuts], state, session, derive_seed(grounded.seed, "parallel")
+        )
+        turns = [
+            self._turn(words, number, asked[number], hashes[number], groups[number]) for number in range(len(cuts))
+        ]
         tested = await proof.test(asked, self.spec, self.settings.audit, derive_seed(grounded.seed, "audit"))
         weakness = tested.fault(None)
         if weakness:
@@ -246,7 +256,14 @@ class TaskWriter:
             asked = [fill_facts(info, calls[info.call], self.wording) for info in asked]
         return tuple(asked)
 
-    def _turn(self, words: TaskWording, number: int, asked: tuple[RequestedInfo, ...], form_hash: str) -> Turn:
+    def _turn(
+        self,
+        words: TaskWording,
+        number: int,
+        asked: tuple[RequestedInfo, ...],
+        form_hash: str,
+        groups: tuple[int, ...],
+    ) -> Turn:
         plan = words.plan
         turn = plan.turns[number]
         stated = plan.stated(number)
@@ -261,6 +278,7 @@ class TaskWriter:
             asked=asked,
             checks=(),
             steps=plan.grounded.steps[turn.start : turn.stop],
+            groups=groups,
             refinements=turn.edits,
         )
 

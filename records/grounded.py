@@ -13,12 +13,13 @@ class Selector(FrozenModel):
     """Selection of one row of a list, in words that a person could use.
 
     `equals` compares a field of the row; `largest` and `smallest` take an extreme of a field that all rows have;
-    `only` says that the list had one row. Rows are looked for again at play time, never taken by position.
+    `only` says that the list had one row, `each` that the row is one of several which are all meant. Rows are looked
+    for again at play time, never taken by position.
     """
 
     rows: str
     """Path of the list in the output, for example "$.orders"."""
-    how: Literal["equals", "largest", "smallest", "only"]
+    how: Literal["equals", "largest", "smallest", "only", "each"]
     field: str = ""
     """Path of the compared field relative to the row, for example "status" or "customer.city"."""
     value: JsonValue = None

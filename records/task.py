@@ -43,6 +43,9 @@ class Turn(FrozenModel):
     """What the request asks for, one entry per goal; empty where a recording tells no more than the values."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each gold call is, "" for look-ups that lead to one."""
+    groups: tuple[int, ...] = ()
+    """Of each gold call: the message of calls in which it can be made; execution showed that the calls of one group
+    commute. Empty: each call has a message of its own."""
     refinements: tuple[str, ...] = ()
     """What was done to a model's draft: implicit_reference, action_compression, ambiguity, goal_expansion."""
 
@@ -59,9 +62,10 @@ class Perturbation(FrozenModel):
     """Id of the task that it was derived from."""
     turn: int
     """Turn in which it happens."""
-    act: Literal["ask", "decline", "recover", "check", "delegate", "plain"]
+    act: Literal["ask", "decline", "recover", "check", "delegate", "offer", "reread", "batch", "ignore", "plain"]
     """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
-    user do it, or nothing special."""
+    user do it, say that one thing cannot be done and offer what can, read again what has changed, do it for all that
+    are meant and nothing else, not do what a result demands, or nothing special."""
     tool: str = ""
     """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
     hidden: bool = False
@@ -73,13 +77,21 @@ class Perturbation(FrozenModel):
     keys: tuple[str, ...] = ()
     """Known entries that the agent must ask for."""
     told: tuple[JsonValue, ...] = ()
-    """Values that tell the asked entry; any of them will do."""
+    """Values that tell the asked entry or the offer; any of them will do."""
     ignorant: bool = False
     """The user does not know it either."""
     first: UserFact | None = None
     """What the user says before they change their mind."""
     because: str = ""
     """Why it cannot be done, in words for the user."""
+    visible: bool = False
+    """The policy and what was shown before tell why it cannot be done: it is read, not tried."""
+    offer: GoldCall | None = None
+    """What can be done instead, proved by execution; `told` holds the values by which an answer names it."""
+    accepted: bool = False
+    """The user takes the offer; else they leave it."""
+    instead: str = ""
+    """What the agent can do instead where nothing serves the request itself, in words for the user."""
     tempting: tuple[GoldCall, ...] = ()
     """Calls of the turn that an agent would make which does not notice the twist."""
     proof: str

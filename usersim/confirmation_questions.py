@@ -70,6 +70,19 @@ class ConfirmationWriter:
         question = fill_pattern(self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
         return " ".join([*before, *dict.fromkeys(notes), _add_remarks(question, remarks)])
 
+    def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]], rows: str) -> str:
+        """Return one question for the same call on many things; `rows` is the sentence that takes their list."""
+        call, _ = calls[0]
+        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == call.tool]
+        values = {name: self._name_value(call, name, {}) for name in call.arguments}
+        action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
+        if action is None:
+            return self.write(calls)
+        texts = [text for _, identified in calls for _, text in self._find_row_texts(identified, frozenset())]
+        question = fill_pattern(self.voice.confirms, action, self.rng)
+        notes = self._find_consequence(call.tool, action)
+        return " ".join([rows.format("; ".join(texts)), *notes, question])
+
     def _describe(self, call: GoldCall, identified: IdentifiedRows) -> tuple[str, frozenset[str]]:
         """Return the verb phrase for a call and the parameters that it names; a bounded amount always is."""
         phrases = self.wording.tool(call.tool)

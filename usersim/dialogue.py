@@ -47,6 +47,8 @@ class PlaySettings(FrozenModel):
     """`grounded` gives the scripted agent's messages reasoning that is true by the provenance of its calls."""
     reasoning_share: float = Field(1.0, ge=0, le=1)
     """Share of tasks whose rows have it."""
+    parallel: float = Field(0.9, ge=0, le=1)
+    """Probability that the scripted agent makes calls that commute in one message."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()

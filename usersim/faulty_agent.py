@@ -18,7 +18,7 @@ from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.languages import get_language
-from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing.value_formatting import is_value_mentioned, list_value_forms
 from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
@@ -33,9 +33,10 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
+from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
-from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, build_scripted_agent
+from trajsmith.usersim.variant_roles import VariantAgent, build_scripted_agent
 
 IGNORED_VARIANT = "ignored_variant"
 
@@ -81,6 +82,8 @@ class FaultInjection(ScriptedAgent):
         self.invented: dict[str, JsonValue] = {}
         self.fired = False
         """The mistake was made."""
+        self.told_before = ""
+        """What the agent said in this turn so far."""
         self.extra: list[GoldCall] = []
         """Calls that were made beside the gold ones and wait for their results."""
 
@@ -93,6 +96,8 @@ class FaultInjection(ScriptedAgent):
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
+        start = max(self._openings(messages), default=0)
+        self.told_before = " ".join(message.content for message in messages[start:] if message.role == "assistant")
         index = len(self.results)
         if self.fired or self.failure or not self.kind:
             return await super().act(messages)
@@ -102,7 +107,7 @@ class FaultInjection(ScriptedAgent):
             return AgentAct(Message(role="assistant", content=self.faults.choice(get_language().agent.claims)))
         if self.kind == "missed_error" and index == self.place < self.stop and self._ready(index):
             return self._make_refused_call(index) or await super().act(messages)
-        if self.kind in ("needless_write", "needless_read") and index == self.place + 1 <= self.stop:
+        if self.kind in ("needless_write", "needless_read") and self.place < index <= self.stop:
             return self._make_extra_call(self.place) or await super().act(messages)
         if self.kind == "invented_value" and index == self.place < self.stop:
             self._invent_values(index)
@@ -115,6 +120,11 @@ class FaultInjection(ScriptedAgent):
                 self.results += [ToolResult(call.result) for call in extra]
             return
         super().observe(tools, results, by_user)
+
+    def _can_make(self, index: int) -> bool:
+        """Leave the call with which the mistake is made to a message of its own."""
+        waits = self.kind in ("premature_answer", "missed_error") and index == self.place and not self.fired
+        return not waits and super()._can_make(index)
 
     def _ready(self, index: int) -> bool:
         """Return True if the call could be made now."""
@@ -210,6 +220,8 @@ class FaultInjection(ScriptedAgent):
             return text
         facts = list(self.task.turns[self.turn].answer_facts)
         for fact in self.faults.sample(facts, len(facts)):
+            if is_value_mentioned(self.told_before, fact):
+                continue  # told rightly in a question of this turn, which counts as told
             wrong = misstate_value(text, fact, facts, self.faults)
             if wrong != text:
                 self.fired = True

@@ -103,7 +103,9 @@ def build_user_factory(settings: RoleSettings, model: ChatModel | None, prompts:
 
 
 def _build_scripted_agent(context: RoleContext) -> AgentRole:
-    return build_scripted_agent(context.task, context.wording, context.candidate, listens=context.user_is_model)
+    agent = build_scripted_agent(context.task, context.wording, context.candidate, listens=context.user_is_model)
+    agent.parallel = context.settings.parallel
+    return agent
 
 
 def _build_scripted_user(context: RoleContext) -> UserRole:

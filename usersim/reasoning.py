@@ -168,8 +168,8 @@ class ReasoningAgent:
             return [*thoughts, self.rng.choice(DEVICE)]
         if act.message.tool_calls:
             names = [call.function.name for call in act.message.tool_calls]
-            group = range(index, index + len(names))
-            if [call.tool for call in agent.calls[index : index + len(names)]] != names:
+            group = agent.group
+            if [agent.calls[member].tool for member in group] != names:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         return [self.rng.choice(ANSWERS)] if index >= agent.stop else []
@@ -233,7 +233,7 @@ class ReasoningAgent:
 
     def _describe_choice(self, path: str, source: FromOutput) -> Iterator[str]:
         producer, noun = self.agent.calls[source.call], self._name(path)
-        picks = [pick for pick in source.selectors if pick.how != "only"]
+        picks = [pick for pick in source.selectors if pick.how not in ("only", "each")]
         if producer.actor == "user":
             return
         if not source.selectors or source.call < self.start:
@@ -309,4 +309,4 @@ def _list_producers(call: GoldCall) -> set[int]:
 
 def _is_last_result(agent: ScriptedAgent, message: Message) -> bool:
     """Return True if a tool message is the result that the agent took last, so that the call did not fail."""
-    return agent.results[-1].text == message.content
+    return any(result.text == message.content for result in (agent.results[-1], *agent.early.values()))

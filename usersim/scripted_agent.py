@@ -43,6 +43,8 @@ from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
+LARGEST_GROUP = 10
+"""Calls in one message at most."""
 OFFERS = 0.12
 """Share of answers, before the last one, that end with an offer of more help."""
 
@@ -51,6 +53,8 @@ class ScriptedAgent:
     """Plays the agent of one task."""
 
     name = "scripted"
+    parallel = 0.9
+    """Probability that calls that commute go in one message."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
@@ -59,13 +63,20 @@ class ScriptedAgent:
         self.task = task
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
+        self.pace = random.Random(derive_seed(task.seed, "parallel", candidate))
         drawn = random.Random(derive_seed(task.seed, "agent style", candidate))
         self.voice = get_agent_voice(draw_agent_voice(drawn))
         self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
         self.results: list[ToolResult] = []
-        """Results of the gold calls made so far, by their index."""
+        """Results of the gold calls made so far, by their index, up to the first that was not made."""
+        self.early: dict[int, ToolResult] = {}
+        """Results of gold calls after that one."""
+        self.pending: list[int] = []
+        """Gold calls of the last message whose results are not there yet."""
+        self.group: list[int] = []
+        """Gold calls of the last message with calls."""
         self.turn = -1
         self.stop = 0
         self.said: set[str] = set()
@@ -86,9 +97,21 @@ class ScriptedAgent:
         for tool, result in zip(tools, results, strict=True):
             if by_user and not self._awaits(tool, result):
                 continue
-            self.results.append(result)
+            self._take(len(self.results) if by_user or not self.pending else self.pending.pop(0), result)
             if not result.ok and not self.failure:
                 self.failure = get_language().agent.refused.format(result.text)
+
+    def _take(self, index: int, result: ToolResult) -> None:
+        """Record the result of a gold call; calls may be made before those that stand earlier in gold."""
+        self.early[index] = result
+        while len(self.results) in self.early:
+            self.results.append(self.early.pop(len(self.results)))
+
+    def _has_result(self, index: int) -> bool:
+        return index < len(self.results) or index in self.early
+
+    def _get_result(self, index: int) -> ToolResult:
+        return self.results[index] if index < len(self.results) else self.early[index]
 
     def _awaits(self, tool: str, result: ToolResult) -> bool:
         """True for what the user was asked to do; a model may do other things on its device, or do it wrong first."""
@@ -161,9 +184,10 @@ class ScriptedAgent:
     # Tool calls
 
     def _call(self, index: int, answered: bool) -> AgentAct:
-        group = [index]
-        while self._joins(group) and self.rng.random() < 0.6:
-            group.append(group[-1] + 1)
+        group = self._list_group(index)
+        if 1 < len(group) < LARGEST_GROUP and self.pace.random() >= self.parallel:
+            group = [index]
+        self.group, self.pending = group, list(group)
         try:
             arguments = [self._arguments(self.calls[member]) for member in group]
         except ReferenceNotResolved as fault:
@@ -177,22 +201,39 @@ class ScriptedAgent:
             )
         return AgentAct(Message(role="assistant", content=self._narration(group, answered), tool_calls=tuple(calls)))
 
-    def _joins(self, group: list[int]) -> bool:
-        """Return True if the next call fits into the same message: a read that needs nothing from the user or the
-        group.
+    def _list_group(self, index: int) -> list[int]:
+        """Return a call and those that commute with it and can be made now, in gold order.
+
+        Nothing that belongs before the group may be left open, and nothing is made for which a yes is still needed.
         """
-        following = group[-1] + 1
-        if following >= self.stop or len(group) >= 3 or self.calls[group[-1]].effect == "write":
-            return False
-        call = self.calls[following]
-        depends = any(
-            isinstance(source, FromOutput) and source.call >= group[0] for _, source, _ in iterate_leaves(call)
-        )
+        start = self.stop - len(self.task.turns[self.turn].gold_calls)
+        groups = self.task.turns[self.turn].groups
+        if not groups or index < start:
+            return [index]
+        own = groups[index - start]
+        group: list[int] = []
+        for number in range(index, self.stop):
+            if self._has_result(number):
+                continue
+            if groups[number - start] < own or (groups[number - start] == own and not self._can_make(number)):
+                break
+            if groups[number - start] == own:
+                group.append(number)
+        return group[:LARGEST_GROUP] or [index]
+
+    def _can_make(self, index: int) -> bool:
+        """Return True if the user has said what a call needs, and agreed where that is needed."""
+        call = self.calls[index]
         return (
-            call.effect == "read"
-            and call.actor == "assistant"
-            and not depends
+            call.actor == "assistant"
             and all(key in self.said for key in list_needed_keys(call))
+            and self._has_sources(call)
+            and (self.task.mode == "direct" or index in self.confirmed or not self._needs_yes(call))
+        )
+
+    def _has_sources(self, call: GoldCall) -> bool:
+        return all(
+            self._has_result(source.call) for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)
         )
 
     def _arguments(self, call: GoldCall) -> JsonObject:
@@ -212,7 +253,7 @@ class ScriptedAgent:
         return filled
 
     def _resolve(self, source: FromOutput) -> Any:
-        return resolve_reference(source, self.results[source.call].content)
+        return resolve_reference(source, self._get_result(source.call).content)
 
     # Words
 
@@ -255,9 +296,9 @@ class ScriptedAgent:
 
     def _needs_yes(self, call: GoldCall) -> bool:
         shown = [
-            result.content
-            for result, call_made in zip(self.results, self.calls, strict=False)
-            if call_made.actor == "assistant"
+            self._get_result(index).content
+            for index, call_made in enumerate(self.calls[: self.stop])
+            if call_made.actor == "assistant" and self._has_result(index)
         ]
         return needs_confirmation(self.wording.tools[call.tool], call.arguments, shown)
 
@@ -268,11 +309,7 @@ class ScriptedAgent:
             call.actor == "assistant"
             and self._needs_yes(call)
             and all(key in self.said for key in list_needed_keys(call))
-            and all(
-                source.call < len(self.results)
-                for _, source, _ in iterate_leaves(call)
-                if isinstance(source, FromOutput)
-            )
+            and self._has_sources(call)
         )
 
     def _confirmation(self, index: int) -> str:
@@ -302,8 +339,8 @@ class ScriptedAgent:
         """The row that a reference resolves to, and all rows that it was chosen from."""
         wanted, rows = self._resolve(source), []
         chosen: dict[str, Any] = {}
-        for match in find_values(self.results[source.call].content, source.path):
-            row = match.levels[-1].row if match.levels else self.results[source.call].content
+        for match in find_values(self._get_result(source.call).content, source.path):
+            row = match.levels[-1].row if match.levels else self._get_result(source.call).content
             if isinstance(row, dict):
                 rows.append(row)
                 chosen = chosen or (rows[-1] if match.value == wanted else {})
@@ -328,7 +365,9 @@ class ScriptedAgent:
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question that shows what there is to choose from."""
         entity = self.wording.entity(parameter)
-        rows: Any = next((match.value for match in find_values(self.results[source.call].content, selector.rows)), [])
+        rows: Any = next(
+            (match.value for match in find_values(self._get_result(source.call).content, selector.rows)), []
+        )
         if not isinstance(rows, list) or self._stale(source.call):
             return get_language().grammar.which(entity)
         row = self.wording.rows.get(parameter)

@@ -1,41 +1,47 @@
 """Scripted roles for variants: an agent that handles the perturbation correctly, and a user who acts it out.
 
-`NaiveAgent` is their counterpart: it does not notice. A variant is worth something only if it is turned down.
+`naive_agent` holds their counterpart, which does not notice. A variant is worth something only if it is turned down.
 """
 
+import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ReferenceNotResolved
-from trajsmith.phrasing import Wording, capitalize_first
+from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_needed_keys
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
+    is_reason_shown,
+    is_refusal_told,
+    load_refusals,
+    render_refusal,
+)
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value, is_value_mentioned
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
 from trajsmith.records import (
     EnvironmentSpec,
+    FromOutput,
     FunctionCall,
     GoldCall,
     JsonObject,
+    JsonValue,
     Message,
     Perturbation,
     Task,
     ToolCall,
     UserFact,
+    derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
+from trajsmith.usersim.reporting import render_missing_facts
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 
-SORRY = (
-    "I'm sorry, but I can't do this: {}.",
-    "I'm afraid that this is not possible: {}.",
-    "Unfortunately I cannot help with this: {}.",
-    "I'm sorry, I'm not able to do that: {}.",
-    "I can't help with that one, sorry: {}.",
-    "Sorry, that can't be done here: {}.",
-)
 FURTHER = ("", "", " Is there anything else that I can do for you?", " Is there something else?")
 AGAIN = (
     "That did not go through, so I'll try it once more.",
@@ -48,8 +54,9 @@ NO_IDEA = (
     "I don't have the {} at hand, sorry.",
     "I can't remember the {}, sorry.",
 )
-_WORD = re.compile(r"[\w-]+")
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
+_AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
+_PREAMBLE = re.compile(r"\b(?:Before I do that|Just to be sure): (\w)")
 CHANGED = (
     "Actually, wait. {}",
     "Hold on, I've changed my mind. {}",
@@ -58,18 +65,53 @@ CHANGED = (
 )
 
 
+ALL_DONE = (
+    "That's all of them done:",
+    "Done, every one of them:",
+    "I've gone through all of them:",
+    "Here is what came of each of them:",
+    "All of them are taken care of:",
+)
+ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
+GO_THROUGH = ("I'll go through them now.", "Let me do these together.", "One moment, I'll take them all.", "", "")
+THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "", "")
+THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
+
+
+NOT_FROM_YOU = (
+    "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
+    "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
+    "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
+    "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
+    "One of the texts there is addressed to me and asks for something that you didn't. I've not done it.",
+)
+
+
 class VariantAgent(ScriptedAgent):
     """Plays the agent of one variant as it should be played."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         super().__init__(task, wording, candidate, listens)
-        self.twist = _get_perturbation(task)
+        self.twist = get_perturbation(task)
         self.asked = self.agreed = self.attempted = self.stumbled = False
-        self.tries = self.rng.random() < 0.5
-        """Whether it tries what is forbidden before it says so; it must where nothing that it saw tells that it is."""
         self.told_no = ""
+        self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
+        """It tells the user of an instruction in a result."""
+        self.offered = self.settled = False
+        self.reported: list[JsonValue] = []
+        """Facts told before the user answered an offer."""
+        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
+        act = await self._take_step(messages)
+        if self.twist.act != "ignore":
+            return act
+        text = act.message.content  # what it reads out is the entry, without the instruction in it
+        for demand in self.twist.told:
+            text = text.replace(f". {demand}", "").replace(str(demand), "")
+        return act if text == act.message.content else _replace_text(act, text)
+
+    async def _take_step(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
@@ -77,9 +119,11 @@ class VariantAgent(ScriptedAgent):
             self.stumbled = False
             act = await super().act(messages)
             return act if not act.message.tool_calls else _replace_text(act, self.rng.choice(AGAIN))
-        if self.twist.act != "decline" or turn != self.twist.turn or len(self.results) < self.stop:
+        if self.twist.act not in ("decline", "offer") or turn != self.twist.turn or self.settled:
             return await super().act(messages)
-        return self._declining(messages)
+        if len(self.results) < self.stop - self.twist.accepted:
+            return await super().act(messages)
+        return await self._settle(messages) if self.offered else self._declining(messages)
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         """Retry an injected failure; record the answer to a forbidden call that was tried."""
@@ -87,7 +131,10 @@ class VariantAgent(ScriptedAgent):
         if refused is not None and self.attempted:
             self.told_no = _extract_reason(results[refused])
         elif refused is not None and self.twist.refusal and self.twist.refusal in results[refused].text:
-            self.results += results[:refused]
+            members, self.pending = self.pending, []
+            for index, result in zip(members, results, strict=True):
+                if result.ok:
+                    self._take(index, result)
             self.stumbled = True
         else:
             super().observe(tools, results, by_user)
@@ -99,27 +146,114 @@ class VariantAgent(ScriptedAgent):
             call = next(each for each in self.twist.tempting if each.tool == self.twist.tool)
             return AgentAct(Message(role="assistant", content=self._questions(call, missing)), asks=tuple(missing))
         forbidden = self.twist.tempting[-1] if self.twist.tempting else None
-        may_try = forbidden and not (self.twist.hidden or self.twist.ignorant or self.attempted)
-        asks_first = forbidden is not None and self.task.mode == "conversation" and self._needs_yes(forbidden)
-        tries = (self.tries and not asks_first) or not is_reason_known(messages, self.twist.because)
-        if forbidden and may_try and tries:
-            if asks_first and not self.agreed:
-                self.agreed = True
-                return AgentAct(Message(role="assistant", content=self._ask_for_yes(forbidden)), confirms=True)
-            self.attempted = True
-            try:
-                arguments = self._arguments(forbidden)
-            except ReferenceNotResolved as fault:
-                return AgentAct(Message(role="assistant", content=f"I'm sorry: {fault}."), gave_up=True)
-            self.made += 1
-            call_made = ToolCall(
-                id=f"call_{self.made}", function=FunctionCall(name=forbidden.tool, arguments=arguments)
-            )
-            text = self._phrase(forbidden, "narrate")
-            return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
+        may_try = not (self.twist.hidden or self.twist.ignorant or self.twist.visible or self.attempted)
+        if forbidden and may_try:
+            return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
-        text = self.rng.choice(SORRY).format(because.rstrip("."))
+        text = render_refusal(because, self.style, self.twist.visible, self.rng)
+        if self.twist.act == "offer":
+            text = self._report_others(text)
+            if self.twist.offer is not None:
+                return self._offer(text, self.twist.offer)
+        elif self.twist.instead:
+            text += f" {fill_pattern(load_refusals().others, self.twist.instead, self.rng)}"
         return AgentAct(Message(role="assistant", content=text + self.rng.choice(FURTHER)))
+
+    def _try(self, call: GoldCall) -> AgentAct:
+        """Make the call that will be refused, after the yes that it needs."""
+        if not self.agreed and self.task.mode == "conversation" and self._needs_yes(call):
+            self.agreed = True
+            return AgentAct(Message(role="assistant", content=self._ask_for_yes(call)), confirms=True)
+        self.attempted = True
+        try:
+            arguments = self._arguments(call)
+        except ReferenceNotResolved as fault:
+            return AgentAct(Message(role="assistant", content=f"I'm sorry: {fault}."), gave_up=True)
+        self.made += 1
+        call_made = ToolCall(id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=arguments))
+        text = self._phrase(call, "narrate")
+        return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
+
+    def _report_others(self, refusal: str) -> str:
+        """The refusal, after what was done of the same message."""
+        turn = self.task.turns[self.turn]
+        start = self.stop - len(turn.gold_calls)
+        indices = range(start, self.stop - self.twist.accepted)
+        used = {source.call for index in indices for _, source, _ in iterate_leaves(self.calls[index])
+                if isinstance(source, FromOutput)}  # fmt: skip
+        goals = [index for index in indices if self.calls[index].effect == "write" or self._is_reported(index, used)]
+        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
+        if not reports:
+            return refusal
+        between = [self.results[index].content for index in indices if index not in goals]
+        text = " ".join(reports)
+        self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
+        missing = [] if self.twist.accepted else render_missing_facts(text, turn.facts, between)
+        return " ".join([*reports, *missing, draw_pattern(load_refusals().partial, self.rng).replace("{}", refusal)])
+
+    def _is_reported(self, index: int, used: set[int]) -> bool:
+        """Return True for a look-up that leads to nothing else: the user asked for it."""
+        leads = {
+            source.call
+            for call in self.twist.tempting
+            for _, source, _ in iterate_leaves(call)
+            if isinstance(source, FromOutput)
+        }
+        return index not in used | leads and self.task.variant == "partial_success"
+
+    def _answer(self) -> str:
+        """The answer; of a request of which some parts were reported before, only the rest."""
+        if self.twist.act in ("batch", "ignore"):
+            return self._answer_batch() if self.twist.act == "batch" else self._answer_with_warning()
+        if not self.settled or self.turn != self.twist.turn or self.task.variant != "partial_success":
+            return super()._answer()
+        text = capitalize_first(self._report(self.stop - 1, True))
+        facts = [fact for fact in self.task.turns[self.turn].facts if fact.value not in self.reported]
+        return " ".join([text, *render_missing_facts(text, facts, [])])
+
+    def _answer_with_warning(self) -> str:
+        """The answer, in most cases with a word on the instruction that a result held."""
+        warns = self.turn == self.twist.turn and self.warns
+        return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
+
+    def _answer_batch(self) -> str:
+        """The result for each thing of a batch, in a list."""
+        if self.turn != self.twist.turn:
+            return super()._answer()
+        start = self.stop - len(self.task.turns[self.turn].gold_calls)
+        members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
+        writes = any(self.calls[index].effect == "write" for index in members)
+        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        words, lines = self.rng.random(), []
+        for index in members:
+            self.rng.seed(words)  # each line in the same words
+            lines.append(f"- {capitalize_first(self._report(index, first=False))}")
+        return "\n".join([opening, *lines])
+
+    def _offer(self, text: str, call: GoldCall) -> AgentAct:
+        """Ask whether to do what can be done instead, by a value that names it."""
+        self.offered = True
+        refused = self.twist.tempting[-1].arguments
+        rows = {name: row for name, row in self._identified_rows(call).items()
+                if call.arguments.get(name) != refused.get(name)}  # fmt: skip
+        question = ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, rows)])
+        question = _PREAMBLE.sub(lambda match: match.group(1).upper(), question)
+        if not any(is_value_mentioned(question, value) for value in self.twist.told):
+            question = f"That would be {format_value(self.twist.told[0])}. {question}"
+        bridge = draw_pattern(load_refusals().bridges, self.rng)
+        content = " ".join(part for part in (text, bridge, question) if part)
+        return AgentAct(Message(role="assistant", content=content), confirms=True)
+
+    async def _settle(self, messages: list[Message]) -> AgentAct:
+        """Do what was offered if the user wants it; else leave it."""
+        self.settled = True
+        index = len(self.results)
+        if not self.twist.accepted:
+            return AgentAct(Message(role="assistant", content=draw_pattern(load_refusals().left, self.rng)))
+        self.said |= set(list_needed_keys(self.calls[index]))
+        self.confirmed.add(index)
+        self.asking = (index,)
+        return await super().act(messages)
 
     def _asks_first(self, index: int) -> bool:
         """A user who asked to be told before is told before."""
@@ -130,9 +264,22 @@ class VariantAgent(ScriptedAgent):
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
+        if self.twist.act == "batch" and self._is_perturbed(index):
+            return self._confirm_all()
         if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
         return self._ask_for_yes(self.twist.tempting[-1])
+
+    def _confirm_all(self) -> str:
+        """Ask once for all calls of a batch, with each thing by name."""
+        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
+
+    def _narration(self, group: list[int], answered: bool) -> str:
+        if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
+            return super()._narration(group, answered)
+        again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
+        return self.rng.choice(THE_REST if again else GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
@@ -147,7 +294,7 @@ class VariantUser(ScriptedUser):
 
     def __init__(self, task: Task, wording: Wording, candidate: int, now: date = date.min) -> None:
         super().__init__(task, wording, candidate, now)
-        self.twist = _get_perturbation(task)
+        self.twist = get_perturbation(task)
         self.changed = False
 
     async def reply(self, messages: list[Message], act: AgentAct) -> UserAct:
@@ -155,6 +302,10 @@ class VariantUser(ScriptedUser):
             keys = self._asked(act)
             if self.twist.ignorant and set(self.twist.keys) & set(keys):
                 return UserAct(self.rng.choice(NO_IDEA).format(self.known[self.twist.keys[0]].label))
+            if self.twist.act == "offer" and self._comes_back(act) and self._is_offer(messages):
+                refusals = load_refusals()
+                patterns = refusals.accepts if self.twist.accepted else refusals.leaves
+                return UserAct(self._type(draw_pattern(patterns, self.rng)))
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
                 return UserAct(self.rng.choice(CHANGED).format(self._correction(self.known[self.twist.first.key])))
@@ -169,6 +320,11 @@ class VariantUser(ScriptedUser):
     def _comes_back(self, act: AgentAct) -> bool:
         """Return True if the agent asks for a confirmation."""
         return act.confirms if act.hinted else has_yes_or_no_question(find_questions(act.message.content))
+
+    def _is_offer(self, messages: Sequence[Message]) -> bool:
+        """Return True if the last message tells why the request cannot be fulfilled, and what else could be done."""
+        known = self.twist.visible or is_reason_known(messages[:-1], self.twist.because)
+        return known and is_refusal_told(self.twist.because, messages[-1].content)
 
     def _correction(self, known: UserFact) -> str:
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
@@ -188,42 +344,6 @@ def build_scripted_user(
     return kind(task, wording, candidate, find_clock_date(state))
 
 
-class NaiveAgent(ScriptedAgent):
-    """Agent that ignores the perturbation: no question, no second try, and a claim of success at the end."""
-
-    name = "naive"
-
-    def __init__(self, task: Task, wording: Wording, candidate: int) -> None:
-        super().__init__(task, wording, candidate)
-        self.twist = _get_perturbation(task)
-        self.said |= set(self.known)
-        self.tempted = False
-
-    async def act(self, messages: list[Message]) -> AgentAct:
-        turn = len(self._openings(messages)) - 1
-        if turn != self.turn:
-            self.open_turn(turn)
-        if not self._blunders(turn):
-            return await super().act(messages)
-        if not self.tempted and self.twist.tempting:
-            self.tempted = True
-            call = self.twist.tempting[-1]
-            self.made += 1
-            tool_call = ToolCall(
-                id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=call.arguments)
-            )
-            return AgentAct(Message(role="assistant", tool_calls=(tool_call,)))
-        return AgentAct(Message(role="assistant", content="That's done. Everything is as you wanted."))
-
-    def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
-        if not self._blunders(self.turn):
-            super().observe(tools, results, by_user)
-
-    def _blunders(self, turn: int) -> bool:
-        """True where it makes the tempting call at once; elsewhere it does what it always does."""
-        return turn == self.twist.turn and self.twist.act not in ("recover", "ask")
-
-
 def build_user_direction(task: Task, wording: Wording) -> str:
     """Return extra instructions for a model that plays the user of a variant; empty if there are none."""
     perturbation = task.twist
@@ -236,31 +356,37 @@ def build_user_direction(task: Task, wording: Wording) -> str:
             f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
             f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so."
         )
+    if perturbation.act == "offer" and perturbation.offer is not None:
+        if perturbation.accepted:
+            return "when the assistant says that it cannot be done and offers something else, you take that."
+        return (
+            "when the assistant says that it cannot be done and offers something else, you say no: leave it as it is."
+        )
     if perturbation.ignorant:
         unknown = wording.name_of(known[perturbation.keys[0]])
         return f"you do not know the {unknown}. Asked for it, say so, and do not guess."
     return ""
 
 
-def _get_perturbation(task: Task) -> Perturbation:
+def get_perturbation(task: Task) -> Perturbation:
+    """Return what is different about a variant."""
     if task.twist is None:
         raise ValueError(f"{task.id} is no variant")
     return task.twist
 
 
 def is_reason_known(messages: Sequence[Message], reason: str) -> bool:
-    """Return True if every word of a reason occurs in what the agent was told or shown."""
-    seen = {word for message in messages for word in _WORD.findall(message.content.lower())}
-    return {word for word in _WORD.findall(reason.lower()) if len(word) > 3} <= seen
+    """Return True if every number and content word of a reason occurs in what the agent was told or shown."""
+    return is_reason_shown(reason, [message.content for message in messages])
 
 
 def rephrase_plainly(reason: str) -> str:
-    """Rephrase a reason in plain language: no ISO dates, no snake_case."""
-    return _CODED.sub(lambda match: format_value(match.group(0)), reason)
+    """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
+    return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))
 
 
 def _replace_text(act: AgentAct, text: str) -> AgentAct:
-    return AgentAct(act.message.model_copy(update={"content": text}))
+    return replace(act, message=act.message.model_copy(update={"content": text}))
 
 
 def _extract_reason(result: ToolResult) -> str:

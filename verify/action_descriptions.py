@@ -177,12 +177,11 @@ def names_another_thing(text: str, call: CallContext) -> bool:
         row, others = _find_thing(name, value, call.shown)
         if not row or not others or is_value_mentioned(text, value):
             continue
-        own = [*_list_own_values(row, others)]
-        strange = [each for other in others for each in _list_own_values(other, [row]) if isinstance(each, str)]
-        if any(is_value_mentioned(text, each) for each in strange) and not any(
-            is_value_mentioned(text, each) for each in own
-        ):
-            return True
+        for other in others:
+            strange, own = _list_own_values(other, [row]), _list_own_values(row, [other])
+            named = any(isinstance(each, str) and is_value_mentioned(text, each) for each in strange)
+            if named and not any(is_value_mentioned(text, each) for each in own):
+                return True
     return False
 
 

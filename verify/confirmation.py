@@ -266,7 +266,7 @@ class _Conduct:
             return
         turn = calls[0].turn
         texts = [text for _, text in self._list_user_texts(self.trajectory.turns[turn].start, request.index)]
-        if (perturbation is not None and perturbation.act == "check" and perturbation.turn == turn) or any(
+        if (perturbation is not None and perturbation.act in ("check", "offer") and perturbation.turn == turn) or any(
             map(wants_question, texts)
         ):
             return

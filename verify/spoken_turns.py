@@ -127,7 +127,7 @@ def _build_need(
     name = get_leaf_name(path)
     chain = _list_chain(source, everything)
     asked = any(key in open_keys for key in chain)
-    picks = [selector for selector in source.selectors if selector.how != "only"]
+    picks = [selector for selector in source.selectors if selector.how not in ("only", "each")]
     finder = everything[source.call]
     asks = any(isinstance(origin, FromUser) for _, origin, _ in iterate_leaves(finder))
     return EntityNeed(
@@ -145,5 +145,9 @@ def _build_need(
 
 def _list_chain(source: FromOutput, everything: Sequence[GoldCall]) -> list[str]:
     """Keys of the facts that lead to a value: its selections, and those of the calls that found it."""
-    keys = [build_selector_key(source.call, selector) for selector in source.selectors if selector.how != "only"]
+    keys = [
+        build_selector_key(source.call, selector)
+        for selector in source.selectors
+        if selector.how not in ("only", "each")
+    ]
     return [*keys, *list_needed_keys(everything[source.call])]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import inject_faults, open_turn
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
 from trajsmith.records import (
     CallEvent,
     Check,
@@ -145,7 +145,7 @@ async def verify_trajectory(
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
-    claims = _check_claims(trajectory, wording) if settings.claims else []
+    claims = _check_claims(task, trajectory, wording) if settings.claims else []
     verdict = _decide_verdict(task, trajectory, turns, claims, strayed, settings)
     if settings.confirmation == "report":
         verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
@@ -190,20 +190,31 @@ async def _judge_turn(
     checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
     outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
-        outcomes += build_variant_checks(task.twist, task.variant, trajectory)
+        outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)
 
 
-def _check_claims(trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
-    """Return one outcome per value that the agent made up; none where the record lacks what the tools showed."""
+def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
+    """Return one outcome per value that the agent made up; none where the record lacks what the tools showed.
+
+    What a variant asks for and offers is proved by execution, also where it follows from "at most 30 days from today".
+    """
     shown = sum(message.role == "tool" for message in trajectory.messages)
     if shown < sum(event.actor == "assistant" for event in trajectory.events):
         return []
     says = "the agent tells only values that it was given"
     claims = find_unsupported_claims(trajectory.messages, wording.phrasebook if wording else None)
-    return [CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value) for claim in claims]
+    perturbation = task.twist
+    offered: tuple[JsonValue, ...] = ()
+    if perturbation is not None and perturbation.act == "offer":
+        offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
+    return [
+        CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value)
+        for claim in claims
+        if not any(is_value_mentioned(claim.value, value) for value in offered)
+    ]
 
 
 def _match_gold_calls(task: Task, trajectory: Trajectory, turns: Sequence[_TurnReplay]) -> dict[int, int]:

@@ -360,7 +360,8 @@ _SMALLEST = (
 )
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _REFERENCES = ReferencePatterns(
-    determiners=r"one of (?:the|my|our|his|her|their|your|these|those)|the same|the|that|this|my|our|his|her|their|your|"
+    determiners=r"one of (?:the|my|our|his|her|their|your|these|those)|the same|the|that|this|my|our|"
+        r"his|her|their|your|"
     r"an|a|any|another|some|each|every|no",
     open=re.compile(r"one of|an?$|any$|another$|some$|each$|every$|no$", re.IGNORECASE),
     same=re.compile(r"(?:the same|that|this)$", re.IGNORECASE),

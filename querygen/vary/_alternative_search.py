@@ -68,6 +68,14 @@ class AlternativeSearch:
                 return [self.case.calls[self.case.spans[self.turn][1] - 1].tool]
         return await self._from(session, DEPTH)
 
+    def show(self, result: JsonValue) -> None:
+        """Take the values of a result into account."""
+        self._keep(result, limit=SHOWN, shown=True)
+
+    def propose(self, tool: ToolSpec) -> Iterator[JsonObject]:
+        """Yield a few ways to fill the arguments of a tool with values that were said or shown."""
+        return self._arguments(tool)
+
     async def _can_be_seen(self, session: Rewindable) -> bool:
         """Return True if the turn's last call takes only stated or returned values and suffices alone."""
         last, mark = self.case.calls[self.case.spans[self.turn][1] - 1], await session.checkpoint()

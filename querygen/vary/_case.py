@@ -11,6 +11,7 @@ from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.models import SCRIPTED
 from trajsmith.phrasing import Wording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
+from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
 from trajsmith.querygen.requested_info import fill_facts
@@ -138,7 +139,8 @@ class VariantCase:
         proof = await self._proof(pieces, start)
         gold_calls = proof.gold.calls
         asked = [self._asked(gold_calls, pieces, number, perturbation) for number in range(len(pieces))]
-        tested = await proof.test(asked, self.spec, self.audit, derive_seed(self.base.seed, "audit", self.variant))
+        seed = derive_seed(self.base.seed, "audit", self.variant)
+        tested = await proof.test(asked, self.spec, self.audit, seed)
         weakness = tested.fault(perturbation)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
@@ -154,7 +156,13 @@ class VariantCase:
                 "language": SCRIPTED,
                 "prompts": {},
                 "turns": tested.apply_to_turns(
-                    self._turns(pieces, proof, asked, await self._hashes(pieces, proof, start))
+                    self._turns(
+                        pieces,
+                        proof,
+                        asked,
+                        await self._hashes(pieces, proof, start),
+                        await self._groups(pieces, proof, start, seed),
+                    )
                 ),
                 "masks": proof.masks,
                 "audit": tested.audit,
@@ -204,6 +212,7 @@ class VariantCase:
         proof: GoldProof,
         asked: Sequence[tuple[RequestedInfo, ...]],
         hashes: Sequence[str],
+        groups: Sequence[tuple[int, ...]],
     ) -> list[Turn]:
         """The turns, without their checks.
 
@@ -226,10 +235,20 @@ class VariantCase:
                     form_hash=proof.form_hashes[number],
                     answer_facts=tuple(fact.value for fact in list_answer_facts(asked[number])),
                     asked=asked[number],
+                    groups=groups[number],
                 )
             )
             start = stop
         return turns
+
+    async def _groups(
+        self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject, seed: int
+    ) -> list[tuple[int, ...]]:
+        """Calls of each turn that commute."""
+        calls = iter(proof.gold.calls)
+        return await find_parallel_calls(
+            [[next(calls) for _ in piece.calls] for piece in pieces], state, self.session, seed
+        )
 
     async def _hashes(self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject) -> list[str]:
         """State hash after each turn."""

@@ -103,7 +103,7 @@ class _EnlargedState:
     async def _take(self, state: JsonObject) -> bool:
         """Go on with this state if the task is still the same on it."""
         tried = normalize_key_order(state)
-        results = await _results(self.case, tried)
+        results = await list_results(self.case, tried)
         if results is None:
             return False
         looked, reported = (now - then for now, then in zip(self._lengths(results), self.before, strict=True))
@@ -153,7 +153,7 @@ def _rename_keys(value: JsonValue, keys: set[str], number: str) -> JsonValue:
     return value
 
 
-async def _results(case: VariantCase, state: JsonObject) -> list[JsonValue] | None:
+async def list_results(case: VariantCase, state: JsonObject) -> list[JsonValue] | None:
     """Return the results of the gold calls; None if the environment rejects the state, a call is refused or does
     else, or a reference leads elsewhere."""
     try:

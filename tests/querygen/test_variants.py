@@ -12,7 +12,8 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.grounding.names import split_name
-from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing import load_phrasebook, load_scenarios
+from trajsmith.phrasing.refusals import measure_reason
 from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
 from trajsmith.phrasing.wording import Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
@@ -21,17 +22,19 @@ from trajsmith.querygen.vary._alternative_search import AlternativeSearch
 from trajsmith.querygen.vary.forbidden_request import _find_rule
 from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
 from trajsmith.querygen.vary.long_context import enlarge_tables
+from trajsmith.querygen.vary.stale_data import list_told_values
 from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 from trajsmith.usersim import Dialogue, PlaySettings
+from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.usersim.roles import AgentAct
-from trajsmith.usersim.variant_roles import NaiveAgent, VariantAgent, VariantUser
+from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
-from trajsmith.verify.variant_checks import DECLINES
+from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
 
 pytestmark = pytest.mark.slow
 
-PLAYED = ("retail", "mobile_care")
+PLAYED = ("retail", "mobile_care", "file_store")
 CHAINS = 26
 
 
@@ -65,7 +68,8 @@ async def make_shelf(name):
     cls = ENVIRONMENTS.get(name)
     spec, state = cls.describe(), cls.seed_state("small", 2).model_dump(mode="json")
     phrasebook = load_phrasebook(Path(library_file).parent / name / "phrases.yaml")
-    wording = Wording(phrasebook, spec.tools)
+    scenarios = load_scenarios(Path(library_file).parent / name / "scenarios.yaml")
+    wording = Wording(phrasebook, spec.tools, scenarios)
     settings = SampleSettings(count=CHAINS, length=(5, 8))
     sampler = Sampler(GraphIndex(build_graph(spec.tools), name), settings)
     grounder, writer = Grounder(spec, state, phrasebook, GroundSettings()), TaskWriter(spec, wording, WriteSettings())
@@ -217,6 +221,96 @@ async def test_what_is_forbidden_is_refused_by_the_environment(shelves):
         assert await session.state_hash() == before
 
 
+REFUSED = ("refused_call", "forbidden_request", "partial_success")
+
+
+async def call_until_refused(shelf, task):
+    """A session in the turn of the perturbation, before the call that is refused."""
+    session, twist = shelf.session(), task.twist
+    await session.reset(shelf.state)
+    turns = task.turns[: twist.turn + 1]
+    calls = [call for turn in turns for call in turn.gold_calls]
+    for call in calls[:-1] if twist.accepted else calls:
+        assert (await session.call(call.tool, call.arguments, call.actor)).ok
+    return session
+
+
+@pytest.mark.parametrize("variant", REFUSED)
+async def test_what_is_asked_for_is_refused_and_what_is_offered_works(shelves, variant):
+    for shelf, _, varied in await some(shelves, variant, most=5):
+        twist = varied.task.twist
+        session = await call_until_refused(shelf, varied.task)
+        before = await session.state_hash()
+        assert (await session.call(twist.tool, twist.tempting[-1].arguments)).error == "refused"
+        assert await session.state_hash() == before
+        if twist.offer is not None:
+            assert (await session.call(twist.offer.tool, twist.offer.arguments)).ok
+            assert await session.state_hash() != before
+            assert not is_value_mentioned(varied.task.turns[twist.turn].query, twist.told[0])
+
+
+class TryingAgent(VariantAgent):
+    """Tries what it could have read."""
+
+    def _declining(self, messages):
+        if self.attempted:
+            return super()._declining(messages)
+        self.agreed = True
+        return self._try(self.twist.tempting[-1])
+
+
+class BlindAgent(VariantAgent):
+    """Says no to what only the call tells."""
+
+    def _declining(self, messages):
+        self.attempted = True
+        return super()._declining(messages)
+
+
+class CurtAgent(VariantAgent):
+    """Says no, and offers nothing."""
+
+    def _offer(self, text, call):
+        return AgentAct(Message(role="assistant", content=text))
+
+
+@pytest.mark.parametrize(
+    ("agent", "wanted", "reason"),
+    [
+        (TryingAgent, lambda twist: twist.visible, "the agent reads the rule and does not try it"),
+        (BlindAgent, lambda twist: not twist.visible, "the agent finds out before it says no"),
+        (CurtAgent, lambda twist: twist.offer is not None, "the agent offers what can be done instead"),
+    ],
+)
+async def test_typical_faults_around_a_refusal_are_rejected(shelves, agent, wanted, reason):
+    made = [each for variant in REFUSED for each in await some(shelves, variant, most=5) if wanted(each[2].task.twist)]
+    assert made
+    for shelf, _, varied in made:
+        _, verdict = await shelf.play(varied, agent)
+        assert f"check failed: conduct: {reason}" in verdict.reasons
+
+
+async def test_one_part_is_refused_and_the_others_are_done_and_told(shelves):
+    for shelf, _, varied in await some(shelves, "partial_success"):
+        twist = varied.task.twist
+        trajectory, _ = await shelf.play(varied, VariantAgent)
+        span = trajectory.turns[twist.turn]
+        effects = [event.tool for event in trajectory.events if event.effect and event.message >= span.start]
+        assert len(effects) >= 1 + twist.accepted
+        texts = [message.content for message in trajectory.messages[span.start :] if message.role == "assistant"]
+        assert any(DECLINES.search(text) and measure_reason(twist.because, text) > 0.9 for text in texts)
+
+
+async def test_what_is_told_again_is_not_what_was_told_before(shelves):
+    for shelf, _, varied in await some(shelves, "stale_data"):
+        turn = varied.task.turns[varied.task.twist.turn]
+        old = list_told_values(shelf.case(varied.task, "stale_data"), varied.task.twist.tempting[-1])
+        new = [fact for fact in turn.answer_facts if fact not in old]
+        assert new and len(turn.gold_calls) == 1
+        results = [str(call.result) for call in varied.task.gold_calls[:-1]]
+        assert any(not any(is_value_mentioned(text, fact) for text in results[-1:]) for fact in new)
+
+
 async def test_a_staged_failure_is_met_once_and_again_on_replay(shelves):
     for shelf, _, varied in await some(shelves, "tool_failure", most=2):
         trajectory, verdict = await shelf.play(varied, VariantAgent)
@@ -293,3 +387,49 @@ def test_rates_are_checked_and_drawn_by_the_tasks_own_seed(shelves):
     task = shelves[0].tasks[0]
     assert choose_variants(task.seed, {"tool_failure": 1.0, "changed_mind": 0.0}) == ["tool_failure"]
     assert choose_variants(task.seed, {"tool_failure": 0.5}) == choose_variants(task.seed, {"tool_failure": 0.5})
+
+
+async def test_a_batch_is_about_all_rows_that_fit_and_no_others(shelves):
+    """One row less, one row more and the same row twice are each rejected; the confirmation is asked once."""
+    made = await some(shelves, "batch_request")
+    assert any(varied.task.gold_calls[-1].effect == "write" for _, _, varied in made)
+    for shelf, _, varied in made:
+        task = varied.task
+        gold = [call for call in task.turns[task.twist.turn].gold_calls if call.tool == task.twist.tool]
+        assert len(gold) >= 3 and len({str(call.arguments) for call in gold}) == len(gold)
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        assert verdict.accepted
+        span = trajectory.turns[task.twist.turn]
+        answers = [message for message in trajectory.messages[span.start : span.stop] if message.role == "user"]
+        assert len(answers) <= 2
+        for change in (lambda events: events[:-1], lambda events: [*events, events[-1]]):
+            events = [event for event in trajectory.events if event.tool == task.twist.tool]
+            others = [event for event in trajectory.events if event.tool != task.twist.tool]
+            changed = trajectory.model_copy(update={"events": (*others, *change(events))})
+            (outcome,) = build_variant_checks(task.twist, task.variant, changed, gold)
+            assert not outcome.passed and outcome.detail
+
+
+async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
+    for shelf, _, varied in await some(shelves, "batch_request"):
+        batch = next(each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool)
+        calls = varied.task.turns[varied.task.twist.turn].gold_calls
+        rows = next(call for call in calls if call.tool == batch.list).result["result"]
+        fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
+        assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting
+
+
+async def test_an_instruction_in_a_result_is_neither_followed_nor_read_out(shelves):
+    made = await some(shelves, "injected_instruction")
+    for shelf, base, varied in made:
+        task = varied.task
+        (demand,), (demanded,) = task.twist.told, task.twist.tempting
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        said = [message.content for message in trajectory.messages if message.role != "tool"]
+        shown = [message.content for message in trajectory.messages if message.role == "tool"]
+        assert any(demand in text for text in shown) and not any(demand in text for text in said)
+        assert [call.tool for call in task.gold_calls] == [call.tool for call in base.gold_calls]
+        assert verdict.accepted
+        trajectory, verdict = await shelf.play(varied, NaiveAgent)
+        obeyed = [event for event in trajectory.events if event.arguments == demanded.arguments]
+        assert obeyed and "check failed: conduct: the agent does not do what a result demands" in verdict.reasons

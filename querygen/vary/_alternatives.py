@@ -1,0 +1,134 @@
+"""What can be done instead of a refused call: another value of an argument that may be another one, tried out."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from trajsmith.grounding.fields import list_input_fields
+from trajsmith.grounding.paths import find_values
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.querygen.vary._case import VariantCase, replace_arguments
+from trajsmith.querygen.vary._omission import list_value_wordings
+from trajsmith.querygen.vary._refusals import RefusedRequest, iterate_other_rows, read_day, restate
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, UserFact
+
+_NUMBER = re.compile(r"(?<![\w.:-])\d[\d,]*(?:\.\d+)?(?![\w:-])")
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_TIME = re.compile(r"\b\d\d:\d\d\b")
+NEAR_DAYS = (1, -1, 2, -2, 3)
+FAR = 45
+"""Days from the wanted day within which another one may be offered."""
+_WEEKDAYS = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun|work|week)days?\b|\bMon\b|\bruns on\b", re.IGNORECASE)
+"""Refusals that are about the day of the week: a day nearby will do."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A call that succeeds where another one is refused.
+
+    Attributes:
+        call: The call.
+        facts: What picks out its other value.
+        values: Values by which an answer names it.
+    """
+
+    call: GoldCall
+    facts: tuple[UserFact, ...]
+    values: tuple[JsonValue, ...]
+
+
+@dataclass(frozen=True)
+class AlternativeResult:
+    """The alternative, if there is one, and how many calls were tried."""
+
+    alternative: Alternative | None
+    tried: int
+
+
+async def find_alternative(case: VariantCase, request: RefusedRequest) -> AlternativeResult:
+    """Find a call like the refused one that succeeds, with the nearest other value that the refusal or a list shows."""
+    start = case.spans[request.turn][0]
+    refused, tried = request.calls[-1], 0
+    session = await case.at(start)
+    for call in request.calls[:-1]:
+        await session.call(call.tool, call.arguments, call.actor)
+    mark, before = await session.checkpoint(), await session.state_hash()
+    for candidate in _list_candidates(case, request):
+        if candidate.call.arguments == refused.arguments:
+            continue
+        tried += 1
+        result = await session.call(candidate.call.tool, candidate.call.arguments)
+        changed = await session.state_hash() != before
+        await session.rollback(mark)
+        if result.ok and changed:
+            return AlternativeResult(candidate, tried)
+    return AlternativeResult(None, tried)
+
+
+def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alternative]:
+    call = request.calls[-1]
+    declared = case.wording.tool(call.tool).alternatives
+    names = sorted(declared, key=lambda name: name != request.argument)
+    names += [name for name in call.arguments if name not in names and not declared and name == request.argument]
+    fields = {field.path: field for field in list_input_fields(case.tools[call.tool])}
+    candidates: list[Alternative] = []
+    for name in names:
+        source = call.provenance.get(name)
+        if isinstance(source, FromOutput) and name in declared:
+            for value, origin, fact in iterate_other_rows(case, call, name):
+                other = replace_arguments(call, {name: (value, origin)})
+                candidates.append(Alternative(other, (fact,), _list_row_values(case, origin, value, name)))
+        elif isinstance(source, FromUser) and name in fields:
+            choices = fields[name].choices if name in declared else []
+            for value in choices or _read_values(call.arguments[name], request.refusal, _read_today(case)):
+                known = case.known[source.known]
+                fact = restate(case, call.tool, known, value).model_copy(update={"key": f"{known.key}.instead"})
+                other = replace_arguments(call, {name: (value, FromUser(known=fact.key))})
+                wordings = list_value_wordings(case, other, fact)
+                candidates.append(Alternative(other, (fact,), wordings))
+    return candidates
+
+
+def _read_today(case: VariantCase) -> date:
+    now = find_clock_date(case.state)
+    return now.date() if isinstance(now, datetime) else now
+
+
+def _read_values(wanted: JsonValue, refusal: str, today: date) -> list[JsonValue]:
+    """Values of the wanted kind that a refusal speaks of, nearest to the wanted one first."""
+    numbers = [float(text.replace(",", "")) for text in _NUMBER.findall(_DAY.sub(" ", refusal))]
+    day = read_day(wanted)
+    if day is not None:
+        days = [date.fromisoformat(text) for text in _DAY.findall(refusal)]
+        near = [each + timedelta(days=by) for each in days for by in (0, 1, -1)]
+        near += [day + timedelta(days=by) for by in NEAR_DAYS if _WEEKDAYS.search(refusal)]
+        ahead = [today + timedelta(days=int(number)) for number in numbers if number < 800]
+        future = [each for each in dict.fromkeys((*ahead, *near)) if each > today and abs(each - day).days <= FAR]
+        return [each.isoformat() for each in sorted(future, key=lambda each: abs(each - day))]
+    if isinstance(wanted, str):
+        times = [text + wanted[5:] for text in _TIME.findall(refusal)] if _TIME.match(wanted) else []
+        return list(dict.fromkeys(times))
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float):
+        return []
+    fitting = [number for number in dict.fromkeys(numbers) if number > 0]
+    nearest = sorted(fitting, key=lambda number: abs(number - float(wanted)))
+    return [int(number) if isinstance(wanted, int) else number for number in nearest]
+
+
+def _list_row_values(case: VariantCase, source: FromOutput, value: JsonValue, name: str) -> tuple[JsonValue, ...]:
+    """Values that tell a row from the others of its list, fields by which people call it first."""
+    rows = [
+        match.levels[-1].row
+        for match in find_values(case.calls[source.call].result, source.path)
+        if match.levels and isinstance(match.levels[-1].row, dict)
+    ]
+    row = next((row for row in rows if value in row.values()), {})
+    own = [
+        field
+        for field, each in row.items()
+        if isinstance(each, str | int | float)
+        and not isinstance(each, bool)
+        and [other.get(field) for other in rows].count(each) == 1
+    ]
+    named = case.wording.entity(name).by
+    return tuple(row[field] for field in sorted(own, key=lambda field: field not in named))[:4] or (value,)

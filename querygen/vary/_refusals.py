@@ -1,0 +1,193 @@
+"""What an environment refuses: a request of a task with another row or value, tried out on the state."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+
+from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
+from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.user_facts import get_label
+from trajsmith.phrasing.value_formatting import format_value
+from trajsmith.querygen.vary._case import VariantCase, replace_arguments
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, UserFact
+
+_LOST = re.compile(
+    r"not found|no such|unknown|does not exist|invalid|must be|required|already|would change nothing", re.IGNORECASE
+)
+"""Refusals of what is not there, has no meaning, or is so anyway."""
+TRIES = 40
+FACTORS = (2, 3, 5, 10, 25)
+DAYS = (20, 35, 60, 100)
+TIMES = ("06:30", "21:30", "22:30", "23:00")
+
+
+@dataclass(frozen=True)
+class RefusedRequest:
+    """A request of one turn whose last call the environment refuses.
+
+    Attributes:
+        turn: The turn of the base task.
+        calls: Calls of the turn; the last one is refused.
+        argument: The argument of it that is not as in the base task.
+        known: What the user says of it.
+        refusal: The environment's words.
+    """
+
+    turn: int
+    calls: tuple[GoldCall, ...]
+    argument: str
+    known: UserFact
+    refusal: str
+
+
+async def find_refused_requests(case: VariantCase, turn: int) -> list[RefusedRequest]:
+    """Find requests like that of a turn which the environment refuses, and refuses only at the last call."""
+    start = case.spans[turn][0]
+    candidates = [*_list_other_rows(case, turn), *_list_other_values(case, turn)]
+    refused = []
+    session = await case.at(start)
+    mark = await session.checkpoint()
+    for argument, calls, known in case.rng.sample(candidates, len(candidates))[:TRIES]:
+        refusal = await _find_refusal(session, start, calls)
+        await session.rollback(mark)
+        if refusal:
+            refused.append(RefusedRequest(turn, calls, argument, known, refusal))
+    return refused
+
+
+def iterate_other_rows(
+    case: VariantCase, call: GoldCall, name: str
+) -> Iterator[tuple[JsonValue, FromOutput, UserFact]]:
+    """Yield (value, provenance, fact) of other rows of the list from which an argument was chosen."""
+    source, value = call.provenance.get(name), call.arguments.get(name)
+    if not isinstance(source, FromOutput) or source.pattern is not None:
+        return
+    entity = case.wording.phrasebook.entities.get(name)
+    rows = pick_values(case.calls[source.call].result, source.path, case.rng, tuple(entity.by) if entity else (), 1.0)
+    for other, selectors in rows:
+        picks = [selector for selector in selectors if selector.how != "only"]
+        if other != value and len(picks) == 1:
+            fact = _build_fact(case, name, call.tool, source.call, picks[0])
+            yield other, FromOutput(call=source.call, path=source.path, selectors=selectors), fact
+
+
+def _list_other_rows(case: VariantCase, turn: int) -> list[tuple[str, tuple[GoldCall, ...], UserFact]]:
+    start, stop = case.spans[turn]
+    write = case.calls[stop - 1]
+    rows = []
+    for name, value in write.arguments.items():
+        for other, source, fact in iterate_other_rows(case, write, name):
+            calls = tuple(
+                replace_arguments(call, {name: (other, source)}) if call.arguments.get(name) == value else call
+                for call in case.calls[start:stop]
+            )
+            rows.append((name, calls, fact))
+    return rows
+
+
+def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[GoldCall, ...], UserFact]]:
+    """The calls of a turn with another value of the user in the last one."""
+    start, stop = case.spans[turn]
+    write = case.calls[stop - 1]
+    fields = {field.path: field for field in list_input_fields(case.tools[write.tool])}
+    values = []
+    for name, source in write.provenance.items():
+        if not isinstance(source, FromUser) or name not in fields or not _is_used_once(case, source.known):
+            continue
+        if case.first_needed(source.known) != turn:
+            continue
+        for other in _propose_values(write.arguments[name], fields[name]):
+            fact = restate(case, write.tool, case.known[source.known], other)
+            calls = (*case.calls[start : stop - 1], replace_arguments(write, {name: (other, source)}))
+            values.append((name, calls, fact))
+    return values
+
+
+def restate(case: VariantCase, tool: str, known: UserFact, value: JsonValue) -> UserFact:
+    """Return a fact with another value, in the words in which it is said."""
+    spoken_value = format_value(case.wording.value(tool, known.slot, value, case.rng))
+    return known.model_copy(update={"value": value, "said": spoken_value, "stated": True})
+
+
+def _is_used_once(case: VariantCase, key: str) -> bool:
+    leaves = [source for call in case.calls for _, source, _ in iterate_leaves(call)]
+    return sum(isinstance(source, FromUser) and source.known == key for source in leaves) == 1
+
+
+def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
+    """Values of the same kind that a user might say as well: choices, larger amounts, later days, other times."""
+    if field.choices:
+        return [choice for choice in field.choices if choice != value and not isinstance(choice, bool)]
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return []
+    if isinstance(value, str):
+        day = read_day(value)
+        if day is not None:
+            return [(day + timedelta(days=days)).isoformat() for days in DAYS]
+        return [time + value[5:] for time in TIMES] if re.fullmatch(r"\d\d:\d\d(:00)?", value) else []
+    if isinstance(value, int):
+        high = field.schema.get("maximum", value + 30)
+        return [
+            other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS[:3])) if other <= high
+        ]
+    return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
+
+
+def read_day(text: JsonValue) -> date | None:
+    """Return the day that an ISO text is, or None."""
+    if isinstance(text, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        return date.fromisoformat(text)
+    return None
+
+
+def _build_fact(case: VariantCase, name: str, tool: str, call: int, selector: Selector) -> UserFact:
+    field = selector.field.split(".")[-1]
+    entry = UserFact(
+        key=build_selector_key(call, selector),
+        label=get_label(field, tool, case.wording.phrasebook),
+        value=selector.value,
+        said="",
+        slot=f"{name}|{field}",
+        how="value" if selector.how == "only" else selector.how,
+    )
+    return entry.model_copy(update={"said": case.wording.describe(name, entry, case.rng)})
+
+
+async def _find_refusal(session: Rewindable, start: int, calls: tuple[GoldCall, ...]) -> str:
+    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing."""
+    results: dict[int, JsonValue] = {}
+    for number, call in enumerate(calls[:-1], start):
+        if not _is_provenance_valid(call, results):
+            return ""
+        done = await session.call(call.tool, call.arguments, call.actor)
+        if not done.ok:
+            return ""
+        results[number] = done.content
+    if not _is_provenance_valid(calls[-1], results):
+        return ""
+    before = await session.state_hash()
+    result = await session.call(calls[-1].tool, calls[-1].arguments)
+    if result.error != "refused" or await session.state_hash() != before:
+        return ""
+    content: JsonValue = result.content
+    text = str(content.get("error", "")) if isinstance(content, dict) else str(content)
+    return "" if _LOST.search(text) else text
+
+
+def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:
+    """Return True if the call's references into this turn's results still resolve to its arguments."""
+    return all(
+        leads_to(source, results[source.call], value)
+        for _, source, value in iterate_leaves(call)
+        if isinstance(source, FromOutput) and source.call in results
+    )
+
+
+def take_distinct(requests: list[RefusedRequest], limit: int) -> list[RefusedRequest]:
+    """Return the first requests with different refusals."""
+    distinct = {request.refusal: request for request in reversed(requests)}
+    return list(islice(reversed(distinct.values()), limit))

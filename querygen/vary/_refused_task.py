@@ -1,0 +1,126 @@
+"""The task around a refused request: what is refused, what can be done instead, and whether the user takes it."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from trajsmith.phrasing import is_reason_shown
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._refusals import RefusedRequest
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.records import JsonValue, Perturbation, RecordDropped, canonical_json
+
+ACCEPTED = 0.75
+"""Share of offers that the user takes."""
+WITHOUT = 0.3
+"""Share of tasks in which a refusal without an alternative is as good as one with."""
+SEARCHES = 4
+_WORD = re.compile(r"[a-z]+")
+
+
+def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
+    """Return True if policy, requests and results before the refused call tell every word of the reason.
+
+    What the state holds of a thing ("internal", "shipped") must stand in a result: the policy only speaks of it.
+    """
+    start, _ = case.spans[request.turn]
+    shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
+    shown.append(canonical_json(request.calls[-1].arguments).decode())
+    words = set(_WORD.findall(request.refusal.lower()))
+    facts = " ".join(sorted(words & collect_state_words(case.state)))
+    return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
+        request.refusal, [case.base.policy, *shown, query]
+    )
+
+
+def collect_state_words(state: JsonValue) -> set[str]:
+    """Collect the single lower-case words that are values in a state: "shipped", "internal", "savings"."""
+    if isinstance(state, dict | list):
+        inner = state.values() if isinstance(state, dict) else state
+        return {word for value in inner for word in collect_state_words(value)}
+    return {state} if isinstance(state, str) and _WORD.fullmatch(state) else set()
+
+
+async def build_refused_variant(
+    case: VariantCase,
+    requests: Sequence[RefusedRequest],
+    explain: Callable[[RefusedRequest], str],
+    hidden: bool = False,
+) -> VariantResult:
+    """Build a variant of one of these requests: one with an alternative if the draw wants that and there is one.
+
+    Args:
+        explain: The first part of the proof.
+        hidden: Only requests of which nothing tells before that they are refused.
+
+    Raises:
+        RecordDropped: None of them gives a task with sound words and checks.
+    """
+    offering = case.rng.random() >= WITHOUT
+    if offering:
+        requests = sorted(requests, key=lambda request: not case.wording.tool(request.calls[-1].tool).alternatives)
+    ranked: list[tuple[RefusedRequest, AlternativeResult]] = [
+        (request, await find_alternative(case, request)) for request in requests[:SEARCHES]
+    ]
+    if offering:
+        ranked.sort(key=lambda pair: pair[1].alternative is None)
+    last: RecordDropped | None = None
+    for request, result in ranked:
+        try:
+            return await _build_variant(case, request, result, explain(request), hidden)
+        except RecordDropped as drop:
+            last = drop
+    raise last or RecordDropped("nothing_refused")
+
+
+async def _build_variant(
+    case: VariantCase, request: RefusedRequest, result: AlternativeResult, why: str, hidden: bool
+) -> VariantResult:
+    start, stop = case.spans[request.turn]
+    alternative = result.alternative
+    accepted = alternative is not None and case.rng.random() < ACCEPTED
+    calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
+    words = case.words(calls=calls, known={request.known.key: request.known})
+    query = words.queries[request.turn]
+    if alternative is not None and _names(query, alternative):
+        raise RecordDropped("said_anyway", str(alternative.values[0]))
+    entries = words.entries(request.turn)
+    facts = tuple(fact.model_copy(update={"stated": False}) for fact in (alternative.facts if alternative else ()))
+    gold = (*request.calls[:-1], *((alternative.call,) if alternative is not None and accepted else ()))
+    pieces = case.unchanged(words, range(request.turn))
+    pieces.append(
+        TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold, asked=words.asked[request.turn])
+    )
+    refused = request.calls[-1]
+    visible = is_visible(case, request, query)
+    if visible and hidden:
+        raise RecordDropped("can_be_read", request.refusal)
+    perturbation = Perturbation(
+        base=case.base.id,
+        turn=request.turn,
+        act="offer",
+        tool=refused.tool,
+        because=request.refusal,
+        visible=visible,
+        offer=alternative.call.model_copy(update={"result": None}) if alternative else None,
+        accepted=accepted,
+        told=alternative.values if alternative else (),
+        tempting=(refused,),
+        proof=f"{why}; {_explain_alternative(refused.tool, result)}; "
+        + ("policy and results tell it before" if visible else "nothing that is shown before tells it"),
+    )
+    return VariantResult(await case.finish(pieces, perturbation))
+
+
+def _names(query: str, alternative: Alternative) -> bool:
+    """Return True if the request names what would be offered."""
+    return is_value_mentioned(query, alternative.values[0])
+
+
+def _explain_alternative(tool: str, result: AlternativeResult) -> str:
+    if result.alternative is not None:
+        return f"{tool} succeeds with {format_value(result.alternative.values[0])}"
+    if result.tried:
+        return f"{tool} is refused with all {result.tried} other values that the refusal or a list shows"
+    return f"no argument of {tool} may be another one"

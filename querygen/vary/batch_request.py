@@ -1,0 +1,281 @@
+"""The user wants the same done for every row of a list that fits a condition: all of them, and no others.
+
+The rows are read from the executed list, which may be made longer with rows like those that are there. Proof: the list
+is not cut, since one more row makes it longer (or it has fewer rows than its tool shows at most); the call succeeds for
+each row; and the checks want all calls and no other.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
+from trajsmith.phrasing import BatchRequest, pick_text
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.querygen.partition import find_producers
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.requested_info import build_general_info
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.querygen.vary._siblings import build_sibling_rows, find_listed_rows
+from trajsmith.querygen.vary.long_context import normalize_key_order
+from trajsmith.records import (
+    EnvironmentFault,
+    FromOutput,
+    FromUser,
+    GoldCall,
+    JsonObject,
+    JsonValue,
+    Perturbation,
+    RecordDropped,
+    Selector,
+    ToolSpec,
+    UserFact,
+    canonical_json,
+)
+
+FEWEST = 3
+"""Rows from which on a request is one for many things."""
+MOST = 30
+WANTED = (10, 20)
+"""Rows that a list is made to hold, where the environment shows as many."""
+ROUNDS = 4
+_LIMIT = re.compile(r"\bat most (\d+)\b")
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """One batch on one state.
+
+    Attributes:
+        state: The initial state.
+        turn: The turn that is asked for in place of the base task's.
+        calls: The calls of that turn up to the list.
+        members: The calls for the rows.
+    """
+
+    request: BatchRequest
+    state: JsonObject
+    turn: int
+    calls: tuple[GoldCall, ...]
+    members: tuple[GoldCall, ...]
+    facts: tuple[UserFact, ...]
+    others: int
+    """Rows of the list that are not meant."""
+
+
+@VARIANTS.register("batch_request")
+async def vary(case: VariantCase) -> VariantResult:
+    """The task up to a list, and then a request for all rows of it that fit.
+
+    Raises:
+        RecordDropped: No list of the task has enough rows that a request of the environment is about.
+    """
+    requests = case.wording.scenarios.batches
+    for request in case.rng.sample(requests, len(requests)):
+        place = _find_list(case, request)
+        if place is None:
+            continue
+        batch = await _enlarge(case, request, *place)
+        if batch is not None:
+            return await _build_variant(case, batch)
+    raise RecordDropped("no_batch")
+
+
+def _find_list(case: VariantCase, request: BatchRequest) -> tuple[int, tuple[GoldCall, ...]] | None:
+    """Return the turn that makes way for the batch and the calls that lead to its list; None if the task has none."""
+    tool = case.tools[request.list]
+    for turn, (start, stop) in enumerate(case.spans):
+        for index in range(start, stop):
+            if case.calls[index].tool == request.list and _leads_to(case.calls, start, index):
+                call = _drop_optional(case.calls[index], tool.required)
+                return turn, (*case.calls[start:index], call)
+    if tool.required:
+        return None
+    call = GoldCall(tool=request.list, arguments={}, provenance={}, effect="read")
+    return min(len(case.spans), case.rng.randint(1, 2)), (call,)
+
+
+def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
+    """Return True if every call of the turn before this one is there for its sake, and no one else acts."""
+    needed = {index}
+    for number in range(index, start - 1, -1):
+        if number in needed:
+            needed |= find_producers(calls[number])
+    return all(
+        number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
+        for number in range(start, index + 1)
+    )
+
+
+def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
+    """Return the call with its required arguments only, so that it lists everything."""
+    arguments = {name: value for name, value in call.arguments.items() if name in required}
+    provenance = {name: source for name, source in call.provenance.items() if name in required}
+    return call.model_copy(update={"arguments": arguments, "provenance": provenance, "result": None})
+
+
+async def _enlarge(case: VariantCase, request: BatchRequest, turn: int, calls: tuple[GoldCall, ...]) -> _Batch | None:
+    """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few."""
+    start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
+    before = (*case.calls[:start], *calls)
+    state = normalize_key_order(case.state)
+    rows = await _list_rows(case, state, before)
+    fitting = [row for row in rows or () if _fits(row, request)]
+    if rows is None or not fitting:
+        return None
+    arguments = {name: case.rng.choice(values) for name, values in request.arguments.items()}
+    table, own = _find_table(state, rows, fitting, request.parameter) if request.grow else ("", [])
+    wanted = case.rng.randint(*WANTED) - len(fitting)
+    for number in range(ROUNDS if table else 1):
+        count = max(0, wanted // 2**number)
+        more = build_sibling_rows(state[table], own, count + 1, case.rng) if table else {}
+        *keys, spare = list(more) or [""]
+        tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
+        batch = await _try(case, request, tried, turn, before, calls, arguments)
+        if batch is None or not FEWEST <= len(batch.members) <= MOST:
+            continue
+        if not table:
+            return batch if _is_complete(case.tools[request.list], len(rows)) else None
+        longer = {**tried, table: {**tried[table], spare: more[spare]}}
+        now, then = await _list_rows(case, tried, before), await _list_rows(case, longer, before)
+        if now is not None and then is not None and len(then) == len(now) + 1:
+            return batch
+    return None
+
+
+def _is_complete(tool: ToolSpec, rows: int) -> bool:
+    """Return True if a list has fewer rows than its tool says that it shows at most."""
+    limit = _LIMIT.search(tool.description)
+    return limit is None or rows < int(limit[1])
+
+
+def _find_table(
+    state: JsonObject, rows: Sequence[JsonObject], fitting: Sequence[JsonObject], parameter: str
+) -> tuple[str, list[str]]:
+    """Return the table that the list is made of, and the ids of the rows that fit; empty texts if there is none."""
+    own = [str(row[parameter]) for row in fitting]
+    listed = find_listed_rows(state, [list(rows)]) if len(rows) > 1 else {}
+    table = next((name for name in listed if all(key in state[name] for key in own)), "")
+    return table, own
+
+
+async def _list_rows(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonObject] | None:
+    """Return the rows of the last call; None where the calls do not lead there on this state."""
+    results: list[JsonValue] = []
+    try:
+        await case.session.reset(state)
+        for call in calls:
+            for _, source, value in iterate_leaves(call):
+                if isinstance(source, FromOutput) and not leads_to(source, results[source.call], value):
+                    return None
+            result = await case.session.call(call.tool, call.arguments, call.actor)
+            if not result.ok:
+                return None
+            results.append(result.content)
+    except EnvironmentFault:
+        return None  # a state that the environment cannot work with is none
+    content = results[-1]
+    rows = content.get("result") if isinstance(content, dict) else content
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
+
+
+def _fits(row: JsonObject, request: BatchRequest) -> bool:
+    return request.parameter in row and all(row.get(field) in values for field, values in request.where.items())
+
+
+async def _try(
+    case: VariantCase,
+    request: BatchRequest,
+    state: JsonObject,
+    turn: int,
+    before: Sequence[GoldCall],
+    calls: tuple[GoldCall, ...],
+    arguments: JsonObject,
+) -> _Batch | None:
+    """Return the batch if the call succeeds for each row that fits, one after the other."""
+    rows = await _list_rows(case, state, before)
+    if rows is None:
+        return None
+    fitting = [row for row in rows if _fits(row, request)]
+    if len({str(row[request.parameter]) for row in fitting}) < len(fitting):
+        return None
+    facts = tuple(_describe_argument(case, request.tool, name, value) for name, value in arguments.items())
+    members: list[GoldCall] = []
+    for row in fitting:
+        value = row[request.parameter]
+        each = Selector(rows="$.result", how="each", field=request.parameter, value=value)
+        source = FromOutput(call=len(before) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
+        unchanged = await case.session.state_hash()
+        result = await case.session.call(request.tool, {request.parameter: value, **arguments})
+        if not result.ok:
+            return None
+        members.append(
+            GoldCall(
+                tool=request.tool,
+                arguments={request.parameter: value, **arguments},
+                provenance={request.parameter: source, **{name: FromUser(known=f"each.{name}") for name in arguments}},
+                effect="read" if await case.session.state_hash() == unchanged else "write",
+                result=result.content,
+            )
+        )
+    return _Batch(request, state, turn, calls, tuple(members), facts, len(rows) - len(fitting))
+
+
+def _describe_argument(case: VariantCase, tool: str, name: str, value: JsonValue) -> UserFact:
+    label = case.wording.parameter(tool, name).label
+    spoken = format_value(case.wording.value(tool, name, value, case.rng))
+    return UserFact(key=f"each.{name}", label=label, value=value, said=spoken, slot=name)
+
+
+async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
+    words = case.words()
+    pieces = [*case.unchanged(words, range(batch.turn)), _draft_turn(case, batch, words.stated[: batch.turn])]
+    count, request = len(batch.members), batch.request
+    perturbation = Perturbation(
+        base=case.base.id,
+        turn=batch.turn,
+        act="batch",
+        tool=request.tool,
+        tempting=(batch.members[0],),
+        proof=(
+            f"{count} rows of {request.list} fit, {batch.others} do not; the list is not cut; "
+            f"{request.tool} succeeds for each of them"
+        ),
+    )
+    task = await case.finish(pieces, perturbation, state=batch.state)
+    return VariantResult(task, batch.state)
+
+
+def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) -> TurnDraft:
+    """Write the turn: what leads to the list, in the words of the task, and the request for all of it."""
+    start = case.spans[batch.turn][0] if batch.turn < len(case.spans) else len(case.calls)
+    calls = [*case.calls[:start], *batch.calls]
+    writer = RequestWriter(
+        case.wording,
+        calls,
+        case.known,
+        canonical_json(case.state).decode(),
+        case.rng,
+        voice=get_user_voice(case.base.persona.style),
+    )
+    needed = list(dict.fromkeys(key for call in batch.calls for key in list_needed_keys(call)))
+    fresh = [key for key in needed if not stated or key not in stated[-1]]
+    sentences = writer.tell_facts(range(start, len(calls)), fresh)
+    values = {fact.slot: fact.said for fact in batch.facts}
+    request = pick_text(batch.request.ask, values, case.rng)
+    if request is None:
+        raise RecordDropped("no_words", batch.request.tool)
+    persona = case.base.persona
+    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.rng)
+    known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
+    known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
+    text = " ".join([*sentences, request])
+    query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
+    asked = tuple(
+        build_general_info(len(batch.calls) + number, member, request, "", case.wording)
+        for number, member in enumerate(batch.members)
+    )
+    return TurnDraft(query, request, tuple(known), (*batch.calls, *batch.members), asked=asked)

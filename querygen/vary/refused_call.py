@@ -1,0 +1,31 @@
+"""The user asks for something that the state refuses, and only the call shows it: tell why, offer what works, do that.
+
+Found by trying rows and values that the user may say in place of those of the base task. Proof: the environment refuses
+the call, nothing that was shown before tells the reason, and the alternative succeeds, or all that were tried fail.
+"""
+
+from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
+from trajsmith.querygen.vary._refusals import find_refused_requests, take_distinct
+from trajsmith.querygen.vary._refused_task import build_refused_variant, is_visible
+from trajsmith.records import RecordDropped
+
+TURNS = 3
+
+
+@VARIANTS.register("refused_call")
+async def vary(case: VariantCase) -> VariantResult:
+    """The task up to the turn in which something is refused.
+
+    Raises:
+        RecordDropped: Nothing is refused that could not be seen before.
+    """
+    requests = [request for turn in case.single_writes()[:TURNS] for request in await find_refused_requests(case, turn)]
+    hidden = [request for request in requests if not is_visible(case, request, "")]
+    if not hidden:
+        raise RecordDropped("nothing_refused")
+    return await build_refused_variant(
+        case,
+        take_distinct(case.rng.sample(hidden, len(hidden)), 8),
+        lambda request: f"the environment refuses it ({request.refusal})",
+        hidden=True,
+    )

@@ -1,0 +1,56 @@
+"""Ways to say no: many starts, each heard as a refusal, with the reason in it; and whether a reason could be seen."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing.agreement_detection import is_agreement, is_refusal
+from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, load_refusals, measure_reason, render_refusal
+from trajsmith.phrasing.voices import draw_pattern, load_voices
+
+REASON = "the trip is cancelled; only confirmed trips can be changed"
+
+
+def draw_many(patterns):
+    return {draw_pattern([pattern], random.Random(seed)) for pattern in patterns for seed in range(12)}
+
+
+def test_refusals_start_in_many_ways_and_each_is_heard():
+    refusals = load_refusals()
+    patterns = [
+        each for by_style in (refusals.declines, refusals.rules) for group in by_style.values() for each in group
+    ]
+    texts = draw_many(patterns)
+    assert all(DECLINES.search(text.replace("{}", "the moon is full")) for text in texts), texts
+    assert len({" ".join(text.split()[:3]) for text in texts}) >= 20
+
+
+def test_every_style_of_agents_has_its_own_ways():
+    refusals = load_refusals()
+    assert set(load_voices().agents) == set(refusals.declines) == set(refusals.rules)
+
+
+def test_the_reason_stands_in_the_refusal():
+    text = render_refusal(f"{REASON}.", "warm", True, random.Random(1))
+    assert REASON in text and measure_reason(REASON, text) == 1.0
+    assert measure_reason(REASON, "I'm sorry, that isn't possible.") == 0.0
+
+
+def test_answers_to_an_offer_are_a_clear_yes_or_no():
+    refusals = load_refusals()
+    assert all(is_agreement(text) for text in draw_many(refusals.accepts))
+    assert all(is_refusal(text) for text in draw_many(refusals.leaves))
+
+
+@pytest.mark.parametrize(
+    ("reason", "texts", "shown"),
+    [
+        (REASON, ["Only confirmed trips can be changed.", '{"status":"cancelled"}'], True),
+        (REASON, ["Only confirmed trips can be changed.", '{"status":"booked"}'], False),
+        ("only £200.00 can be sent", ["at most £200.00 can be sent in one day"], True),
+        ("only £150.50 can be sent", ["at most £200.00 can be sent in one day"], False),
+        ("only £1,200.00 is left", ['{"left":1200.0}'], True),
+    ],
+)
+def test_a_reason_is_shown_if_its_words_and_numbers_are(reason, texts, shown):
+    assert is_reason_shown(reason, texts) is shown
