@@ -206,8 +206,8 @@ class ScenarioWords(FrozenModel):
         unknown = sorted(self.scenarios.keys() - {scenario.id for scenario in book.scenarios})
         if unknown:
             raise InputError(f"scenarios: there is no scenario {unknown[0]!r} to give words to")
-        told = [scenario for scenario in book.scenarios if scenario.id in self.scenarios]
-        return ScenarioBook(scenarios=tuple(self.scenarios[scenario.id].apply(scenario) for scenario in told))
+        worded = [scenario for scenario in book.scenarios if scenario.id in self.scenarios]
+        return ScenarioBook(scenarios=tuple(self.scenarios[scenario.id].apply(scenario) for scenario in worded))
 
 
 def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
@@ -232,8 +232,8 @@ def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
     if not words.is_file():
         return ScenarioBook()
     spoken = find_language_file(phrases)
-    said = spoken.read_text(encoding="utf-8") if spoken.is_file() else ""
-    overlay = load_yaml_model(words, ScenarioWords, "scenarios", partial(insert_said_words, phrases=said))
+    words_of_values = spoken.read_text(encoding="utf-8") if spoken.is_file() else ""
+    overlay = load_yaml_model(words, ScenarioWords, "scenarios", partial(insert_said_words, phrases=words_of_values))
     return overlay.apply(book)
 
 

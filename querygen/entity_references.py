@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
-from trajsmith.phrasing import EntityPhrases, Wording
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import EntityPhrases, Wording, get_language
 from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact

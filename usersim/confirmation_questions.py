@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, pick_text
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern

@@ -16,8 +16,7 @@ from pydantic import Field
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import Wording, get_language
 from trajsmith.phrasing.value_formatting import is_value_mentioned, list_value_forms
 from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (

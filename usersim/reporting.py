@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from trajsmith.grounding import find_rows
-from trajsmith.phrasing import Wording, capitalize_first, is_fact_answered, pick_text
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
 from trajsmith.phrasing.value_formatting import (
     format_quoted,
@@ -159,7 +158,7 @@ def render_plain_report(call: GoldCall, content: Any) -> str:
         rows = "; ".join(format_value(row) for row in content[:8])
         return get_language().reports.found_rows.format(count=len(content), rows=rows)
     if isinstance(content, dict):
-        opening = get_language().reports.found if call.effect == "read" else get_language().reports.done
+        opening = get_language().reports.found_fields if call.effect == "read" else get_language().reports.done
         return opening.format(
             format_value({key: value for key, value in content.items() if value not in (None, [], {})})
         )

@@ -18,8 +18,7 @@ from trajsmith.grounding import (
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
 from trajsmith.phrasing.templates import join_rows, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice

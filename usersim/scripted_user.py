@@ -7,8 +7,7 @@ from datetime import date
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import Wording, capitalize_first, get_language, pick_text
 from trajsmith.phrasing.question_detection import (
     find_questions,
     find_requests,

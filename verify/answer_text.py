@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing import get_language
 from trajsmith.phrasing.question_detection import is_announcement, is_yes_or_no
 from trajsmith.records import Message
 

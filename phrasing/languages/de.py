@@ -26,7 +26,8 @@ _NO_MONTH = rf"(?!(?:{'|'.join(MONTHS)})\b)"
 _QUESTIONS = QuestionPatterns(
     closing=re.compile(
         r"\b((noch|sonst) (et)?was|sonst noch|noch (weiter)?helfen|weitere (fragen|wünsche)|noch (eine )?fragen?|"
-        r"noch etwas (anderes|tun)|war das alles|gerne? für sie da|melden sie sich)\b",
+        r"noch etwas (anderes|tun)|noch einen wunsch|noch für sie (tun|erledigen)|war das alles|"
+        r"gerne? für sie da|melden sie sich)\b",
         re.IGNORECASE,
     ),
     sentence_end=re.compile(rf"(?<=[.!?])\s+{_NO_MONTH}|\n+", re.IGNORECASE),
@@ -61,6 +62,7 @@ _AGREEMENT = AgreementPatterns(
     clause_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:und|dann|außerdem)\b|\n"),
     asks=re.compile(
         r"\b(habe ich (ihr|ihre) (ok|okay|einverständnis|zustimmung|ja)|"
+        r"^(in ordnung|okay|ok|einverstanden)\?|"
         r"(sind sie|wären sie) (damit )?einverstanden|wäre (das|es) (so |für sie )?(ok|okay|in ordnung|recht)|"
         r"(bitte|können sie|könnten sie) (das )?(ausdrücklich )?(mit ja )?bestätigen|(ja/nein|ja oder nein)|"
         r"möchten sie (das (so|wirklich)|fortfahren)|wollen sie (das (so|wirklich)|fortfahren)|ist "
@@ -206,7 +208,7 @@ _REPORTS = ReportSentences(
     also_shows="Außerdem sehe ich {}.",
     found_text="Das habe ich gefunden: {}",
     found_rows="Ich habe {count} gefunden: {rows}.",
-    found="Das habe ich gefunden: {}.",
+    found_fields="Das habe ich gefunden: {}.",
     done="Erledigt: {}.",
     answer="Die Antwort ist {}.",
     is_done="Das ist erledigt.",

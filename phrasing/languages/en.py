@@ -289,7 +289,7 @@ _REPORTS = ReportSentences(
     also_shows="It also shows {}.",
     found_text="Here is what I got: {}",
     found_rows="I found {count}: {rows}.",
-    found="Here is what I found: {}.",
+    found_fields="Here is what I found: {}.",
     done="Done: {}.",
     answer="The answer is {}.",
     is_done="That's done.",
@@ -361,7 +361,7 @@ _SMALLEST = (
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _REFERENCES = ReferencePatterns(
     determiners=r"one of (?:the|my|our|his|her|their|your|these|those)|the same|the|that|this|my|our|"
-        r"his|her|their|your|"
+    r"his|her|their|your|"
     r"an|a|any|another|some|each|every|no",
     open=re.compile(r"one of|an?$|any$|another$|some$|each$|every$|no$", re.IGNORECASE),
     same=re.compile(r"(?:the same|that|this)$", re.IGNORECASE),

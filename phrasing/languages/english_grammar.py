@@ -12,7 +12,7 @@ _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?
 
 
 class Noun(Protocol):
-    """What a thing is called: the phrases of an entity."""
+    """Noun for a thing, as the phrases of an entity give it."""
 
     @property
     def noun(self) -> str: ...
@@ -121,9 +121,9 @@ class EnglishGrammar:
         """Refer to one of several things without saying which."""
         return f"one of {'my' if own else 'the'} {plural}"
 
-    def outer(self, label: str, said: str) -> str:
+    def outer(self, label: str, words: str) -> str:
         """Say which one an enclosing thing is."""
-        return f" (the one with the {label} {said})"
+        return f" (the one with the {label} {words})"
 
     def which(self, noun: Noun) -> str:
         """Ask which thing is meant."""

@@ -164,9 +164,9 @@ class GermanGrammar(EnglishGrammar):
         """Refer to one of several things without saying which."""
         return f"{_FORMS[noun.gender or 'n']['one']} {'meiner' if own else 'der'} {plural}"
 
-    def outer(self, label: str, said: str) -> str:
+    def outer(self, label: str, words: str) -> str:
         """Say which one an enclosing thing is."""
-        return f" ({label}: {said})"
+        return f" ({label}: {words})"
 
     def which(self, noun: Noun) -> str:
         """Ask which thing is meant."""

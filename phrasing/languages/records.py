@@ -164,7 +164,7 @@ class ReportSentences:
     also_shows: str
     found_text: str
     found_rows: str
-    found: str
+    found_fields: str
     done: str
     answer: str
     is_done: str

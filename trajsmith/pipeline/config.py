@@ -12,7 +12,6 @@ from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FORMATS, FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
-from trajsmith.models.settings import SCRIPTED
 from trajsmith.phrasing import LanguageCode
 from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
@@ -182,7 +181,7 @@ def _check_language(config: RunConfig) -> None:
         raise InputError(f"language: {code}: variants are written in English only: remove vary.rates")
     if config.play.reasoning != "off":
         raise InputError(f"language: {code}: reasoning is written in English only: set play.reasoning=off")
-    spoken = next((role for role in ("writer", "user") if config.roles.of(role).model != SCRIPTED), None)
+    spoken = next((role for role in ("writer", "user") if config.roles.of(role).model != "scripted"), None)
     if spoken is not None:
         raise InputError(f"language: {code}: the prompts of roles.{spoken} are in English only: leave it scripted")
 
