@@ -37,6 +37,10 @@ class EnglishGrammar:
         """Format a moment: 3 March 2026 at 14:30."""
         return f"{self.format_date(moment)} at {moment:%H:%M}"
 
+    def format_weekday(self, day: date) -> str:
+        """Format the day of the week: Tuesday."""
+        return f"{day:%A}"
+
     def format_money(self, amount: float) -> str:
         """Format an amount: £1,234.50."""
         return f"{'-' if amount < 0 else ''}£{abs(amount):,.2f}"

@@ -26,6 +26,7 @@ MONTHS = (
     "November",
     "Dezember",
 )
+WEEKDAYS = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
 _YEAR = re.compile(rf"(\d{{1,2}})\. ({'|'.join(MONTHS)}) (\d{{4}})")
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\w]|[.,]\d)|(?<![\w.,])\d+,\d+(?![\w]|[.,]\d)")
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:[€£]|(?:Euro|Dollar|Pfund)\b)", re.I)
@@ -67,6 +68,10 @@ class GermanGrammar(EnglishGrammar):
     def format_datetime(self, moment: datetime) -> str:
         """Format a moment: 3. März 2026 um 14:30 Uhr."""
         return f"{self.format_date(moment)} um {moment:%H:%M} Uhr"
+
+    def format_weekday(self, day: date) -> str:
+        """Format the day of the week: Dienstag."""
+        return WEEKDAYS[day.weekday()]
 
     def format_money(self, amount: float) -> str:
         """Format an amount: 1.234,50 £."""
