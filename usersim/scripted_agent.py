@@ -263,7 +263,10 @@ class ScriptedAgent:
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         opening = self.voice.acts if self.calls[group[0]].effect == "write" else self.voice.starts
-        frames = self.voice.answered if answered else opening if first else self.voice.continues
+        if answered and self.asking[:1] != (group[0],):
+            frames = self.voice.answered
+        else:
+            frames = opening if first or answered else self.voice.continues
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
         return fill_pattern(frames, joined, self.rng)
 
