@@ -9,13 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
-VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
-_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+_EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
@@ -78,13 +78,17 @@ class Voices(FrozenModel):
     agents: dict[str, AgentVoice]
 
 
-@functools.cache
-def load_voices(path: Path = VOICES) -> Voices:
-    """Read voices from YAML.
+def load_voices(path: Path | None = None) -> Voices:
+    """Read voices from YAML; without a file, those of the language of the run.
 
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
+    return _read_voices(path or find_language_file(Path(__file__).with_name("voices.yaml")))
+
+
+@functools.cache
+def _read_voices(path: Path) -> Voices:
     return load_yaml_model(path, Voices, "voices")
 
 
@@ -130,8 +134,8 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> st
 
 def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
     """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text) and not text.startswith(tuple(exact))
-    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
+    lower = opening.endswith((",", ":")) and not text.startswith(tuple(exact))
+    return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
 def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:

@@ -12,7 +12,6 @@ from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
-from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
@@ -207,7 +206,7 @@ class RequestWriter:
                 self.references.spoke_of(call, list_slots(template))
                 sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
                 return sentence, self._info(goal, sentence, template, phrases.question)
-        sentence = self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
+        sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
     def _options(self, goal: int, held: set[str], step: ScenarioStep | None) -> Iterator[_GoalPhrases]:
