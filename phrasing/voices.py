@@ -15,6 +15,13 @@ from trajsmith.records import FrozenModel
 VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
+_SLIPPING = frozenset({
+    "please", "could", "would", "about", "because", "really", "thanks", "thank", "hello", "trying", "something",
+    "another", "again", "already", "actually", "maybe", "should", "their", "there", "these", "those", "think", "though",
+    "whether", "which", "where", "while", "quickly", "possible", "however", "going", "wondering", "appreciate",
+    "anything", "everything", "somebody", "looking", "being", "without",
+})  # fmt: skip
+"""Ordinary words in which a slip hides nothing."""
 _EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
@@ -156,9 +163,9 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
 
 
 def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random) -> None:
-    """Swap, drop or double one letter inside one longer word."""
-    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place])]
-    if len(words) < 4:
+    """Swap, drop or double one letter inside an ordinary word; never in what a request is about."""
+    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place]) if match[0] in _SLIPPING]
+    if not words:
         return
     place, match = rng.choice(words)
     word = match.group(0)

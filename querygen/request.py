@@ -1,5 +1,6 @@
 """Writing what the user asks for in one turn: goals as a person would put them, and what they say of themselves."""
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -192,10 +193,19 @@ class RequestWriter:
         call = self.calls[goal]
         self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
-        for phrases in self._options(goal, held, step):
+        extra = self._list_optional(call)
+        wanted = [
+            extra,
+            *(frozenset({name}) for name in sorted(extra) if len(extra) > 1),
+            *([frozenset()] if extra else []),
+        ]
+        own = list(self._own_options(goal, held, step)) if step is not None else []
+        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
+        for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
             for kind in self._kinds(phrases.ask, phrases.say):
-                picked = pick_question_text(phrases.say if kind == "say" else phrases.ask, values, row, self.rng)
+                texts = [one for one in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(one)]
+                picked = pick_question_text(texts, values, row, self.rng)
                 if picked is None:
                     continue
                 template, text = picked
@@ -210,16 +220,27 @@ class RequestWriter:
         sentence = self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _options(self, goal: int, held: set[str], step: ScenarioStep | None) -> Iterator[_GoalPhrases]:
-        """Yield the ways to ask for a goal, best first: the scenario's, a narrow question, the whole result."""
+    def _list_optional(self, call: GoldCall) -> frozenset[str]:
+        """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
+        required = self.wording.tools[call.tool].required
+        return frozenset(
+            name
+            for name, source in call.provenance.items()
+            if isinstance(source, FromUser) and name not in required and source.known not in self.stated
+        )
+
+    def _own_options(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[_GoalPhrases]:
+        """Yield the ways in which a scenario asks for a goal, best first."""
+        question = step.question
+        if question is not None and not (question.ask or question.say):
+            question = question.model_copy(update={"ask": step.ask, "say": step.say})
+        yield from self._questions(goal, [question] if question else [], held)
+        if step.ask or step.say:
+            yield _GoalPhrases(step.ask, step.say)
+
+    def _options(self, goal: int, held: set[str]) -> Iterator[_GoalPhrases]:
+        """Yield the phrasebook's ways to ask for a goal, best first: a narrow question, the whole result."""
         phrases = self.wording.tool(self.calls[goal].tool)
-        if step is not None:
-            question = step.question
-            if question is not None and not (question.ask or question.say):
-                question = question.model_copy(update={"ask": step.ask, "say": step.say})
-            yield from self._questions(goal, [question] if question else [], held)
-            if step.ask or step.say:
-                yield _GoalPhrases(step.ask, step.say)
         if phrases.questions and self.rng.random() < self.questions:
             yield from self._questions(goal, phrases.questions, held)
         yield _GoalPhrases(phrases.ask, phrases.say)
