@@ -84,6 +84,8 @@ class StepFailure:
     """Calls that succeeded, but returned or changed nothing."""
     constraint: str = ""
     """Constraint of the scenario that left no value: "same_as account_id"."""
+    repeated: bool = False
+    """True if a call showed nothing but what an earlier one had shown."""
     contradictions: list[str] = field(default_factory=list)
     """How calls that succeeded contradicted earlier ones."""
 
@@ -353,6 +355,10 @@ class GroundingSearch:
         call = assignment.as_call(spec, changed, result.content)
         if self.ground.assigner.identity.is_another(call, self.calls()):
             return False
+        if not changed and self.draft.scenario is not None and self._is_known(tool, result.content):
+            frame.redundant = True
+            failure.repeated = True
+            return False
         frame.write = None
         if changed:
             frame.write, contradiction = await self._examine_write(tool, call)
@@ -367,6 +373,13 @@ class GroundingSearch:
             return False
         frame.state, frame.leaves, frame.call = after, assignment.leaves, call
         return True
+
+    def _is_known(self, tool: str, content: Any) -> bool:
+        """Return whether an earlier call showed the same: one of this tool, or one that gave the very same object."""
+        return any(
+            call.result == content and (call.tool == tool or (isinstance(content, Mapping) and len(content) > 2))
+            for call in self.calls()
+        )
 
     def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:
         text = get_refusal_text(result)

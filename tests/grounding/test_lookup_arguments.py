@@ -6,7 +6,7 @@ from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
-from trajsmith.records import FromOutput, GroundedChain, content_hash
+from trajsmith.records import FromOutput, GroundedChain, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 
@@ -69,3 +69,19 @@ async def test_an_order_is_looked_up_among_the_orders() -> None:
 async def test_a_customer_is_not_asked_for_a_category_on_the_way_to_an_order() -> None:
     for grounded in await ground("retail", {"tool": "cancel_order"}, {"tool": "get_customer_details"}):
         assert "search_products" not in [call.tool for call in grounded.calls]
+
+
+async def test_what_an_earlier_call_has_shown_is_not_asked_again() -> None:
+    same = {"same_as": {"booking_id": "add_extra.booking_id"}}
+    steps = {"tool": "add_extra"}, {"tool": "get_trip", **same}, {"tool": "upgrade_trip", **same}
+    for grounded in await ground("travel", *steps, {"tool": "get_trip", "id": "again", **same}, {"tool": "list_trips"}):
+        names = [name for name in grounded.steps if name]
+        assert "get_trip" not in names and "again" not in names
+        if names[-1] == "list_trips":  # the price has changed since the trip was looked up
+            assert sum(call.tool == "list_trips" for call in grounded.calls) == 2
+
+
+async def test_a_story_that_only_repeats_itself_is_dropped() -> None:
+    with pytest.raises(RecordDropped) as dropped:
+        await ground("smart_home", {"tool": "list_locks"}, {"tool": "list_locks", "id": "again"}, count=1)
+    assert dropped.value.reason == "scenario_repeated"
