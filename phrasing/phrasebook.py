@@ -5,11 +5,20 @@ A phrasebook is optional; what it leaves out is phrased from the schema. Templat
 """
 
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from trajsmith.phrasing.yaml_files import load_yaml_model
 from trajsmith.records import FrozenModel
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) and value else value or ()
+
+
+Templates = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""One template or several."""
 
 
 class Question(FrozenModel):
@@ -79,8 +88,9 @@ class EntityPhrases(FrozenModel):
     """How the user calls the one that they mean when there is no other: "my order"."""
     by: dict[str, tuple[str, ...]] = {}
     """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
-    row: str = ""
-    """One row of a list, said shortly: "{order_id}, {status}, {total|money}"."""
+    row: Templates = ()
+    """One row of a list, said shortly: "{order_id}, {status}, {total|money}"; of several templates with the same
+    information, one is drawn for each list."""
 
 
 class Phrasebook(FrozenModel):

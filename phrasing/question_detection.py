@@ -19,7 +19,10 @@ _REQUEST = re.compile(
 _YES_OR_NO = re.compile(
     r"\b(shall i|should i|would you like me to|do you want me to|may i|can i (go|proceed)|"
     r"(is|does) (that|this|it|everything) (ok|okay|right|correct|all right|fine|look|sound)|proceed|go ahead|"
-    r"are you sure|sound good)\b",
+    r"are you (sure|happy (for me to|with (that|this)|to))|sound good|do you agree|"
+    r"do i have your (ok|okay|yes|agreement)|is that what you want|"
+    r"is it (all right|okay|ok|fine) (with you )?if|(all right|okay|ok|fine) with you)\b|"
+    r"^(ok|okay|all right) to\b",
     re.IGNORECASE,
 )
 _CONFIRM = re.compile(r"\b(please )?confirm\b", re.IGNORECASE)

@@ -27,8 +27,8 @@ def _finalize_value(value: Any) -> str:
 
 @pass_context
 def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
-    """Rows of a list on one line, each by the entity's `row` template, which the caller puts under `row_templates`."""
-    return join_rows(rows, context.get("row_templates", {}).get(entity, ""))
+    """Rows of a list on one line, all by one of the entity's `row` templates, which `row_templates` holds."""
+    return join_rows(rows, context.get("row_templates", {}).get(entity, ()))
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -43,6 +43,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "date": value_formatting.format_date,
         "datetime": value_formatting.format_datetime,
         "time": value_formatting.format_time,
+        "weekday": value_formatting.format_weekday,
         "human": value_formatting.humanize,
         "words": value_formatting.join_words,
         "yesno": value_formatting.format_yes_no,
@@ -98,8 +99,19 @@ def render_phrase(template: str, values: dict[str, Any]) -> str | None:
     return " ".join(text.split())
 
 
-def join_rows(rows: Sequence[Any], template: str, limit: int = 10) -> str:
-    """Rows of a list on one line, each by its template; says how many are left out."""
+def find_row_template(rows: Sequence[Any], templates: Sequence[str]) -> str:
+    """Return the first template that fits every row; empty if none does."""
+    fitting = (
+        template
+        for template in templates
+        if all(isinstance(row, dict) and render_phrase(template, row) for row in rows)
+    )
+    return next(fitting, "")
+
+
+def join_rows(rows: Sequence[Any], templates: Sequence[str], limit: int = 10) -> str:
+    """Rows of a list on one line, each by the first template that fits them all; says how many are left out."""
+    template = find_row_template(rows, templates) or (templates[0] if templates else "")
     shown = [
         (template and isinstance(row, dict) and render_phrase(template, row)) or value_formatting.format_value(row)
         for row in rows[:limit]

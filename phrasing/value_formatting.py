@@ -42,6 +42,12 @@ def format_time(value: Any) -> str:
     return f"{moment:%H:%M}" if isinstance(moment, datetime) else str(value)[:5]
 
 
+def format_weekday(value: Any) -> str:
+    """Format the day of a date, a datetime or their ISO strings as Tuesday; anything else unchanged."""
+    moment = value if isinstance(value, date) else parse_datetime(value)
+    return f"{moment:%A}" if moment else str(value)
+
+
 def format_money(value: Any) -> str:
     """Format an amount as £1,234.50, with a sign where it is negative."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -61,7 +61,9 @@ class AgentVoice(FrozenModel):
     silent: float = Field(0.4, ge=0, le=1)
     """Probability that calls are made without a word."""
     starts: tuple[str, ...] = Field(min_length=1)
-    """Frames of what the agent does first in a turn."""
+    """Frames of the look-up that the agent makes first in a turn."""
+    acts: tuple[str, ...] = Field(min_length=1)
+    """Frames of a write with which a turn begins."""
     continues: tuple[str, ...] = Field(min_length=1)
     """Frames of what it does next."""
     answered: tuple[str, ...] = Field(min_length=1)
@@ -133,9 +135,9 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> st
     return draw_pattern(patterns, rng).replace("{}", phrase)
 
 
-def join_opening(opening: str, text: str) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I"."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text)
+def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`."""
+    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text) and not text.startswith(tuple(exact))
     return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
 
 

@@ -35,6 +35,10 @@ class Wording:
         self.tools = {tool.name: tool for tool in tools}
         self.rows = {name: entity.row for name, entity in phrasebook.entities.items()}
 
+    def shuffle_rows(self, rng: random.Random) -> dict[str, tuple[str, ...]]:
+        """Return the `row` templates of each entity in a drawn order: a list takes the first that fits its rows."""
+        return {name: tuple(rng.sample(rows, len(rows))) for name, rows in self.rows.items()}
+
     def tool(self, name: str) -> ToolPhrases:
         """Phrases of a tool; `ask` and `narrate` always have at least one."""
         phrases = self.phrasebook.tools.get(name, ToolPhrases())
@@ -106,7 +110,7 @@ class Wording:
         self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random
     ) -> str | None:
         """A sentence over a result, or None if no template fits."""
-        values = {"out": result, "arg": dict(arguments), "row_templates": self.rows}
+        values = {"out": result, "arg": dict(arguments), "row_templates": self.shuffle_rows(rng)}
         return pick_text(templates, values, rng)
 
 

@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
-from trajsmith.phrasing.value_formatting import drop_near_years
+from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
 from trajsmith.phrasing.voices import (
     apply_surface,
     draw_pattern,
@@ -32,16 +32,23 @@ def make_persona(
     return persona, scenario or f"{name}, {persona.role}, has a few things to get done."
 
 
-def draw_greeting(persona: Persona, rng: random.Random) -> str:
-    """A greeting, with or without a name."""
+def draw_greeting(persona: Persona, state: JsonObject, rng: random.Random) -> str:
+    """A greeting that fits the environment's clock, with or without a name."""
     voice = get_user_voice(persona.style)
-    greeting = draw_pattern(voice.greetings, rng)
+    greeting = draw_pattern(voice.greetings, rng).replace("<daypart>", _name_daypart(find_clock_date(state)))
     if rng.random() < 0.6:
         return greeting
     introduction = fill_pattern(
         voice.introductions, persona.name if rng.random() < 0.5 else persona.name.split()[0], rng
     )
     return f"{greeting} {introduction if greeting.endswith(',') else capitalize_first(introduction)}".strip()
+
+
+def _name_daypart(now: date) -> str:
+    """Return what one wishes somebody at a time of day; "day" where there is no clock."""
+    if not isinstance(now, datetime):
+        return "day"
+    return "morning" if now.hour < 12 else "afternoon" if now.hour < 18 else "evening"
 
 
 def draw_turn_opening(persona: Persona, rng: random.Random) -> str:

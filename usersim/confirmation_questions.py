@@ -140,7 +140,7 @@ class ConfirmationWriter:
         for name, choice in identified.items():
             if name in slots or not self.wording.entity(name).by:
                 continue
-            row = None if choice.stale else pick_text([self.wording.rows.get(name, "")], dict(choice.row), self.rng)
+            row = None if choice.stale else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
             text = row or self._name_thing(name, choice)
             texts += [(self.wording.entity(name).noun, text)] if text else []
         return texts

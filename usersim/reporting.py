@@ -45,7 +45,7 @@ class ReportWriter:
             first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
             row: How the user calls the row that the question is about.
         """
-        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
         if info.row is not None:
             values["row"] = next(find_rows(content, info.row), None)
             if values["row"] is None:
@@ -83,13 +83,13 @@ class ReportWriter:
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
         phrases = self.wording.tool(call.tool)
-        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.rows}
         if self.style == "short":
             first = phrases.brief
         elif self.style == "explanatory" and self.rng.random() < DETAILED:
             first = phrases.detailed
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
         text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
         return text or render_plain_report(call, content)
 

@@ -19,7 +19,7 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
-from trajsmith.phrasing.templates import join_rows, render_phrase
+from trajsmith.phrasing.templates import find_row_template, join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.phrasing.words import pluralize
@@ -262,7 +262,11 @@ class ScriptedAgent:
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        frames = self.voice.answered if answered else self.voice.starts if first else self.voice.continues
+        opening = self.voice.acts if self.calls[group[0]].effect == "write" else self.voice.starts
+        if answered and self.asking[:1] != (group[0],):
+            frames = self.voice.answered
+        else:
+            frames = opening if first or answered else self.voice.continues
         return fill_pattern(frames, " and ".join(dict.fromkeys(phrases)), self.rng)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
@@ -368,10 +372,10 @@ class ScriptedAgent:
         )
         if not isinstance(rows, list) or self._stale(source.call):
             return f"Which {entity.noun} do you mean?"
-        row = self.wording.rows.get(parameter)
+        row = find_row_template(rows, self.wording.shuffle_rows(self.rng).get(parameter, ()))
         shown = (
-            join_rows(rows, row)
-            if row and all(isinstance(item, dict) and render_phrase(row, item) for item in rows)
+            join_rows(rows, (row,))
+            if row
             else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
         )
         plural = entity.plural or pluralize(entity.noun)

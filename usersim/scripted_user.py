@@ -81,7 +81,8 @@ class ScriptedUser:
 
     def _answer(self, entries: Sequence[UserFact]) -> UserAct:
         sentences = [self._tell(entry) for entry in entries]
-        text = join_opening(draw_pattern(self.voice.leads, self.rng), " ".join(sentences))
+        exact = [str(entry.value) for entry in entries if isinstance(entry.value, str) and entry.value]
+        text = join_opening(draw_pattern(self.voice.leads, self.rng), " ".join(sentences), exact)
         return UserAct(self._type(drop_near_years(text, self.now)))
 
     def _type(self, text: str) -> str:

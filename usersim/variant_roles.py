@@ -56,7 +56,9 @@ NO_IDEA = (
 )
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
-_PREAMBLE = re.compile(r"\b(?:Before I do that|Just to be sure): (\w)")
+_PREAMBLE = re.compile(
+    r"\b(?:Before I (?:do that|go ahead)|Before anything changes|Just to be sure|To be certain)[:,] (\w)"
+)
 CHANGED = (
     "Actually, wait. {}",
     "Hold on, I've changed my mind. {}",

@@ -12,8 +12,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 def select_answer_text(messages: Sequence[Message]) -> str:
     """Return what an agent tells in a turn.
 
-    A value that is only named before the call ("shall I set it to 21 degrees?") or announced ("I'll look at the order
-    of 3 March") is not told. Where a turn has no result, all that the agent says counts.
+    A value that is only named before the call ("shall I set it to 21 degrees?"), announced ("I'll look at the order
+    of 3 March") or offered in a question before the answer ("the active or the blocked card?") is not told. Where a
+    turn has no result, all that the agent says counts.
 
     Args:
         messages: Messages of the turn.
@@ -26,7 +27,8 @@ def select_answer_text(messages: Sequence[Message]) -> str:
         sentences = [
             sentence
             for sentence in _SENTENCE.split(message.content)
-            if not (sentence.endswith("?") and is_yes_or_no(sentence)) and (last or not is_announcement(sentence))
+            if not (sentence.endswith("?") and (is_yes_or_no(sentence) or not last))
+            and (last or not is_announcement(sentence))
         ]
         parts += sentences
     return "\n".join(parts)

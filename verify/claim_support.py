@@ -12,7 +12,8 @@ import orjson
 
 from trajsmith.phrasing import Phrasebook
 from trajsmith.phrasing.fact_detection import AllowedContent
-from trajsmith.records import FrozenModel, Message
+from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.records import FrozenModel, Message, Task, Trajectory
 
 CLAIMS = "claim"
 """Kind of these outcomes."""
@@ -76,6 +77,24 @@ def find_unsupported_claims(
         else:
             tracker.read(message)
     return tuple(claims)
+
+
+def find_play_claims(
+    task: Task, trajectory: Trajectory, phrasebook: Phrasebook | None = None
+) -> tuple[UnsupportedClaim, ...]:
+    """Return the unsupported values of a play; none where its record lacks what the tools showed.
+
+    What a variant asks for and offers is proved by execution, also where it follows from "at most 30 days from today".
+    """
+    shown = sum(message.role == "tool" for message in trajectory.messages)
+    if shown < sum(event.actor == "assistant" for event in trajectory.events):
+        return ()
+    claims = find_unsupported_claims(trajectory.messages, phrasebook)
+    perturbation = task.twist
+    if perturbation is None or perturbation.act != "offer":
+        return claims
+    offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
+    return tuple(claim for claim in claims if not any(is_value_mentioned(claim.value, value) for value in offered))
 
 
 def _iter_phrases(phrasebook: Phrasebook) -> Iterator[str]:

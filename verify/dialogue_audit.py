@@ -20,7 +20,7 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
 )
-from trajsmith.verify.claim_support import find_unsupported_claims
+from trajsmith.verify.claim_support import find_play_claims
 from trajsmith.verify.confirmation import find_confirmation_faults
 from trajsmith.verify.reference_faults import find_reference_faults
 from trajsmith.verify.unanswered_questions import find_unanswered_questions
@@ -61,9 +61,12 @@ FaultFinder = Callable[[AuditContext], Iterable[DialogueFault]]
 
 
 def _find_references(context: AuditContext) -> Iterator[DialogueFault]:
+    twist = context.task.twist
+    skipped = twist.turn if twist is not None and twist.act in ("batch", "offer") else None
     initial = None if context.state is None else canonical_json(context.state).decode()
     for fault in find_reference_faults(context.trajectory, context.task, context.wording, initial, context.now):
-        yield DialogueFault(kind=fault.kind, message=context.get_opening(fault.turn), detail=fault.words)
+        if fault.turn != skipped:  # its words name a whole group, or what is refused and so in no call
+            yield DialogueFault(kind=fault.kind, message=context.get_opening(fault.turn), detail=fault.words)
 
 
 def _find_questions(context: AuditContext) -> Iterator[DialogueFault]:
@@ -126,7 +129,7 @@ def _apply_patch(document: JsonObject, patch: Any) -> JsonObject:
 
 
 def _find_claims(context: AuditContext) -> Iterator[DialogueFault]:
-    for claim in find_unsupported_claims(context.trajectory.messages, context.wording.phrasebook):
+    for claim in find_play_claims(context.task, context.trajectory, context.wording.phrasebook):
         yield DialogueFault(kind="unsupported_claim", message=claim.message, detail=claim.value)
 
 

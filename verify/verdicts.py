@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import inject_faults, open_turn
 from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date, is_value_mentioned
+from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import (
     CallEvent,
     Check,
@@ -22,7 +22,7 @@ from trajsmith.records import (
 from trajsmith.records.verdict import Outcome
 from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.checks import CheckedCall
-from trajsmith.verify.claim_support import CLAIMS, find_unsupported_claims
+from trajsmith.verify.claim_support import CLAIMS, find_play_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
 from trajsmith.verify.confirmation import REPORTED, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
@@ -197,24 +197,10 @@ async def _judge_turn(
 
 
 def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
-    """Return one outcome per value that the agent made up; none where the record lacks what the tools showed.
-
-    What a variant asks for and offers is proved by execution, also where it follows from "at most 30 days from today".
-    """
-    shown = sum(message.role == "tool" for message in trajectory.messages)
-    if shown < sum(event.actor == "assistant" for event in trajectory.events):
-        return []
+    """Return one outcome per value that the agent made up."""
     says = "the agent tells only values that it was given"
-    claims = find_unsupported_claims(trajectory.messages, wording.phrasebook if wording else None)
-    perturbation = task.twist
-    offered: tuple[JsonValue, ...] = ()
-    if perturbation is not None and perturbation.act == "offer":
-        offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
-    return [
-        CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value)
-        for claim in claims
-        if not any(is_value_mentioned(claim.value, value) for value in offered)
-    ]
+    claims = find_play_claims(task, trajectory, wording.phrasebook if wording else None)
+    return [CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value) for claim in claims]
 
 
 def _match_gold_calls(task: Task, trajectory: Trajectory, turns: Sequence[_TurnReplay]) -> dict[int, int]:

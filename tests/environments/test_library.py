@@ -350,7 +350,7 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
     for key, parameter in phrases.parameters.items():
         allowed += [(key, parameter.tell, {"value"}), (key, parameter.ask, set())]
     for key, entity in phrases.entities.items():
-        allowed += [(key, entity.by, {"value", "noun"}), (key, entity.row, names_in_tools(name))]
+        allowed += [(key, entity.by, {"value", "noun"}), (key, [*entity.row], names_in_tools(name))]
     for where, texts, free in allowed:
         for text in templates(texts):
             try:

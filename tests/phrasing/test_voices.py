@@ -5,6 +5,7 @@ import random
 import pytest
 
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement
+from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
 from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice, load_voices
 
 USERS = load_voices().users
@@ -35,6 +36,7 @@ def test_agreements_are_understood(name):
 def test_requests_for_a_yes_are_understood(name):
     texts = [text.replace("{}", PHRASE) for text in draw_all(AGENTS[name].confirms)]
     assert [text for text in texts if not find_confirmation_requests(text)] == []
+    assert [text for text in texts if not has_yes_or_no_question(find_questions(text))] == []
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -144,3 +144,10 @@ def test_what_was_told_between_two_calls_counts():
         Message(role="assistant", content="It's sent."),
     ]
     assert select_answer_text(messages) == "Your balance is £5.\nIt's sent."
+
+
+def test_a_choice_that_the_agent_offers_is_not_told():
+    said = ("Which one: the active card or the blocked card?", "It ends in 2735.")
+    messages = [Message(role="tool", content="{}", tool_call_id="1")]
+    messages += [Message(role="assistant", content=text) for text in said]
+    assert select_answer_text(messages) == "It ends in 2735."

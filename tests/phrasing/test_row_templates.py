@@ -1,0 +1,45 @@
+"""Rows of lists: an entity may have several templates, of which one list takes one."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing import EntityPhrases, Phrasebook, Wording
+from trajsmith.phrasing.templates import find_row_template, join_rows, render_phrase
+
+TEMPLATES = ("{name} at {price|money}", "{name} ({price|money}, {stock} left)", "{price|money} for {name}")
+ROWS = [{"name": "Kettle", "price": 20.0, "stock": 3}, {"name": "Lamp", "price": 35.5}]
+
+
+def test_one_template_may_stand_without_a_list():
+    assert EntityPhrases(noun="product", row="{name}").row == ("{name}",)
+    assert EntityPhrases(noun="product").row == EntityPhrases(noun="product", row="").row == ()
+
+
+def test_a_list_uses_one_template_for_all_its_rows():
+    assert join_rows(ROWS, TEMPLATES[1:]) == "£20.00 for Kettle; £35.50 for Lamp"
+    assert find_row_template(ROWS, TEMPLATES[1:2]) == ""
+
+
+def test_drawn_orders_use_every_template_and_depend_on_the_seed_alone():
+    wording = Wording(Phrasebook(entities={"sku": EntityPhrases(noun="product", row=TEMPLATES)}), ())
+    drawn = [wording.shuffle_rows(random.Random(seed))["sku"] for seed in range(30)]
+    assert {order[0] for order in drawn} == set(TEMPLATES)
+    assert drawn == [wording.shuffle_rows(random.Random(seed))["sku"] for seed in range(30)]
+
+
+def test_reports_of_lists_use_the_templates_of_their_entity():
+    wording = Wording(Phrasebook(entities={"sku": EntityPhrases(noun="product", row=TEMPLATES)}), ())
+    said = {
+        wording.results(["We have {out.result|rows('sku')}."], {"result": ROWS}, {}, random.Random(seed))
+        for seed in range(20)
+    }
+    assert said == {
+        "We have Kettle at £20.00; Lamp at £35.50.",
+        "We have £20.00 for Kettle; £35.50 for Lamp.",
+    }
+
+
+@pytest.mark.parametrize("value", ["2026-03-03", "2026-03-03T14:30:00"])
+def test_days_are_named(value):
+    assert render_phrase("{value|weekday} {value|date}", {"value": value}) == "Tuesday 3 March 2026"
