@@ -122,17 +122,27 @@ def get_user_voice(style: str) -> UserVoice:
     return users.get(style) or users["plain"]
 
 
-def draw_pattern(patterns: Sequence[str], rng: random.Random) -> str:
-    """Draw one pattern and one of each of its choices, the innermost first."""
-    text = rng.choice(patterns)
+def draw_pattern(patterns: Sequence[str], rng: random.Random, used: set[str] | None = None) -> str:
+    """Draw one pattern and one of each of its choices, the innermost first.
+
+    Args:
+        patterns: What there is to draw from.
+        rng: Source of randomness.
+        used: Patterns that were drawn before: others come first. The one that is drawn is added.
+    """
+    text = rng.choice([each for each in patterns if used is None or each not in used] or patterns)
+    if used is not None:
+        if used.issuperset(patterns):
+            used.difference_update(patterns)
+        used.add(text)
     while match := _CHOICE.search(text):
         text = text[: match.start()] + rng.choice(match.group(1).split("|")) + text[match.end() :]
     return text
 
 
-def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> str:
-    """Draw a pattern and put a phrase into its place."""
-    return draw_pattern(patterns, rng).replace("{}", phrase)
+def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used: set[str] | None = None) -> str:
+    """Draw a pattern, as `draw_pattern` does, and put a phrase into its place."""
+    return draw_pattern(patterns, rng, used).replace("{}", phrase)
 
 
 def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
