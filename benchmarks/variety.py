@@ -56,10 +56,12 @@ def measure_recorded(path: Path) -> list[dict[str, float]]:
     spoken: dict[str, list[list[str]]] = {speaker: [] for speaker in SPEAKERS}
     for messages in list(iterate_recorded(path))[:SAMPLE]:
         values = collect_values([read_content(message) for message in messages if message["role"] == "tool"])
-        said = [message for message in messages if message["role"] in SPEAKERS and message.get("content")]
-        masked = mask_texts([message["content"] for message in said], values)
+        spoken_messages = [message for message in messages if message["role"] in SPEAKERS and message.get("content")]
+        masked = mask_texts([message["content"] for message in spoken_messages], values)
         for speaker, texts in spoken.items():
-            texts.append([text for message, text in zip(said, masked, strict=True) if message["role"] == speaker])
+            texts.append(
+                [text for message, text in zip(spoken_messages, masked, strict=True) if message["role"] == speaker]
+            )
     return [
         {
             "distinct_3": compute_distinct(text for texts in dialogues for text in texts),

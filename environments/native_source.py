@@ -8,7 +8,7 @@ from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native import Environment
 from trajsmith.environments.native_program import NativeProgram, NativeSession
 from trajsmith.environments.program_sessions import StartCache
-from trajsmith.phrasing import Phrasebook, ScenarioBook, load_phrasebook, open_scenarios
+from trajsmith.phrasing import Phrasebook, ScenarioBook, find_language_file, load_phrasebook, open_scenarios
 from trajsmith.records import EnvironmentSpec, JsonObject
 
 
@@ -41,7 +41,8 @@ class NativeSource:
     @cached_property
     def phrasebook(self) -> Phrasebook:
         """The phrasebook beside the code; an empty one where there is none."""
-        return load_phrasebook(self.phrases) if self.phrases.is_file() else Phrasebook()
+        phrases = find_language_file(self.phrases)
+        return load_phrasebook(phrases) if phrases.is_file() else Phrasebook()
 
     @cached_property
     def scenarios(self) -> ScenarioBook:

@@ -103,7 +103,7 @@ def _front_matter(
 
     fields: JsonObject = {
         "license": license,
-        "language": ["en"],
+        "language": [summary.spoken],
         "pretty_name": summary.name,
         "task_categories": ["text-generation"],
         "annotations_creators": ["machine-generated"],

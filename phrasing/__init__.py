@@ -14,6 +14,7 @@ from trajsmith.phrasing.confirmation import (
     summarize_rule,
 )
 from trajsmith.phrasing.dialogue_variety import DialogueVariety
+from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -36,12 +37,15 @@ from trajsmith.phrasing.scenarios import (
 )
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.wording import Wording, pick_text
+from trajsmith.phrasing.yaml_files import find_language_file
 
 __all__ = [
     "DECLINES",
+    "LANGUAGE_CODES",
     "BatchRequest",
     "DialogueVariety",
     "EntityPhrases",
+    "LanguageCode",
     "NounLexicon",
     "ParameterPhrases",
     "Phrasebook",
@@ -55,8 +59,10 @@ __all__ = [
     "Wording",
     "capitalize_first",
     "check_confirmation_rule",
+    "find_language_file",
     "find_shown_row",
     "get_confirmation_rule",
+    "get_language",
     "has_yes_or_no_question",
     "is_answer_stated",
     "is_fact_answered",
@@ -72,5 +78,7 @@ __all__ = [
     "render_fact",
     "render_full_policy",
     "render_refusal",
+    "set_language",
     "summarize_rule",
+    "use_language",
 ]

@@ -9,55 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned, parse_datetime
-from trajsmith.phrasing.words import stem
 from trajsmith.records import AnswerFact
 
-_OPPOSITES = (
-    ({"open", "opened", "ajar"}, {"closed", "shut", "close"}),
-    ({"on", "running"}, {"off"}),
-    ({"locked"}, {"unlocked"}),
-    ({"online", "connected", "reachable"}, {"offline", "disconnected", "unreachable"}),
-    ({"active", "live"}, {"inactive", "ended", "cancelled"}),
-    ({"enabled"}, {"disabled"}),
-    ({"available"}, {"unavailable"}),
-    ({"paid", "settled"}, {"unpaid", "outstanding"}),
-    ({"refundable", "refunded"}, {"non-refundable", "nonrefundable"}),
-    ({"frozen", "blocked"}, {"unfrozen", "usable"}),
-    ({"included", "inclusive"}, {"excluded", "extra"}),
-    ({"valid"}, {"invalid", "expired"}),
-    ({"public", "shared"}, {"private"}),
-    ({"full"}, {"empty"}),
-    ({"recurring", "repeating"}, {"one-off", "once"}),
-    ({"read"}, {"unread"}),
-)
-"""Words for true and words for false."""
-_EMPTY_WORDS = frozenset({
-    "is", "has", "can", "was", "are", "be", "been", "have", "had", "does", "did", "do", "the", "a", "an", "of", "any",
-    "in", "at", "to", "for", "or", "and",
-})  # fmt: skip
-_LINE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_CLAUSE = re.compile(r"[.!?;:,\n]+\s*|\s+(?:but|while|although)\s+")
-_TOKEN = re.compile(r"[a-z0-9]+(?:['’-][a-z0-9]+)*")
-_NEGATIONS = frozenset({"no", "not", "never", "none", "nothing", "nobody", "without", "neither", "nor", "cannot"})
-_NO_LONGER = re.compile(r"(?:\bnot|\w+n['’]t|\bno longer|\bnever)(?: \w+)?\s*$")
-_YES = re.compile(r"^(?:yes|yep|yeah|yup|indeed|correct|that's right|(?:it|they|there) (?:is|are|does|do|has|have))$")
-_NO = re.compile(r"^(?:no|nope|(?:it|they|there) (?:isn't|aren't|doesn't|don't|hasn't|haven't|is not|are not))$")
-_NOTHING = re.compile(
-    r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.IGNORECASE
-)
-_ZERO = re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b")
 _MONTH = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
     "jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec"
 )
-_DATES = re.compile(
-    rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?: \d{{4}})?|"
-    rf"\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
-)
 _TIMES = re.compile(r"\b\d{1,2}:\d\d(?::\d\d)?\b|\b\d{1,2} ?[ap]\.?m\b")
-_CALENDAR = frozenset({"day", "month", "year", "hour", "minute", "date", "time", "week"})
-_WHAT_TIME = re.compile(r"\b(?:what time|which time|what hour|how late|how early|exact time)\b", re.IGNORECASE)
 
 
 def is_answer_stated(
@@ -76,16 +36,21 @@ def is_answer_stated(
     if isinstance(value, bool):
         return is_boolean_stated(text, value, label, words, question)
     if value == []:
-        return bool(_NOTHING.search(text))
+        return bool(get_language().answers.nothing.search(text))
     flat = " ".join(text.lower().split())
     if isinstance(value, int | float):
-        tokens = set(_TOKEN.findall(label.lower()))
-        if value == 0 and _ZERO.search(flat):
+        tokens = set(get_language().answers.token.findall(label.lower()))
+        if value == 0 and get_language().answers.zero.search(flat):
             return True
-        return is_value_mentioned(flat if tokens & _CALENDAR else _TIMES.sub(" ", _DATES.sub(" ", flat)), value)
+        return is_value_mentioned(
+            flat
+            if tokens & get_language().answers.calendar
+            else _TIMES.sub(" ", get_language().answers.dates.sub(" ", flat)),
+            value,
+        )
     moment = parse_datetime(value)
     if isinstance(moment, datetime):
-        return _is_moment_stated(text, moment, str(value), bool(_WHAT_TIME.search(question)))
+        return _is_moment_stated(text, moment, str(value), bool(get_language().answers.what_time.search(question)))
     if any(_is_word_stated(flat, word) for word in words.get(str(value), ())):
         return True
     if isinstance(value, str) and value.islower() and value.replace("_", "").isalpha():
@@ -107,9 +72,9 @@ def is_boolean_stated(
         return bool(value in stated)
     asked = set(_find_polarities(question, label, words))
     positive = asked != {False}  # "Are the windows shut?": a yes means that none is open
-    clauses = [clause.strip().lower() for clause in _CLAUSE.split(text)]
-    answers = {positive for clause in clauses if _YES.match(clause)}
-    answers |= {not positive for clause in clauses if _NO.match(clause)}
+    clauses = [clause.strip().lower() for clause in get_language().answers.clause_end.split(text)]
+    answers = {positive for clause in clauses if get_language().answers.yes.match(clause)}
+    answers |= {not positive for clause in clauses if get_language().answers.no.match(clause)}
     return bool(answers == {value})
 
 
@@ -119,7 +84,7 @@ def render_fact(fact: AnswerFact) -> str:
     if isinstance(fact.value, bool):
         return spoken[0] if spoken else f"{fact.label or 'it'}: {format_value(fact.value)}"
     if fact.value == []:
-        return f"no {fact.label or 'entry'}"
+        return get_language().grammar.no_entry(fact.label)
     return format_value(fact.value)
 
 
@@ -129,29 +94,36 @@ def _get_key(value: Any) -> str:
 
 def _find_polarities(text: str, label: str, words: Mapping[str, Sequence[str]]) -> Iterator[bool]:
     """Yield what each clause says of a field: true or false; nothing where it does not speak of it."""
-    content = [word for word in _TOKEN.findall(humanize(label).lower()) if word not in _EMPTY_WORDS]
+    content = [
+        word
+        for word in get_language().answers.token.findall(humanize(label).lower())
+        if word not in get_language().answers.empty_words
+    ]
     positive, negative = _find_opposites(content)
-    for clause in _CLAUSE.split(text.lower()):
+    for clause in get_language().answers.clause_end.split(text.lower()):
         phrase = _find_phrase(clause, words)
         if phrase is not None:
             polarity, before = phrase
             yield polarity != _is_negated(before)
             continue
-        tokens = _TOKEN.findall(clause)
+        tokens = get_language().answers.token.findall(clause)
         roots = [_get_root(token) for token in tokens]
         for number, (token, root) in enumerate(zip(tokens, roots, strict=True)):
             if token in negative:
                 yield _is_negated(" ".join(tokens[:number]))
                 break
             if token in positive or (content and root == _get_root(content[-1])):
-                named = ":" in text and re.search(rf"{re.escape(token)}:?\s+(yes|no)\b", text.lower())
-                yield named.group(1) == "yes" if named else not _is_negated(" ".join(tokens[:number]))
+                grammar = get_language().grammar
+                named = ":" in text and re.search(
+                    rf"{re.escape(token)}:?\s+({grammar.yes}|{grammar.no})\b", text.lower()
+                )
+                yield named.group(1) == grammar.yes if named else not _is_negated(" ".join(tokens[:number]))
                 break
 
 
 def _find_opposites(content: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the words for true and for false of a field whose name has these words."""
-    for positive, negative in _OPPOSITES:
+    for positive, negative in get_language().answers.opposites:
         for word in content:
             if word in positive:
                 return positive, negative
@@ -171,8 +143,10 @@ def _find_phrase(clause: str, words: Mapping[str, Sequence[str]]) -> tuple[bool,
 
 
 def _is_negated(before: str) -> bool:
-    tokens = _TOKEN.findall(before)
-    negations = [token for token in tokens if token in _NEGATIONS or token.endswith(("n't", "n’t"))]
+    tokens = get_language().answers.token.findall(before)
+    negations = [
+        token for token in tokens if token in get_language().answers.negations or token.endswith(("n't", "n’t"))
+    ]
     return len(negations) % 2 == 1
 
 
@@ -180,13 +154,13 @@ def _get_root(token: str) -> str:
     for ending in ("able", "ible", "ed", "s", "ly"):
         if token.endswith(ending) and len(token) - len(ending) >= 4:
             return token[: -len(ending)]
-    return stem(token)
+    return get_language().stem(token)
 
 
 def _is_word_stated(flat: str, word: str) -> bool:
     """Return True if a word stands in a text and is not denied there."""
     pattern = re.compile(rf"(?<![\w-]){re.escape(' '.join(word.lower().split()))}(?![\w-])")
-    return any(not _NO_LONGER.search(flat[: match.start()]) for match in pattern.finditer(flat))
+    return any(not get_language().answers.no_longer.search(flat[: match.start()]) for match in pattern.finditer(flat))
 
 
 def _is_moment_stated(text: str, moment: datetime, value: str, exact: bool) -> bool:
@@ -195,9 +169,13 @@ def _is_moment_stated(text: str, moment: datetime, value: str, exact: bool) -> b
     Args:
         exact: The time of day is asked for, so the date alone does not do; the time alone does.
     """
-    for sentence in _LINE.split(text.lower()):
+    for sentence in get_language().answers.line_end.split(text.lower()):
         timed = _is_time_stated(sentence, moment)
-        if exact and timed and (is_value_mentioned(sentence, value) or not _DATES.search(sentence)):
+        if (
+            exact
+            and timed
+            and (is_value_mentioned(sentence, value) or not get_language().answers.dates.search(sentence))
+        ):
             return True
         if not exact and is_value_mentioned(sentence, value) and (timed or not _TIMES.search(sentence)):
             return True

@@ -11,18 +11,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import humanize, is_value_mentioned, parse_datetime
 from trajsmith.phrasing.wording import Wording
 from trajsmith.records import UserFact
 
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
-_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? ({_MONTH})\b\.?(?:,? (\d{{4}}))?", re.I)
-_MONTH_DAY = re.compile(rf"\b({_MONTH})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?", re.I)
 _SLASHED = re.compile(r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b")
 _CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\b)?|\b(\d{1,2})\s*([ap]\.?m)\b", re.I)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -33,15 +27,6 @@ _NAME = re.compile(r"(?<=[a-z0-9,;)'’\"”] )[\"“(]?([A-Z][\w’'-]+)")
 _ORDINAL = re.compile(r"\d+(st|nd|rd|th|x|%|k)", re.I)
 _UNIT = re.compile(r"(\d+(?:\.\d+)?)(?:[A-Za-z]{1,4}|-[A-Za-z]+)")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_PLAIN = frozenset({
-    "i", "i'm", "i'd", "i'll", "i've", "ok", "okay", "am", "pm", "id", "tv", "pin", "sim", "wi-fi", "wifi", "pc", "hi",
-    "hello", "hey", "thanks", "thank", "dear", "please", "mr", "mrs", "ms", "dr", "yes", "no", "good", "english",
-    "could", "can", "would", "also",
-})  # fmt: skip
-_LATEST = ("latest", "newest", "most recent", "last", "recent")
-_FIRST = ("oldest", "earliest", "first")
-_MOST = ("most", "highest", "largest", "biggest", "priciest", "dearest", "greatest", "top")
-_LEAST = ("cheapest", "lowest", "smallest", "least", "shortest")
 
 
 def is_fact_stated(text: str, known: UserFact, wording: Wording) -> bool:
@@ -51,7 +36,11 @@ def is_fact_stated(text: str, known: UserFact, wording: Wording) -> bool:
         return True
     if known.how in ("largest", "smallest"):
         dated = parse_datetime(known.value) is not None
-        words = (_LATEST if dated else _MOST) if known.how == "largest" else (_FIRST if dated else _LEAST)
+        words = (
+            (get_language().facts.latest if dated else get_language().facts.most)
+            if known.how == "largest"
+            else (get_language().facts.first if dated else get_language().facts.least)
+        )
         return any(re.search(rf"\b{word}\b", flat) for word in words)
     return _is_value_stated(flat, known.value, known, wording)
 
@@ -90,11 +79,11 @@ class _TextContent:
 
 
 @functools.lru_cache(maxsize=8192)  # the same names, titles and dates stand in many results
-def _read_text(text: str) -> _TextContent:
+def _read_text(text: str, language: str) -> _TextContent:
     words, numbers, days = {*_words(text), *_words(humanize(text))}, set(), set()
     for day in find_days(text):
         days.add(day[:2])
-        words.add(_MONTHS[day[0] - 1])
+        words.add(get_language().facts.months[day[0] - 1])
         if day[2]:
             numbers.add(float(day[2]))
             words.add(f"{date(day[2], *day[:2]):%A}".lower())
@@ -112,7 +101,7 @@ class AllowedContent:
 
     def __init__(self, start: "AllowedContent | None" = None) -> None:
         self._texts: list[str] = list(start._texts) if start else []
-        self._words: set[str] = set(start._words if start else _PLAIN)
+        self._words: set[str] = set(start._words if start else get_language().facts.plain)
         self._numbers: set[float] = set(start._numbers if start else ())
         self._days: set[tuple[int, int]] = set(start._days if start else ())
         self._clocks: set[tuple[int, int]] = set(start._clocks if start else ())
@@ -133,7 +122,7 @@ class AllowedContent:
                 self._add_text(str(value))
 
     def _add_text(self, text: str) -> None:
-        parts = _read_text(text)
+        parts = _read_text(text, get_language().code)
         self._texts.append(parts.flat)
         self._words |= parts.words
         self._numbers |= parts.numbers
@@ -175,7 +164,7 @@ class AllowedContent:
         for number, phrase in find_numbers(rest):
             if number not in self._numbers and not self._holds(phrase):
                 yield phrase
-        if names:
+        if names and get_language().facts.marks_names:
             yield from (name for name in _NAME.findall(rest) if not self._named(name))
 
     def _holds(self, phrase: str) -> bool:
@@ -217,9 +206,9 @@ def _find_dates(text: str) -> Iterator[tuple[int, int, int, str]]:
     """Return (month, day, year or 0, matched text) of every date."""
     for match in _ISO.finditer(text):
         yield int(match.group(2)), int(match.group(3)), int(match.group(1)), match.group(0)
-    for match in _DAY_MONTH.finditer(text):
+    for match in get_language().facts.day_month.finditer(text):
         yield _month(match.group(2)), int(match.group(1)), int(match.group(3) or 0), match.group(0)
-    for match in _MONTH_DAY.finditer(_DAY_MONTH.sub(" ", text)):
+    for match in get_language().facts.month_day.finditer(get_language().facts.day_month.sub(" ", text)):
         yield _month(match.group(1)), int(match.group(2)), int(match.group(3) or 0), match.group(0)
     for match in _SLASHED.finditer(text):
         first, second = int(match.group(1)), int(match.group(2))
@@ -236,7 +225,9 @@ def _find_dates(text: str) -> Iterator[tuple[int, int, int, str]]:
 
 
 def _month(name: str) -> int:
-    return next(index for index, month in enumerate(_MONTHS, 1) if month.startswith(name.lower()[:3]))
+    return next(
+        index for index, month in enumerate(get_language().facts.months, 1) if month.startswith(name.lower()[:3])
+    )
 
 
 def find_days(text: str) -> Iterator[tuple[int, int, int]]:
@@ -266,5 +257,5 @@ def find_times(text: str) -> set[tuple[int, int]]:
 
 
 def find_numbers(text: str) -> Iterator[tuple[float, str]]:
-    for match in _NUMBER.finditer(text):
+    for match in _NUMBER.finditer(get_language().grammar.read_numbers(text)):
         yield abs(float(match.group(0).replace(",", ""))), match.group(0).rstrip(",")

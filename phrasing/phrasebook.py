@@ -4,13 +4,16 @@ A phrasebook is optional; what it leaves out is phrased from the schema. Templat
 `{order_id}`, `{out.total|money}`, `{% for o in out.orders %}...{% endfor %}`.
 """
 
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.phrasing.yaml_files import load_yaml_model, read_yaml
 from trajsmith.records import FrozenModel
+
+_SAID = re.compile(r"\|said\('([\w.]+)'\)")
 
 
 def _listed(value: Any) -> Any:
@@ -52,6 +55,9 @@ class ToolPhrases(FrozenModel):
     """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
     brief: tuple[str, ...] = ()
     """The same in few words, for agents with a short style."""
+    because: str = ""
+    """Why a yes is asked for, where the rule's own reason is in another language: "eine Bestellung kommt nicht
+    zurück"."""
     detailed: tuple[str, ...] = ()
     """The same with what else matters to the user (fee, date, next step), for agents that explain."""
     questions: tuple[Question, ...] = ()
@@ -84,6 +90,8 @@ class EntityPhrases(FrozenModel):
 
     noun: str
     plural: str = ""
+    gender: Literal["", "m", "f", "n"] = ""
+    """Grammatical gender of the noun, for languages that have one."""
     own: tuple[str, ...] = ()
     """How the user calls the one that they mean when there is no other: "my order"."""
     by: dict[str, tuple[str, ...]] = {}
@@ -114,4 +122,23 @@ def load_phrasebook(path: Path) -> Phrasebook:
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
-    return load_yaml_model(path, Phrasebook, "phrasebook")
+    return load_yaml_model(path, Phrasebook, "phrasebook", insert_said_words)
+
+
+def insert_said_words(text: str, phrases: str = "") -> str:
+    """Replace `|said('status')` in templates by a look-up of the first words that the phrasebook has for each value.
+
+    Args:
+        text: YAML with templates.
+        phrases: The phrasebook's YAML; the text itself if left out.
+    """
+    if "|said(" not in text:
+        return text
+    parameters = (read_yaml(phrases or text) or {}).get("parameters") or {}
+
+    def insert(match: re.Match[str]) -> str:
+        values = parameters.get(match.group(1), {}).get("values", {})
+        table = {str(value): options[0] for value, options in values.items()}
+        return f"|lookup({table!r})"
+
+    return _SAID.sub(insert, text)

@@ -5,9 +5,11 @@ A name may be a noun (price), a participle (born, created on), an adjective (act
 
 import random
 import re
-from typing import Any
+from typing import Any, Literal
 
 from trajsmith.phrasing import value_formatting
+from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.languages.english_grammar import Noun
 
 _PARTICIPLES = frozenset({
     "born", "begun", "bought", "broken", "built", "chosen", "done", "drawn", "driven", "due", "frozen", "given",
@@ -36,6 +38,9 @@ def is_noun(label: str) -> bool:
 def render_plain_statement(label: str, value: Any, rng: random.Random) -> str:
     """Render a sentence in which a user gives a value."""
     quoted_value = value_formatting.format_quoted(value)
+    plain = get_language().plain
+    if plain is not None:
+        return plain.statement.format(label=capitalize_first(label), value=quoted_value)
     stop = "" if quoted_value.endswith(('."', '!"', '?"')) else "."
     if isinstance(value, bool) or not is_noun(label):
         return f"{capitalize_first(label)}: {quoted_value}{stop}"
@@ -49,6 +54,9 @@ def render_plain_statement(label: str, value: Any, rng: random.Random) -> str:
 
 def render_plain_question(label: str, value: Any, rng: random.Random) -> str:
     """Render a question for a value of this kind."""
+    plain = get_language().plain
+    if plain is not None:
+        return plain.question.format(label=label)
     if isinstance(value, bool):
         return rng.choice((f'What about "{label}": yes or no?', f'Should I put yes or no for "{label}"?'))
     if not is_noun(label):
@@ -57,9 +65,11 @@ def render_plain_question(label: str, value: Any, rng: random.Random) -> str:
     return rng.choice((f"Could you tell me the {label}?", f"What is the {label}?", f"Which {label} should I use?"))
 
 
-def render_field_phrase(noun: str, field: str, label: str, value: Any) -> str:
+def render_field_phrase(entity: Noun, field: str, label: str, value: Any) -> str:
     """Render a noun phrase that identifies an entity by a field without phrases."""
-    quoted_value = value_formatting.format_quoted(value)
+    quoted_value, noun, language = value_formatting.format_quoted(value), entity.noun, get_language()
+    if language.plain is not None:
+        return language.grammar.with_field(entity, label, quoted_value)
     if field in ("name", "title", "label", "subject"):
         return f'the {noun} "{value_formatting.format_value(value)}"'
     if value_formatting.parse_datetime(value) is not None:
@@ -69,16 +79,15 @@ def render_field_phrase(noun: str, field: str, label: str, value: Any) -> str:
         return f"the {value_formatting.format_value(value)} {noun}"
     if not is_noun(label):
         return f'the {noun} with {quoted_value} for "{label}"'
-    return f"the {noun} with the {label} {quoted_value}"
+    return language.grammar.with_field(entity, label, quoted_value)
 
 
-def render_superlative(noun: str, field: str, label: str, how: str, value: Any) -> str:
+def render_superlative(entity: Noun, field: str, label: str, how: str, value: Any) -> str:
     """Render a superlative: dates are recent or early, prices high or low."""
-    if value_formatting.parse_datetime(value) is not None:
-        return f"{'my most recent' if how == 'largest' else 'my oldest'} {noun}"
-    if any(word in field for word in ("price", "fare", "fee", "cost")):
-        return f"the {'most expensive' if how == 'largest' else 'cheapest'} {noun}"
-    return f"the {noun} with the {'highest' if how == 'largest' else 'lowest'} {label}"
+    dated = value_formatting.parse_datetime(value) is not None
+    priced = any(word in field for word in ("price", "fare", "fee", "cost"))
+    kind: Literal["date", "price", "value"] = "date" if dated else "price" if priced else "value"
+    return get_language().grammar.superlative(entity, label, kind, how == "largest")
 
 
 def capitalize_first(text: str) -> str:

@@ -17,53 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.phrasebook import EntityPhrases, Phrasebook
 from trajsmith.phrasing.value_formatting import humanize
 from trajsmith.phrasing.words import pluralize
 
 Form = Literal["same", "new", "earlier", "superlative", "ordinal", "described", "bare", "open"]
 
-_DETERMINERS = (
-    r"one of (?:the|my|our|his|her|their|your|these|those)|the same|the|that|this|my|our|his|her|their|your|"
-    r"an|a|any|another|some|each|every|no"
-)
-_OPEN = re.compile(r"one of|an?$|any$|another$|some$|each$|every$|no$", re.IGNORECASE)
-_SAME = re.compile(r"(?:the same|that|this)$", re.IGNORECASE)
-_NEW = re.compile(
-    r"\bnew\b|\bfrom just now\b|\b(?:i|you|we)(?:'ve| have)? just (?:\w+ed|made|set up|put)\b", re.IGNORECASE
-)
-_EARLIER = re.compile(
-    r"^\W*(?:from|of) (?:before|earlier)\b|^\W*(?:we|i) (?:spoke|talked) (?:of|about)\b", re.IGNORECASE
-)
-_LARGEST = (
-    "most recent", "latest", "newest", "last", "most expensive", "priciest", "dearest", "largest", "biggest", "highest",
-    "longest", "greatest", "warmest", "heaviest",
-)  # fmt: skip
-_SMALLEST = (
-    "oldest", "earliest", "first", "cheapest", "least expensive", "smallest", "lowest", "shortest", "coldest",
-    "lightest", "next",
-)  # fmt: skip
-_DATED = frozenset({"most recent", "latest", "newest", "last", "oldest", "earliest", "first", "next"})
-_PRICED = frozenset({"most expensive", "priciest", "dearest", "cheapest", "least expensive"})
-_EXTREME = re.compile(rf"\b({'|'.join((*_LARGEST, *_SMALLEST))})\b", re.IGNORECASE)
-_WITH_EXTREME = re.compile(
-    r"^\W*(?:with|that has|at) (?:the )?(highest|largest|biggest|longest|most|lowest|smallest|shortest|least|fewest)"
-    r" ([\w -]{2,30})",
-    re.IGNORECASE,
-)
-_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-_ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
-_ABOUT_IT = frozenset({
-    "number", "numbers", "name", "names", "id", "ids", "code", "codes", "list", "lists", "details", "status", "history",
-    "limit", "balance", "address", "settings", "profile", "type", "credit",
-})  # fmt: skip
-"""Nouns that make another noun of the one before them: "the account number" is no account."""
-_STOP = re.compile(
-    r"[;!?]|\.(?=\s|$)|,(?=\s+(?:I\b|[a-z])|$)|\b(?:[Bb]ecause|[Aa]nd could|[Aa]nd can|[Ss]o please|[Ii]f so)\b"
-)
-"""The end of a clause; a comma before a capital goes on in a list of names."""
 _WORDS = re.compile(r"[^\W_]+")
-_FILLERS = frozenset({"new", "same", "own", "other", "whole", "entire", "please", "again", "too", "now", "as", "well"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +67,7 @@ class NounLexicon:
         longest_first = sorted({*self.kinds, *self._plurals}, key=lambda noun: (-len(noun), noun))
         alternatives = "|".join(map(re.escape, longest_first)) or r"(?!)"
         self._phrase = re.compile(
-            rf"\b(?P<det>{_DETERMINERS})\s+(?P<pre>(?:(?!(?:{_DETERMINERS}|and|or|to|from|for|with|that)\b)"
+            rf"\b(?P<det>{get_language().references.determiners})\s+(?P<pre>(?:(?!(?:{get_language().references.determiners}|and|or|to|from|for|with|that)\b)"
             rf"(?:\"[^\"]{{1,60}}\"|[^\s,;!?\"]*[^\s,;!?\".])\s+){{0,6}}?)(?P<noun>{alternatives})\b(?!['’-]\w)",
             re.IGNORECASE,
         )
@@ -133,7 +94,7 @@ class NounLexicon:
     @staticmethod
     def _is_other(text: str, match: re.Match[str]) -> bool:
         following = _WORDS.match(text, match.end() + 1)
-        return following is not None and following.group(0).lower() in _ABOUT_IT
+        return following is not None and following.group(0).lower() in get_language().references.about_it
 
     def _read(
         self,
@@ -142,9 +103,9 @@ class NounLexicon:
         before: Sequence[re.Match[str]],
         following: Sequence[re.Match[str]],
     ) -> ReferringExpression:
-        stop = _STOP.search(text, match.end())
+        stop = get_language().references.stop.search(text, match.end())
         end = stop.start() if stop else len(text)
-        part = following and _WITHIN.match(text, match.end(), following[0].start()) is not None
+        part = following and get_language().references.within.match(text, match.end(), following[0].start()) is not None
         near = min([end, *(other.end() if part else other.start() for other in following)])
         noun = match["noun"].lower()
         kinds = self.kinds.get(noun) or self._of_plural(noun)
@@ -158,10 +119,11 @@ class NounLexicon:
             start=match.start(),
             narrow=f"{pre} {noun}{post}".strip(),
             clause=f"{pre} {noun}{text[match.end() : end]}".strip(),
-            statement=bool(_STATEMENT.match(text, match.end()))
+            statement=bool(get_language().references.statement.match(text, match.end()))
             and _OPENS.search(text, 0, match.start()) is not None
             and match["det"].lower() == "the",
-            within=bool(before) and _WITHIN.match(text, before[-1].end(), match.start()) is not None,
+            within=bool(before)
+            and get_language().references.within.match(text, before[-1].end(), match.start()) is not None,
             extreme=extreme,
             measure=measure,
             ordinal=ordinal,
@@ -175,44 +137,42 @@ def _read_form(
     determiner: str, pre: str, post: str, rest: str
 ) -> tuple[Form, Literal["largest", "smallest", ""], str, int]:
     """Return form, extreme, measure and ordinal of a phrase."""
-    if _OPEN.match(determiner):
+    if get_language().references.open.match(determiner):
         return "open", "", "", 0
-    with_extreme = _WITH_EXTREME.match(rest)
+    with_extreme = get_language().references.with_extreme.match(rest)
     if with_extreme:
         word = with_extreme.group(1).lower()
-        large = word in ("highest", "largest", "biggest", "longest", "most")
+        large = word in get_language().references.large
         return "superlative", "largest" if large else "smallest", with_extreme.group(2).strip().lower(), 0
-    if _EARLIER.search(post):
+    if get_language().references.earlier.search(post):
         return "earlier", "", "", 0
-    if _NEW.search(pre) or _NEW.search(post):
+    if get_language().references.new.search(pre) or get_language().references.new.search(post):
         return "new", "", "", 0
-    extreme = _EXTREME.search(pre)
+    extreme = get_language().references.extreme.search(pre)
     if extreme:
         word = extreme.group(1).lower()
-        measure = "date" if word in _DATED else "price" if word in _PRICED else word
-        return "superlative", "largest" if word in _LARGEST else "smallest", measure, 0
-    ordinal = _ORDINAL.search(pre)
+        measure = (
+            "date"
+            if word in get_language().references.dated
+            else "price"
+            if word in get_language().references.priced
+            else word
+        )
+        return "superlative", "largest" if word in get_language().references.largest else "smallest", measure, 0
+    ordinal = get_language().references.ordinal.search(pre)
     if ordinal:
-        return "ordinal", "", "", _ORDINALS.index(ordinal.group(1).lower()) + 2
-    if _SAME.match(determiner):
+        return "ordinal", "", "", get_language().references.ordinals.index(ordinal.group(1).lower()) + 2
+    if get_language().references.same.match(determiner):
         return "same", "", "", 0
-    content = [word.lower() for word in _WORDS.findall(pre) if word.lower() not in _FILLERS]
+    content = [word.lower() for word in _WORDS.findall(pre) if word.lower() not in get_language().references.fillers]
     return ("described" if content or _narrows(post) else "bare"), "", "", 0
 
 
-_STATEMENT = re.compile(
-    r"\s+(?:is|are|was|has|have|starts|ends|begins|should|must|will|needs|lasts|goes|works|would)\b", re.IGNORECASE
-)
 _OPENS = re.compile(r"(?:^|[.!?:;])\W*$")
-_WITHIN = re.compile(r"[^.,;!?]{0,40}\b(?:on|with|in|of|at|from)\s*$", re.IGNORECASE)
-_NARROWING = re.compile(
-    r"^\s*(?:\"|(?:from|on|with|that|which|where|called|named|whose|who|arriving|leaving|in|at|of|for|ending|due|to|I|we|they|is|has|runs|by)\b)|"
-    r"^\s*[A-Z0-9\"£$€]",
-)
 
 
 def _narrows(post: str) -> bool:
-    return _NARROWING.match(post) is not None
+    return get_language().references.narrowing.match(post) is not None
 
 
 def _list_nouns(entity: EntityPhrases) -> tuple[str, ...]:

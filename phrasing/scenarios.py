@@ -5,14 +5,15 @@ goals only: the look-ups that lead to a goal are added when a chain is drawn. `s
 phrasebook of an environment.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from trajsmith.phrasing.phrasebook import Question
-from trajsmith.phrasing.yaml_files import load_yaml_model
-from trajsmith.records import FrozenModel, JsonValue
+from trajsmith.phrasing.phrasebook import Question, insert_said_words
+from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
+from trajsmith.records import FrozenModel, InputError, JsonValue
 
 
 class ScenarioStep(FrozenModel):
@@ -144,6 +145,69 @@ class ScenarioBook(FrozenModel):
         return next((scenario for scenario in self.scenarios if scenario.id == name), None)
 
 
+class StepWords(FrozenModel):
+    """Words of one step in another language, and the values that are words themselves."""
+
+    ask: tuple[str, ...] = ()
+    say: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    """Answers of the step's question, which has the same fields in every language."""
+    arguments: dict[str, tuple[JsonValue, ...]] = {}
+
+    def apply(self, step: ScenarioStep) -> ScenarioStep:
+        """Return a step with these words."""
+        updates: dict[str, Any] = {"arguments": {**step.arguments, **self.arguments}, "ask": self.ask, "say": self.say}
+        if step.question is not None:
+            words = {"ask": self.ask, "say": self.say, "answer": self.answer}
+            updates |= {"question": step.question.model_copy(update=words), "ask": (), "say": ()}
+        return step.model_copy(update=updates)
+
+
+class StoryWords(FrozenModel):
+    """Words of one scenario in another language."""
+
+    motives: tuple[str, ...] = Field(min_length=1)
+    summary: str = ""
+    roles: tuple[str, ...] = ()
+    steps: dict[str, StepWords] = {}
+    """Words of each step, by its name."""
+
+    def apply(self, scenario: Scenario) -> Scenario:
+        """Return a scenario with these words.
+
+        Raises:
+            InputError: A step has no words here, or there is no step of a name.
+        """
+        names = {step.name for step in scenario.steps}
+        wrong = sorted(names ^ self.steps.keys())
+        if wrong:
+            raise InputError(f"scenarios: {scenario.id}: step {wrong[0]} must have words in each language")
+        for step in scenario.steps:
+            if step.question is not None and not self.steps[step.name].answer:
+                raise InputError(f"scenarios: {scenario.id}: step {step.name} asks something and has no answer")
+        steps = tuple(self.steps[step.name].apply(step) for step in scenario.steps)
+        words = {"motives": self.motives, "summary": self.summary, "roles": self.roles, "steps": steps}
+        return scenario.model_copy(update=words)
+
+
+class ScenarioWords(FrozenModel):
+    """Words of the scenarios of one environment in another language; those without words are left out."""
+
+    scenarios: dict[str, StoryWords] = {}
+
+    def apply(self, book: ScenarioBook) -> ScenarioBook:
+        """Return the scenarios that have words here.
+
+        Raises:
+            InputError: There is no scenario of a name, or its steps do not fit.
+        """
+        unknown = sorted(self.scenarios.keys() - {scenario.id for scenario in book.scenarios})
+        if unknown:
+            raise InputError(f"scenarios: there is no scenario {unknown[0]!r} to give words to")
+        worded = [scenario for scenario in book.scenarios if scenario.id in self.scenarios]
+        return ScenarioBook(scenarios=tuple(self.scenarios[scenario.id].apply(scenario) for scenario in worded))
+
+
 def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
     """Read the scenarios of an environment: the file that is named, or `scenarios.yaml` beside its `phrases.yaml`.
 
@@ -159,7 +223,16 @@ def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
     if phrases is None or phrases.name != "phrases.yaml":
         return ScenarioBook()
     beside = phrases.with_name("scenarios.yaml")
-    return load_scenarios(beside) if beside.is_file() else ScenarioBook()
+    book = load_scenarios(beside) if beside.is_file() else ScenarioBook()
+    words = find_language_file(beside)
+    if words == beside or not book.scenarios:
+        return book
+    if not words.is_file():
+        return ScenarioBook()
+    spoken = find_language_file(phrases)
+    words_of_values = spoken.read_text(encoding="utf-8") if spoken.is_file() else ""
+    overlay = load_yaml_model(words, ScenarioWords, "scenarios", partial(insert_said_words, phrases=words_of_values))
+    return overlay.apply(book)
 
 
 def load_scenarios(path: Path) -> ScenarioBook:

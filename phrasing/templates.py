@@ -10,6 +10,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
+from trajsmith.phrasing.languages import get_language
 from trajsmith.records import InputError
 from trajsmith.records.template_sandbox import template_environment
 
@@ -47,6 +48,9 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "human": value_formatting.humanize,
         "words": value_formatting.join_words,
         "yesno": value_formatting.format_yes_no,
+        "nom": lambda phrase: get_language().grammar.to_nominative(str(phrase)),
+        "dat": lambda phrase: get_language().grammar.to_dative(str(phrase)),
+        "lookup": lambda value, table: table.get(str(value), value),
     }
     environment.filters.update(filters)
     environment.filters["rows"] = _rows
@@ -117,4 +121,4 @@ def join_rows(rows: Sequence[Any], templates: Sequence[str], limit: int = 10) ->
         for row in rows[:limit]
     ]
     more = len(rows) - limit
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return "; ".join(shown) + (f"; {get_language().grammar.say_more(more)}" if more > 0 else "")

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Any
 
+from trajsmith.phrasing.languages import get_language
+
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
 _SPACES = re.compile(r"[\s_]+")
-_YEAR = re.compile(
-    r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
-)
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 
 
@@ -27,13 +26,13 @@ def parse_datetime(value: Any) -> datetime | date | None:
 def format_date(value: Any) -> str:
     """Format a date, a datetime or their ISO strings as 3 March 2026; anything else unchanged."""
     moment = value if isinstance(value, date) else parse_datetime(value)
-    return f"{moment.day} {moment:%B %Y}" if moment else str(value)
+    return get_language().grammar.format_date(moment) if moment else str(value)
 
 
 def format_datetime(value: Any) -> str:
     """Format a datetime as 3 March 2026 at 14:30."""
     moment = value if isinstance(value, date) else parse_datetime(value)
-    return f"{format_date(moment)} at {moment:%H:%M}" if isinstance(moment, datetime) else format_date(value)
+    return get_language().grammar.format_datetime(moment) if isinstance(moment, datetime) else format_date(value)
 
 
 def format_time(value: Any) -> str:
@@ -45,14 +44,14 @@ def format_time(value: Any) -> str:
 def format_weekday(value: Any) -> str:
     """Format the day of a date, a datetime or their ISO strings as Tuesday; anything else unchanged."""
     moment = value if isinstance(value, date) else parse_datetime(value)
-    return f"{moment:%A}" if moment else str(value)
+    return get_language().grammar.format_weekday(moment) if moment else str(value)
 
 
 def format_money(value: Any) -> str:
     """Format an amount as £1,234.50, with a sign where it is negative."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    return f"{'-' if value < 0 else ''}£{abs(value):,.2f}"
+    return get_language().grammar.format_money(value)
 
 
 def humanize(value: Any) -> str:
@@ -61,13 +60,12 @@ def humanize(value: Any) -> str:
 
 
 def format_yes_no(value: Any) -> str:
-    return "yes" if value else "no"
+    return get_language().grammar.yes if value else get_language().grammar.no
 
 
 def join_words(values: Iterable[Any]) -> str:
     """Join values as "a, b and c"."""
-    parts = [str(value) for value in values]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+    return get_language().grammar.join([str(value) for value in values])
 
 
 def format_value(value: Any) -> str:
@@ -75,7 +73,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return format_yes_no(value)
     if isinstance(value, float):
-        return f"{value:.10g}" if abs(value) < 1e10 else f"{value:.15g}"
+        return get_language().grammar.format_number(f"{value:.10g}" if abs(value) < 1e10 else f"{value:.15g}")
     if isinstance(value, list):
         return join_words(format_value(item) for item in value)
     if isinstance(value, dict):
@@ -123,7 +121,7 @@ def list_value_forms(value: Any) -> list[str]:
 
 
 def _list_number_forms(value: int | float) -> list[str]:
-    variants = [f"{value}", f"{value:,}", format_value(value)]
+    variants = [f"{value}", f"{value:,}", get_language().grammar.read_numbers(format_value(value))]
     if float(value).is_integer():
         variants += [f"{int(value)}", f"{int(value):,}"]
     variants += [f"{value:.2f}", f"{value:,.2f}"]
@@ -133,10 +131,8 @@ def _list_number_forms(value: int | float) -> list[str]:
 
 
 def _list_date_forms(moment: date, iso: str) -> list[str]:
-    day, month, short, year = moment.day, f"{moment:%B}".lower(), f"{moment:%b}".lower(), moment.year
-    variants = [iso.lower(), f"{moment:%Y-%m-%d}"]
-    for name in (month, short):
-        variants += [f"{day} {name}", f"{name} {day}", f"{day}. {name}", f"{day}th of {name}", f"{name} {day}th"]
+    day, year = moment.day, moment.year
+    variants = [iso.lower(), f"{moment:%Y-%m-%d}", *get_language().grammar.list_date_forms(moment)]
     variants += [
         f"{day:02d}/{moment.month:02d}/{year}",
         f"{moment.month:02d}/{day:02d}/{year}",
@@ -148,6 +144,8 @@ def _list_date_forms(moment: date, iso: str) -> list[str]:
 def is_value_mentioned(text: str, value: Any) -> bool:
     """Return True if the text states the value in one of its usual forms, as whole words or numbers."""
     haystack = " ".join(text.lower().split())
+    if isinstance(value, int | float):
+        haystack = get_language().grammar.read_numbers(haystack)
     return any(_is_separate_token(haystack, form) for form in list_value_forms(value))
 
 
@@ -184,10 +182,4 @@ def find_clock_date(state: dict[str, Any]) -> date:
 
 def drop_near_years(text: str, now: date) -> str:
     """Dates within some ten months of now without their year, as people say them."""
-
-    def shorten(match: re.Match[str]) -> str:
-        day = datetime.strptime(match.group(0), "%d %B %Y").date()
-        near = abs((day - date(now.year, now.month, now.day)).days) < 300
-        return match.group(1) if near else match.group(0)
-
-    return _YEAR.sub(shorten, text)
+    return get_language().grammar.drop_near_years(text, now)

@@ -9,20 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from trajsmith.phrasing.yaml_files import load_yaml_model
+from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
-VOICES = Path(__file__).with_name("voices.yaml")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
-_SLIPPING = frozenset({
-    "please", "could", "would", "about", "because", "really", "thanks", "thank", "hello", "trying", "something",
-    "another", "again", "already", "actually", "maybe", "should", "their", "there", "these", "those", "think", "though",
-    "whether", "which", "where", "while", "quickly", "possible", "however", "going", "wondering", "appreciate",
-    "anything", "everything", "somebody", "looking", "being", "without",
-})  # fmt: skip
-"""Ordinary words in which a slip hides nothing."""
-_EXACT = r"\"[^\"]*\"|\S*[@\d_]\S*"
+_EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
@@ -83,15 +76,21 @@ class Voices(FrozenModel):
 
     users: dict[str, UserVoice]
     agents: dict[str, AgentVoice]
+    slips: frozenset[str] = frozenset()
+    """Ordinary words in which a slip of the keyboard hides nothing."""
 
 
-@functools.cache
-def load_voices(path: Path = VOICES) -> Voices:
-    """Read voices from YAML.
+def load_voices(path: Path | None = None) -> Voices:
+    """Read voices from YAML; without a file, those of the language of the run.
 
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
+    return _read_voices(path or find_language_file(Path(__file__).with_name("voices.yaml")))
+
+
+@functools.cache
+def _read_voices(path: Path) -> Voices:
     return load_yaml_model(path, Voices, "voices")
 
 
@@ -147,8 +146,8 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used:
 
 def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
     """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`."""
-    lower = opening.endswith((",", ":")) and not re.match(r"I\b|[A-Z]{2}", text) and not text.startswith(tuple(exact))
-    return f"{opening} {text[:1].lower() + text[1:] if lower else text}".strip()
+    lower = opening.endswith((",", ":")) and not text.startswith(tuple(exact))
+    return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
 def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:
@@ -176,15 +175,16 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
 
 def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random) -> None:
     """Swap, drop or double one letter inside an ordinary word; never in what a request is about."""
-    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place]) if match[0] in _SLIPPING]
+    slips = load_voices().slips
+    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place]) if match[0] in slips]
     if not words:
         return
     place, match = rng.choice(words)
     word = match.group(0)
     at = rng.randrange(1, len(word) - 2)
-    slips = (
+    broken = (
         word[:at] + word[at + 1] + word[at] + word[at + 2 :],
         word[:at] + word[at + 1 :],
         word[: at + 1] + word[at] + word[at + 1 :],
     )
-    parts[place] = parts[place][: match.start()] + rng.choice(slips) + parts[place][match.end() :]
+    parts[place] = parts[place][: match.start()] + rng.choice(broken) + parts[place][match.end() :]

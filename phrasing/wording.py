@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trajsmith.phrasing import value_formatting
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.phrasebook import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases
 from trajsmith.phrasing.plain_sentences import (
     render_field_phrase,
@@ -72,6 +73,19 @@ class Wording:
             return value_formatting.humanize(value)
         return value
 
+    def phrase_request(self, tool: str) -> str:
+        """Return a verb phrase without slots for what a tool does, where no phrase fits the values."""
+        phrases = self.tool(tool).narrate
+        return phrases[0] if get_language().code != "en" else derive_request_phrase(self.tools[tool])
+
+    def explain_rule(self, tool: str) -> str:
+        """Return why a tool needs a yes, in the language of the run; empty where nothing says it."""
+        because = self.tool(tool).because
+        rule = self.tools[tool].confirm
+        if not because and rule is not None and get_language().code == "en":
+            because = rule.because
+        return because.strip().rstrip(".")
+
     def name_of(self, known: UserFact) -> str:
         """Return the label of a fact in a list; of a choice, the noun of the entity."""
         entity, _, _ = known.slot.rpartition("|")
@@ -101,10 +115,10 @@ class Wording:
         field = known.slot.split("|")[-1]
         label = self.parameter("", field).label
         if known.how in ("largest", "smallest"):
-            return render_superlative(entity.noun, field, label, known.how, known.value)
+            return render_superlative(entity, field, label, known.how, known.value)
         value = self.value("", field, known.value, rng)
         phrase = pick_text(entity.by.get(field, ()), {"value": value, "noun": entity.noun}, rng)
-        return phrase or render_field_phrase(entity.noun, field, label, value)
+        return phrase or render_field_phrase(entity, field, label, value)
 
     def results(
         self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random

@@ -1,29 +1,39 @@
 """Reading of the YAML files that stand beside an environment: phrasebook and scenarios."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from trajsmith.phrasing.languages import get_language
 from trajsmith.records import InputError, format_first_error
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-def load_yaml_model(path: Path, model: type[ModelT], kind: str) -> ModelT:
+def find_language_file(path: Path) -> Path:
+    """Return the file of the language of the run: `phrases.yaml`, or `phrases.de.yaml` beside it."""
+    code = get_language().code
+    return path if code == "en" else path.with_suffix(f".{code}{path.suffix}")
+
+
+def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callable[[str], str] | None = None) -> ModelT:
     """Read one model from a YAML file; an empty file is a model without keys.
 
     Args:
         path: The file.
         model: What it holds.
         kind: What to call it in errors: "phrasebook".
+        rewrite: Changes the text before it is read.
 
     Raises:
         InputError: The file cannot be read, is not YAML, or has unknown keys.
     """
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        text = path.read_text(encoding="utf-8")
+        data = read_yaml(rewrite(text) if rewrite else text)
         return model.model_validate(data or {})
     except OSError as error:
         raise InputError(f"{kind} {path}: {error.strerror}") from error
@@ -31,3 +41,8 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str) -> ModelT:
         raise InputError(f"{kind} {path}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         raise InputError(f"{kind} {path}: {format_first_error(error)}") from error
+
+
+def read_yaml(text: str) -> Any:
+    """Read YAML with the fastest safe loader."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

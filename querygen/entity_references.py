@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
-from trajsmith.phrasing import EntityPhrases, Wording
+from trajsmith.phrasing import EntityPhrases, Wording, get_language
 from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
@@ -53,7 +53,7 @@ class ReferenceTracker:
         stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
         top = self.model.top(kind)
         if top is not None and top.id == str(value) and self.model.turn - top.active_turn <= 1:
-            words = (f"that {entity.noun}", f"the same {entity.noun}")
+            words = get_language().grammar.again(entity)
             return self.rng.choice(words if top.active_turn < self.model.turn else words[:1]), stated
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
@@ -82,7 +82,7 @@ class ReferenceTracker:
         if talked_about:
             for phrase in self._describe_otherwise(name, str(value), source):
                 yield phrase, stated
-            yield f"the {entity.noun} from before", stated
+            yield get_language().grammar.from_before(entity), stated
 
     def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
@@ -145,7 +145,8 @@ class ReferenceTracker:
             if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
                 key = build_selector_key(origin.call, picks[0])
                 if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
-                    return f"the {entity.noun} in {self.wording.describe(name, self.known[key], self.rng)}", [key]
+                    inner = self.wording.describe(name, self.known[key], self.rng)
+                    return get_language().grammar.inside(entity, inner), [key]
         return None
 
     @staticmethod
@@ -157,23 +158,24 @@ class ReferenceTracker:
         """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
         producer = self.calls[source.call]
         if producer.effect == "write" and str(value) not in self.initial:
-            return self.rng.choice((f"the new {entity.noun}", f"the {entity.noun} from just now"))
+            return self.rng.choice(get_language().grammar.new(entity))
         for name, origin in producer.provenance.items() if producer.effect == "read" else ():
             owner = self.wording.entity(name)
             picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
             if picked and self._apart(entity, owner.noun) and (name, str(producer.arguments[name])) in self.things:
-                return f"the {entity.noun} in that {owner.noun}"
+                grammar = get_language().grammar
+                return grammar.inside(entity, grammar.that(owner))
         if source.call < self.turn_start and entity.own:
             return self.rng.choice(entity.own)
-        unmentioned = [phrase for phrase in entity.own if not phrase.startswith(("that ", "it", "this "))]
-        return self.rng.choice(unmentioned or [f"the {entity.noun}"])
+        unmentioned = [phrase for phrase in entity.own if get_language().grammar.is_unmentioned(phrase)]
+        return self.rng.choice(unmentioned or [get_language().grammar.the(entity)])
 
     def _outer(self, picks: Sequence[Selector], source: FromOutput) -> str:
         """Return the phrase that identifies the enclosing entities: "... (the one with the order date 3 March)"."""
         parts = []
         for selector in reversed(picks):
             known = self.known[build_selector_key(source.call, selector)]
-            parts.append(f" (the one with the {known.label} {known.said})")
+            parts.append(get_language().grammar.outer(known.label, known.said))
         return "".join(parts)
 
     def notice_goal(self, goal: int) -> None:
@@ -197,5 +199,5 @@ class ReferenceTracker:
 
 def render_indefinite_reference(entity: EntityPhrases) -> str:
     """Render an indefinite reference: "one of my orders", or "one of the rooms" if they are not the user's own."""
-    own = any(phrase.startswith("my ") for phrase in entity.own)
-    return f"one of {'my' if own else 'the'} {entity.plural or pluralize(entity.noun)}"
+    grammar = get_language().grammar
+    return grammar.one_of(entity, entity.plural or pluralize(entity.noun), grammar.is_own(entity.own))

@@ -13,7 +13,6 @@ from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
-from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
@@ -233,7 +232,7 @@ class RequestWriter:
                 self.references.spoke_of(call, list_slots(template))
                 sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
                 return sentence, self._info(goal, sentence, template, phrases.question)
-        sentence = self._want(derive_request_phrase(self.wording.tools[call.tool]), number)
+        sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:

@@ -89,6 +89,8 @@ class Summary(FrozenModel):
     seed: int
     language: str
     """"scripted" or the names of the models that spoke."""
+    spoken: str = "en"
+    """Code of the language that users and agents speak."""
     stages: tuple[StageSummary, ...]
     funnel: dict[str, int]
     """sampled, grounded, written, played, verified, accepted, exported: in this order."""

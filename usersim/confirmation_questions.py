@@ -1,30 +1,17 @@
 """Questions in which the scripted agent asks for a yes: what will happen, to which things, with which consequence."""
 
 import random
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, pick_text
+from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern
-from trajsmith.phrasing.words import split_identifier, word_set
+from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import FromOutput, GoldCall
-
-_FIRST_PERSON = re.compile(r"^(my|our) ")
-THIS_IS = ("I found it: {}.", "That's {}.", "This is the one: {}.", "It would be this one: {}.")
-THESE_ARE = ("It would be these: {}.", "That's about these: {}.")
-_CONSEQUENCES = word_set(
-    "can't cannot good undone refund refunded fee charge charged cost costs back gone lost loses ends stops once never "
-    "permanently final anybody"
-)
-_POLICY_VOICE = re.compile(
-    r"^(it|its|they|their|this|that)\b|\b(customer|user|traveller|owner|guest)s?\b", re.IGNORECASE
-)
-"""Reasons that cannot stand before a question to the user as they are."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +56,11 @@ class ConfirmationWriter:
             ]
             if len({text for text, _ in phrases}) < len(members) > 1:
                 rows = [text for context in contexts for _, text in context]
-                before += [self.rng.choice(THESE_ARE).format("; ".join(rows))] if rows else []
-                rest = "the other one" if len(members) == 2 else f"the other {len(members) - 1}"
-                actions.append(f"{phrases[0][0]}, and do the same with {rest}")
+                before += [self.rng.choice(get_language().confirms.these_are).format("; ".join(rows))] if rows else []
+                words = get_language().confirms
+                others = len(members) - 1
+                rest = words.other_one if others == 1 else words.other_ones.format(count=others)
+                actions.append(words.same_with.format(action=phrases[0][0], rest=rest))
             else:
                 before += [self._join_rows(context) for context in contexts if context]
                 actions += [text for text, _ in phrases]
@@ -109,8 +98,8 @@ class ConfirmationWriter:
 
     def _name_value(self, call: GoldCall, name: str, identified: IdentifiedRows) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
-            noun = self.wording.entity(name).noun
-            return (self._name_thing(name, identified[name]) if name in identified else "") or f"that {noun}"
+            named = self._name_thing(name, identified[name]) if name in identified else ""
+            return named or get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
@@ -122,17 +111,22 @@ class ConfirmationWriter:
             if value is None or isinstance(value, bool) or [row.get(field) for row in choice.rows].count(value) > 1:
                 continue
             spoken = self.wording.value("", field, value, self.rng)
-            neutral = [template for template in templates if not _FIRST_PERSON.match(template)]
+            neutral = [template for template in templates if not get_language().confirms.first_person.match(template)]
             text = pick_text(neutral or templates, {"value": spoken, "noun": entity.noun}, self.rng)
-            if text and not ({"i", "i've", "i'm", "me"} & set(text.lower().split())):
-                return _FIRST_PERSON.sub("your ", text)
+            if text and not (get_language().confirms.speaker_words & set(text.lower().split())):
+                return get_language().confirms.first_person.sub(get_language().confirms.second_person, text)
         return ""
 
     def _join_rows(self, rows: Sequence[tuple[str, str]]) -> str:
         """Return a sentence that says which things one call is about."""
         if len(rows) == 1:
-            return self.rng.choice(THIS_IS).format(rows[0][1])
-        return capitalize_first("; ".join(f"the {noun} would be {text}" for noun, text in rows)) + "."
+            return self.rng.choice(get_language().confirms.this_is).format(rows[0][1])
+        return (
+            capitalize_first(
+                "; ".join(get_language().confirms.row_is.format(noun=noun, text=text) for noun, text in rows)
+            )
+            + "."
+        )
 
     def _find_row_texts(self, identified: IdentifiedRows, slots: frozenset[str]) -> list[tuple[str, str]]:
         """Return noun and row of each thing that a phrase with these slots does not name; of stale rows only a name."""
@@ -147,10 +141,15 @@ class ConfirmationWriter:
 
     def _find_consequence(self, tool: str, phrase: str) -> list[str]:
         """Return the rule's reason as a sentence, unless the phrase says what follows already."""
-        because = get_confirmation_rule(self.wording.tools[tool]).because.strip().rstrip(".")
+        because = self.wording.explain_rule(tool)
         words = set(split_identifier(phrase.replace("'", "")))
         spoken = {word for word in split_identifier(because) if len(word) > 3} & words
-        if not because or spoken or _POLICY_VOICE.search(because) or _CONSEQUENCES & {*words, *phrase.split()}:
+        if (
+            not because
+            or spoken
+            or get_language().confirms.policy_voice.search(because)
+            or get_language().confirms.consequences & {*words, *phrase.split()}
+        ):
             return []
         return [f"{capitalize_first(because)}."]
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import Wording, get_language
 from trajsmith.phrasing.value_formatting import is_value_mentioned, list_value_forms
 from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
@@ -37,12 +37,6 @@ from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.variant_roles import VariantAgent, build_scripted_agent
 
-CLAIMS = (
-    "That's done.",
-    "All done, everything is as you wanted.",
-    "I've taken care of that for you.",
-    "Done. You don't need to do anything else.",
-)
 IGNORED_VARIANT = "ignored_variant"
 
 
@@ -109,7 +103,7 @@ class FaultInjection(ScriptedAgent):
         if self.kind == "premature_answer" and index == self.place < self.stop:
             self.fired = True
             self.results += [ToolResult(call.result) for call in self.calls[index : self.stop]]
-            return AgentAct(Message(role="assistant", content=self.faults.choice(CLAIMS)))
+            return AgentAct(Message(role="assistant", content=self.faults.choice(get_language().agent.claims)))
         if self.kind == "missed_error" and index == self.place < self.stop and self._ready(index):
             return self._make_refused_call(index) or await super().act(messages)
         if self.kind in ("needless_write", "needless_read") and self.place < index <= self.stop:

@@ -1,12 +1,11 @@
 """Answers and reports of the scripted agent: exactly what was asked, or a result as a whole in the agent's style."""
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from trajsmith.grounding import find_rows
-from trajsmith.phrasing import Wording, capitalize_first, is_fact_answered, pick_text
+from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
 from trajsmith.phrasing.value_formatting import (
     format_quoted,
@@ -21,11 +20,6 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
 DETAILED = 0.7
 """Share of reports in which an agent that explains tells more than was asked."""
-TOPICS = ("About {}:", "On {}:", "As for {}:")
-"""Openings of an answer that would otherwise speak of "it" after another one."""
-_STARTS_WITH_PRONOUN = re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b")
-_PRONOUN = re.compile(rf"{_STARTS_WITH_PRONOUN.pattern}|(?:[\w£.,:]+ ){{1,4}}(?:it|them)\b")
-_OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 
 class ReportWriter:
@@ -52,33 +46,40 @@ class ReportWriter:
                 return None
         if first:
             return self._pick(info.answer, values, info.facts)
-        clear = [template for template in info.answer if not _PRONOUN.match(template)]
+        clear = [template for template in info.answer if not get_language().reports.pronoun.match(template)]
         text = self._pick(clear, values, info.facts)
-        if text and all(is_fact_answered(text, fact) for fact in info.facts) and not _PRONOUN.match(text):
+        if (
+            text
+            and all(is_fact_answered(text, fact) for fact in info.facts)
+            and not get_language().reports.pronoun.match(text)
+        ):
             return text
         text = self._pick(info.answer, values, info.facts)
-        return self._name_topic(info, call, text, row) if text and _PRONOUN.match(text) else text
+        return self._name_topic(info, call, text, row) if text and get_language().reports.pronoun.match(text) else text
 
     def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
         """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
-        topic = _OWN.sub("your", row) or self._find_topic(info, call, text)
+        topic = get_language().reports.own.sub(get_language().reports.second_person, row) or self._find_topic(
+            info, call, text
+        )
         if not topic:
             return text
-        if _STARTS_WITH_PRONOUN.match(text):
-            return f"As for {topic}, {text[:1].lower()}{text[1:]}"
-        return f"{self.rng.choice(TOPICS).format(topic)} {text}"
+        if get_language().reports.starts_with_pronoun.match(text):
+            return get_language().reports.as_for.format(topic=topic, text=f"{text[:1].lower()}{text[1:]}")
+        topic = get_language().grammar.to_dative(topic)
+        return f"{self.rng.choice(get_language().reports.topics).format(topic)} {text}"
 
     def _find_topic(self, info: RequestedInfo, call: GoldCall, text: str) -> str:
         """Return what "it" means in an answer: the field that is told right after it, else the entity of the call."""
         fact = next(iter(info.facts), None)
-        following = re.match(r"(?:It|That)(?:'s| is) (.*)", text)
+        following = get_language().reports.following.match(text)
         forms = tuple(list_value_forms(fact.value)) if fact and is_noun(fact.label) else ()
         if fact and following and forms and following.group(1).lower().startswith(forms):
-            return f"the {fact.label}"
+            return get_language().reports.label_topic.format(fact.label)
         names = [name for name in call.arguments if name in self.wording.phrasebook.entities]
         if names:
-            return f"the {self.wording.entity(names[0]).noun}"
-        return f"the {fact.label}" if fact and is_noun(fact.label) else ""
+            return get_language().grammar.the(self.wording.entity(names[0]))
+        return get_language().reports.label_topic.format(fact.label) if fact and is_noun(fact.label) else ""
 
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
@@ -120,12 +121,12 @@ def render_missing_facts(text: str, facts: Sequence[AnswerFact], results: Sequen
     ]
     sentences = [_render_named(label, fact) for label, fact in named if label]
     bare = [format_quoted(fact.value) for label, fact in named if not label]
-    return [*sentences, *([f"It also shows {join_words(bare)}."] if bare else [])]
+    return [*sentences, *([get_language().reports.also_shows.format(join_words(bare))] if bare else [])]
 
 
 def _render_named(label: str, fact: AnswerFact) -> str:
     if fact.value == []:
-        return f"There is no {label}."
+        return get_language().reports.none.format(label)
     if isinstance(fact.value, bool) and fact.words.get(str(fact.value).lower()):
         return f"{capitalize_first(fact.words[str(fact.value).lower()][0])}."
     return f"{capitalize_first(label)}: {format_quoted(fact.value)}."
@@ -149,16 +150,17 @@ def render_plain_report(call: GoldCall, content: Any) -> str:
         content = next(iter(content.values()))
     if isinstance(content, str):
         return (
-            f"Here is what I got:\n{content.strip()}"
+            get_language().reports.found_text.format(f"\n{content.strip()}").replace(": \n", ":\n")
             if "\n" in content.strip()
-            else f"Here is what I got: {content.strip()}"
+            else get_language().reports.found_text.format(content.strip())
         )
     if isinstance(content, list):
         rows = "; ".join(format_value(row) for row in content[:8])
-        return f"I found {len(content)}: {rows}."
+        return get_language().reports.found_rows.format(count=len(content), rows=rows)
     if isinstance(content, dict):
-        opening = "Here is what I found" if call.effect == "read" else "Done"
-        return (
-            f"{opening}: {format_value({key: value for key, value in content.items() if value not in (None, [], {})})}."
+        opening = get_language().reports.found_fields if call.effect == "read" else get_language().reports.done
+        return opening.format(
+            format_value({key: value for key, value in content.items() if value not in (None, [], {})})
         )
-    return f"The answer is {format_value(content)}." if call.effect == "read" else "That's done."
+    words = get_language().reports
+    return words.answer.format(format_value(content)) if call.effect == "read" else words.is_done

@@ -18,7 +18,7 @@ from trajsmith.grounding import (
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, capitalize_first, needs_confirmation, pick_text
+from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
 from trajsmith.phrasing.templates import find_row_template, join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
@@ -100,7 +100,7 @@ class ScriptedAgent:
                 continue
             self._take(len(self.results) if by_user or not self.pending else self.pending.pop(0), result)
             if not result.ok and not self.failure:
-                self.failure = f"I'm sorry, that was not possible: {result.text}"
+                self.failure = get_language().agent.refused.format(result.text)
 
     def _take(self, index: int, result: ToolResult) -> None:
         """Record the result of a gold call; calls may be made before those that stand earlier in gold."""
@@ -192,7 +192,7 @@ class ScriptedAgent:
         try:
             arguments = [self._arguments(self.calls[member]) for member in group]
         except ReferenceNotResolved as fault:
-            text = f"I'm sorry, I cannot tell which one you mean: {fault}."
+            text = get_language().agent.unclear.format(fault)
             return AgentAct(Message(role="assistant", content=text), gave_up=True)
         calls = []
         for member, filled in zip(group, arguments, strict=True):
@@ -269,7 +269,8 @@ class ScriptedAgent:
             frames = self.voice.answered
         else:
             frames = opening if first or answered else self.voice.continues
-        return fill_pattern(frames, " and ".join(dict.fromkeys(phrases)), self.rng, self.frames)
+        joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
+        return fill_pattern(frames, joined, self.rng, self.frames)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -283,7 +284,7 @@ class ScriptedAgent:
 
     def _spoken(self, call: GoldCall, name: str) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
-            return f"that {self.wording.entity(name).noun}"
+            return get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _asks_first(self, index: int) -> bool:
@@ -364,7 +365,7 @@ class ScriptedAgent:
                 for selector in source.selectors:
                     if build_selector_key(source.call, selector) == known.key:
                         return self._which(path.split(".")[-1], source, selector)
-        return f"Which one do you mean: what is the {known.label}?"
+        return get_language().agent.which_value.format(known.label)
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question that shows what there is to choose from."""
@@ -373,7 +374,7 @@ class ScriptedAgent:
             (match.value for match in find_values(self._get_result(source.call).content, selector.rows)), []
         )
         if not isinstance(rows, list) or self._stale(source.call):
-            return f"Which {entity.noun} do you mean?"
+            return get_language().grammar.which(entity)
         row = find_row_template(rows, self.wording.shuffle_rows(self.rng).get(parameter, ()))
         shown = (
             join_rows(rows, (row,))

@@ -7,7 +7,7 @@ from datetime import date
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, pick_text
+from trajsmith.phrasing import Wording, capitalize_first, get_language, pick_text
 from trajsmith.phrasing.question_detection import (
     find_questions,
     find_requests,
@@ -20,16 +20,8 @@ from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Task, Use
 from trajsmith.usersim import request_matching
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 
-NO = ("No, thank you, only what I asked for.", "No thanks, just that.", "No, please leave that as it is.")
-SHRUGS = (
-    "I'm afraid I don't know that.",
-    "I can't tell you more about that, sorry.",
-    "Sorry, I don't have that. Can you look it up?",
-)
-WAITING = ("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK.")
 PATIENCE = 2
 """Messages of a turn to which there is no answer before the user gives up waiting."""
-SWITCHES = ("One moment.", "Hold on.", "Just a second.", "OK, wait.", "")
 
 
 class ScriptedUser:
@@ -109,10 +101,12 @@ class ScriptedUser:
             return UserAct(" ".join(self._plainly(entry) for entry in requested))
         if has_yes_or_no_question(asked):
             about = request_matching.is_about_request(" ".join(asked), self.task.turns[self.turn], self.wording)
-            return UserAct(draw_pattern(self.voice.agreements, self.rng) if about else self.rng.choice(NO))
+            return UserAct(
+                draw_pattern(self.voice.agreements, self.rng) if about else self.rng.choice(get_language().user.no)
+            )
         if self.patience > 0 and (asked or is_announcement(text)):
             self.patience -= 1
-            return UserAct(self.rng.choice(SHRUGS if asked else WAITING))
+            return UserAct(self.rng.choice(get_language().user.shrugs if asked else get_language().user.waiting))
         return UserAct(done=True)
 
     def _asked_for(self, asked: Sequence[str]) -> list[UserFact]:
@@ -130,10 +124,11 @@ class ScriptedUser:
         """An entry in the words that stand in the task, so that whoever listens can know it again."""
         if known.how == "value":
             return self.wording.tell(self._tool_of(known), known, self.rng)
-        return self.rng.choice((f"I mean {known.said}.", f"{capitalize_first(known.said)}, please."))
+        first, second = get_language().user.means
+        return self.rng.choice((first.format(known.said), second.format(capitalize_first(known.said))))
 
     async def report(self, messages: list[Message], results: Sequence[ToolResult]) -> str:
-        parts = [self.rng.choice(SWITCHES)]
+        parts = [self.rng.choice(get_language().user.switches)]
         for call, result in zip(self.last_calls, results, strict=True):
             parts.append(self._report(call, result))
         return " ".join(part for part in parts if part)

@@ -11,32 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trajsmith.phrasing import Wording, find_shown_row
+from trajsmith.phrasing import Wording, find_shown_row, get_language
 from trajsmith.phrasing.agreement_detection import split_clauses
 from trajsmith.phrasing.confirmation import iterate_rows
 from trajsmith.phrasing.value_formatting import is_distinctive, is_value_mentioned
 from trajsmith.phrasing.wording import derive_request_phrase
-from trajsmith.phrasing.words import split_identifier, stem, word_set
+from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
 
-_WORD = re.compile(r"[a-z]+")
 _SLOT = re.compile(r"\{[^}]*\}")
-_MONEY = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 _AMOUNT = re.compile(r"(^|_)(amount|price|sum|total|cost)$")
-_MANY = re.compile(r"\b(all|both|each|every|these|those|the (same|others?)|them)\b", re.IGNORECASE)
-_GENERIC = re.compile(
-    r"\b(proceed|go ahead(?! and)|continue|confirm|(this|these|those|the) (change|update|booking|request|order)s?|"
-    r"all of (it|this|that))\b|\b(is|does|are) (that|this|everything|all) \w+",
-    re.IGNORECASE,
-)
-"""Questions that leave it to the rest of the message what will happen."""
-_EMPTY = word_set(
-    "the and for you your that this with from have has would like shall should could please want need them will what "
-    "which there about before right correct confirm proceed going ahead also just okay sure they then can may one ones "
-    "its it's all any are was were been into out off not now yes here some more than when where who how let get got "
-    "use using make made give given only able first last new current other used ask asked tell know happen exactly "
-    "customer user account's does done doing him her his our"
-)
 _CLOSE = 0.8
 """Share of the best tool's score that the tool of a call must reach to be the one that is meant."""
 _VALUE_WEIGHT = 1.5
@@ -123,7 +107,7 @@ def _build_matcher(key: _MatcherKey) -> ActionMatcher:
 
 def leaves_action_open(sentences: Sequence[str]) -> bool:
     """Return True if a request leaves it to the rest of its message what will happen: "Shall I go ahead?"."""
-    return any(map(_GENERIC.search, sentences))
+    return any(map(get_language().actions.generic.search, sentences))
 
 
 def _collect_tool_words(tool: ToolSpec, wording: Wording | None) -> frozenset[str]:
@@ -135,7 +119,11 @@ def _collect_tool_words(tool: ToolSpec, wording: Wording | None) -> frozenset[st
 
 
 def _content_words(text: str) -> set[str]:
-    return {stem(word)[:6] for word in _WORD.findall(text.lower()) if len(word) > 2 and word not in _EMPTY}
+    return {
+        get_language().stem(word)[: get_language().actions.root_length]
+        for word in get_language().actions.word.findall(text.lower())
+        if len(word) > 2 and word not in get_language().actions.empty
+    }
 
 
 def count_named_values(text: str, call: CallContext) -> int:
@@ -159,7 +147,7 @@ def _iterate_values(value: JsonValue) -> Iterator[JsonValue]:
 
 def names_thing(text: str, call: CallContext) -> bool:
     """Return True if a text names one of the things that the call is about, or all of several."""
-    return count_named_values(text, call) > 0 or _MANY.search(text) is not None
+    return count_named_values(text, call) > 0 or get_language().actions.many.search(text) is not None
 
 
 def names_open_value(text: str, earlier: str, known: Sequence[JsonValue], call: CallContext) -> bool:
@@ -222,5 +210,5 @@ def _is_other_amount(sentences: Sequence[str], call: CallContext) -> bool:
         for name, value in call.arguments.items()
         if _AMOUNT.search(name) and isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    named = [float((hit[0] or hit[1]).replace(",", "")) for text in sentences for hit in _MONEY.findall(text)]
+    named = [amount for text in sentences for amount in get_language().grammar.find_amounts(text)]
     return bool(amounts and named) and not any(abs(value - other) < 0.005 for value in amounts for other in named)

@@ -1,12 +1,10 @@
 """The words of an agent that can answer a request: said after the results came, and no announcement or question."""
 
-import re
 from collections.abc import Sequence
 
+from trajsmith.phrasing import get_language
 from trajsmith.phrasing.question_detection import is_announcement, is_yes_or_no
 from trajsmith.records import Message
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def select_answer_text(messages: Sequence[Message]) -> str:
@@ -26,7 +24,7 @@ def select_answer_text(messages: Sequence[Message]) -> str:
         last = number == len(spoken) - 1
         sentences = [
             sentence
-            for sentence in _SENTENCE.split(message.content)
+            for sentence in get_language().questions.sentence_end.split(message.content)
             if not (sentence.endswith("?") and (is_yes_or_no(sentence) or not last))
             and (last or not is_announcement(sentence))
         ]

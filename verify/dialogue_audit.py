@@ -61,8 +61,8 @@ FaultFinder = Callable[[AuditContext], Iterable[DialogueFault]]
 
 
 def _find_references(context: AuditContext) -> Iterator[DialogueFault]:
-    twist = context.task.twist
-    skipped = twist.turn if twist is not None and twist.act in ("batch", "offer") else None
+    perturbation = context.task.twist
+    skipped = perturbation.turn if perturbation is not None and perturbation.act in ("batch", "offer") else None
     initial = None if context.state is None else canonical_json(context.state).decode()
     for fault in find_reference_faults(context.trajectory, context.task, context.wording, initial, context.now):
         if fault.turn != skipped:  # its words name a whole group, or what is refused and so in no call

@@ -15,12 +15,13 @@ from pathlib import Path
 from trajsmith.environments import ToolResult
 from trajsmith.phrasing import Phrasebook, Wording
 from trajsmith.phrasing.fact_detection import is_fact_stated
+from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.question_detection import find_questions, find_requests, has_yes_or_no_question
 from trajsmith.records import EnvironmentSpec, FunctionCall, Message, Task, ToolCall
 from trajsmith.usersim import AgentAct, ScriptedAgent, ScriptedUser
 from trajsmith.usersim.model_user import STOP
 from trajsmith.usersim.request_matching import is_device_request
-from trajsmith.usersim.scripted_user import PATIENCE, SHRUGS, WAITING
+from trajsmith.usersim.scripted_user import PATIENCE
 
 RUN = "TRAJSMITH_SPOKEN_RUN"
 BAD_DRAFTS = 0.2
@@ -240,7 +241,7 @@ def hear(agent, asked, said, wording):
     if at >= agent.stop:
         return
     if agent.calls[at].actor == "user" and is_device_request(find_requests(asked), agent.calls[at], wording):
-        if said not in SHRUGS:
+        if said not in get_language().user.shrugs:
             agent.results.append(ToolResult(agent.calls[at].result))
     elif has_yes_or_no_question(find_questions(asked)):
         agent.confirmed.add(at)
@@ -280,7 +281,7 @@ def as_user(request):
         elif message.tool_calls:
             user.last_calls = user._pending()[:1]
             user.calls_made += 1
-        elif message.content in SHRUGS or message.content in WAITING:
+        elif message.content in get_language().user.shrugs or message.content in get_language().user.waiting:
             user.patience = max(0, min(user.patience, PATIENCE) - 1)
     entries = [entry for one in task.turns for entry in one.known]
     user.told = {entry.key for entry in entries for message in own if is_fact_stated(message.content, entry, wording)}

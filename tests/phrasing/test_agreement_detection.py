@@ -10,8 +10,8 @@ from trajsmith.phrasing.agreement_detection import (
     is_refusal,
     wants_question,
 )
+from trajsmith.phrasing.languages import get_language
 from trajsmith.querygen.vary.changed_mind import CHECK
-from trajsmith.usersim.scripted_user import NO
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,16 @@ def test_yes(text):
 
 
 @pytest.mark.parametrize(
-    "text", [*NO, "Wait!", "I don't think so.", "Not sure.", "Yes, but not now.", "Please don't cancel it.", "Why?"]
+    "text",
+    [
+        *get_language().user.no,
+        "Wait!",
+        "I don't think so.",
+        "Not sure.",
+        "Yes, but not now.",
+        "Please don't cancel it.",
+        "Why?",
+    ],
 )
 def test_no_yes(text):
     assert not is_agreement(text)

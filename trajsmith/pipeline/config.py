@@ -7,10 +7,12 @@ from typing import Any, Self
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
+from trajsmith.environments.library import list_environments_in
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FORMATS, FormatName, SplitSettings
 from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
+from trajsmith.phrasing import LanguageCode
 from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
@@ -60,6 +62,9 @@ class RunConfig(FrozenModel):
     """Two runs with one seed give the same records, byte for byte."""
     run: Path = Path("runs/run")
     """Run directory."""
+    language: LanguageCode = "en"
+    """What users and agents speak; tools, results and policies stay as they are. `de` needs bundled environments that
+    have `phrases.de.yaml`."""
     environments: tuple[EnvironmentSettings, ...] = Field(min_length=1)
     models: dict[str, ModelSettings] = {}
     """Language models by a name of your own."""
@@ -154,7 +159,31 @@ ConfigInput = str | Path | Mapping[str, Any] | RunConfig
 def _expand_entries(config: RunConfig) -> RunConfig:
     entries = tuple(one for entry in config.environments for one in expand_settings(entry))
     _check_accept(config)
-    return config.model_copy(update={"environments": entries})
+    config = config.model_copy(update={"environments": entries})
+    _check_language(config)
+    return config
+
+
+def _check_language(config: RunConfig) -> None:
+    """Find out whether everything that the run wants exists in its language.
+
+    Raises:
+        InputError: It does not.
+    """
+    code = config.language
+    if code == "en":
+        return
+    known = list_environments_in(code)
+    wrong = next((entry.library or entry.kind for entry in config.environments if entry.library not in known), None)
+    if wrong is not None:
+        raise InputError(f"language: {code}: environment {wrong} has no phrases in it; there are: {', '.join(known)}")
+    if config.vary.on:
+        raise InputError(f"language: {code}: variants are written in English only: remove vary.rates")
+    if config.play.reasoning != "off":
+        raise InputError(f"language: {code}: reasoning is written in English only: set play.reasoning=off")
+    spoken = next((role for role in ("writer", "user") if config.roles.of(role).model != "scripted"), None)
+    if spoken is not None:
+        raise InputError(f"language: {code}: the prompts of roles.{spoken} are in English only: leave it scripted")
 
 
 def check_files(config: RunConfig) -> None:

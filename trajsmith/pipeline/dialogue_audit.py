@@ -3,7 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from trajsmith.phrasing import DialogueVariety, Phrasebook, ScenarioBook, Wording
+from trajsmith.phrasing import DialogueVariety, Phrasebook, ScenarioBook, Wording, use_language
+from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
@@ -78,7 +79,11 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
     specs: dict[str, tuple[EnvironmentSpec, Wording]] = {}
     states: dict[str, JsonObject | None] = {}
     report = AuditReport()
-    with progress.stage("audit dialogues", count_records(run.file(VERDICTS)), 0, 0) as bar:
+    language = load_config(run.config_path).language
+    with (
+        use_language(language),
+        progress.stage("audit dialogues", count_records(run.file(VERDICTS)), 0, 0) as bar,
+    ):
         for task, trajectory, verdict in join_verdicts(run):
             wanted = everything or (verdict.accepted and trajectory.id not in unselected)
             if wanted:

@@ -18,7 +18,7 @@ from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
-from trajsmith.phrasing import ScenarioBook, Wording
+from trajsmith.phrasing import ScenarioBook, Wording, set_language
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen import TaskWriter
@@ -96,6 +96,7 @@ class RunContext:
     @classmethod
     async def reopen(cls, config: RunConfig, run: RunDirectory) -> "RunContext":
         """The same without writing anything, for looking at a run."""
+        set_language(config.language)
         places: dict[str, EnvironmentHandle] = {}
         for entry in config.environments:
             source = open_source(entry)

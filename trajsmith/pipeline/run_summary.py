@@ -140,6 +140,7 @@ class RunTally:
             name=self.config.name,
             seed=self.config.seed,
             language="imported" if imported else describe_language(self.config),
+            spoken=self.config.language,
             stages=tuple(stages),
             funnel=funnel,
             rejected=dict(self.rejected.most_common()),

@@ -1,0 +1,158 @@
+"""Forms that depend on the language: dates, amounts, lists and references to things. English; others override them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Literal, Protocol
+
+_YEAR = re.compile(
+    r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
+)
+_AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
+
+
+class Noun(Protocol):
+    """Noun for a thing, as the phrases of an entity give it."""
+
+    @property
+    def noun(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def gender(self) -> str: ...
+
+
+class EnglishGrammar:
+    """English forms."""
+
+    yes = "yes"
+    no = "no"
+    conjunction = "and"
+
+    def format_date(self, day: date) -> str:
+        """Format a date: 3 March 2026."""
+        return f"{day.day} {day:%B %Y}"
+
+    def format_datetime(self, moment: datetime) -> str:
+        """Format a moment: 3 March 2026 at 14:30."""
+        return f"{self.format_date(moment)} at {moment:%H:%M}"
+
+    def format_weekday(self, day: date) -> str:
+        """Format the day of the week: Tuesday."""
+        return f"{day:%A}"
+
+    def format_money(self, amount: float) -> str:
+        """Format an amount: £1,234.50."""
+        return f"{'-' if amount < 0 else ''}£{abs(amount):,.2f}"
+
+    def format_number(self, text: str) -> str:
+        """Return a plain decimal number as people write it."""
+        return text
+
+    def read_numbers(self, text: str) -> str:
+        """Return a text with its numbers in English spelling, so that all numbers are read in one way."""
+        return text
+
+    def find_amounts(self, text: str) -> list[float]:
+        """Return the amounts of money in a text."""
+        return [float((hit[0] or hit[1]).replace(",", "")) for hit in _AMOUNT.findall(text)]
+
+    def list_date_forms(self, day: date) -> list[str]:
+        """List the spellings of a date in words, in lower case."""
+        number, forms = day.day, []
+        for name in (f"{day:%B}".lower(), f"{day:%b}".lower()):
+            forms += [f"{number} {name}", f"{name} {number}", f"{number}. {name}", f"{number}th of {name}"]
+            forms.append(f"{name} {number}th")
+        return forms
+
+    def drop_near_years(self, text: str, now: date) -> str:
+        """Return a text in which dates within some ten months of now have no year, as people say them."""
+
+        def shorten(match: re.Match[str]) -> str:
+            day = datetime.strptime(match.group(0), "%d %B %Y").date()
+            near = abs((day - date(now.year, now.month, now.day)).days) < 300
+            return match.group(1) if near else match.group(0)
+
+        return _YEAR.sub(shorten, text)
+
+    def lower_first(self, text: str) -> str:
+        """Return a sentence as it goes on after a comma, but for "I"."""
+        return text if re.match(r"I\b|[A-Z]{2}", text) else text[:1].lower() + text[1:]
+
+    def say_more(self, count: int) -> str:
+        """Say how many rows of a list are left out."""
+        return f"and {count} more"
+
+    def join(self, parts: Sequence[str]) -> str:
+        """Join words: "a, b and c"."""
+        if len(parts) < 2:
+            return "".join(parts)
+        return f"{', '.join(parts[:-1])} {self.conjunction} {parts[-1]}"
+
+    def to_nominative(self, phrase: str) -> str:
+        """Return a noun phrase, given as an object, as a subject."""
+        return phrase
+
+    def to_dative(self, phrase: str) -> str:
+        """Return a noun phrase, given as an object, as it stands after "with"."""
+        return phrase
+
+    def the(self, noun: Noun) -> str:
+        """Refer to a thing: "the order"."""
+        return f"the {noun.noun}"
+
+    def that(self, noun: Noun) -> str:
+        """Refer back to a thing: "that order"."""
+        return f"that {noun.noun}"
+
+    def again(self, noun: Noun) -> tuple[str, ...]:
+        """Refer to a thing that was spoken of last; the first way does within one message."""
+        return (f"that {noun.noun}", f"the same {noun.noun}")
+
+    def from_before(self, noun: Noun) -> str:
+        """Refer to a thing that has changed since it was shown."""
+        return f"the {noun.noun} from before"
+
+    def new(self, noun: Noun) -> tuple[str, ...]:
+        """Refer to a thing that was made in the conversation."""
+        return (f"the new {noun.noun}", f"the {noun.noun} from just now")
+
+    def inside(self, noun: Noun, owner: str) -> str:
+        """Refer to the only thing of its kind in another one."""
+        return f"the {noun.noun} in {owner}"
+
+    def one_of(self, noun: Noun, plural: str, own: bool) -> str:
+        """Refer to one of several things without saying which."""
+        return f"one of {'my' if own else 'the'} {plural}"
+
+    def outer(self, label: str, words: str) -> str:
+        """Say which one an enclosing thing is."""
+        return f" (the one with the {label} {words})"
+
+    def which(self, noun: Noun) -> str:
+        """Ask which thing is meant."""
+        return f"Which {noun.noun} do you mean?"
+
+    def is_unmentioned(self, phrase: str) -> bool:
+        """Return True for a phrase that can name a thing that nobody has mentioned."""
+        return not phrase.startswith(("that ", "it", "this "))
+
+    def is_own(self, phrases: Iterable[str]) -> bool:
+        """Return True if phrases speak of a thing as the user's own."""
+        return any(phrase.startswith("my ") for phrase in phrases)
+
+    def no_entry(self, label: str) -> str:
+        """State that there is nothing under a label."""
+        return f"no {label or 'entry'}"
+
+    def with_field(self, noun: Noun, label: str, value: str) -> str:
+        """Refer to a thing by the value of a field."""
+        return f"the {noun.noun} with the {label} {value}"
+
+    def superlative(self, noun: Noun, label: str, kind: Literal["date", "price", "value"], largest: bool) -> str:
+        """Refer to the thing with the largest or smallest value of a field."""
+        if kind == "date":
+            return f"{'my most recent' if largest else 'my oldest'} {noun.noun}"
+        if kind == "price":
+            return f"the {'most expensive' if largest else 'cheapest'} {noun.noun}"
+        return f"the {noun.noun} with the {'highest' if largest else 'lowest'} {label}"
