@@ -27,8 +27,6 @@ FOCUS, NEW = 5.0, 1.0
 SAME = 12.0
 """Weight of the things that the dialogue is about already, together, relative to all others together."""
 ROWS = 24
-LOOKUP = 0.2
-"""Factor on the probability of an optional argument of a call that only prepares others."""
 
 
 @dataclass
@@ -74,7 +72,7 @@ class Assigner:
         """Everything that the call's leaves could be filled with.
 
         Args:
-            lookup: Other steps need what this call gives; then filters that nobody has to say are mostly left out.
+            lookup: Other steps need what this call gives; then filters that nobody has to say are left out.
             sources: Leaf path to (index of an earlier call, path in its result), for every leaf that only earlier calls
                 may fill; empty where none of them was made.
             lessons: What calls have taught so far.
@@ -100,10 +98,18 @@ class Assigner:
                 options = [option for option in options if option.value != leaf.schema.get("default")]
                 if options:
                     optional[leaf.path] = options
-        share = self.optional * LOOKUP if lookup else self.optional
+        share = 0.0 if lookup else self.optional
         rows = self._joint_rows(tool, sources, context, rng)
         known = lessons or Lessons()
         return ArgumentPlan(tool, required, optional, rows, share, known, self._containers(tool), self.most_rows)
+
+    def list_texts(self, tool: str) -> list[str]:
+        """Return the words of the phrasebook in which a tool's result or effect may be asked for."""
+        phrases = self.phrasebook.tools.get(tool)
+        if phrases is None:
+            return []
+        narrow = [text for question in phrases.questions for text in (*question.ask, *question.say)]
+        return [*phrases.ask, *phrases.say, *narrow]
 
     def widen(
         self, plan: ArgumentPlan, sources: Sources, context: AssignmentContext, rng: random.Random, guess: bool

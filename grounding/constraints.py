@@ -60,8 +60,6 @@ class StepConstraints:
         """
         used: set[int] = set()
         failed = ""
-        if self.step.has_words:
-            plan.leave_out([path for path in plan.optional if get_argument_name(path) not in self.step.slots])
         for kind, parameter, leaf in self._leaves(fields):
             if kind == "same_as":
                 options = self._values(self.step.same_as[parameter], rng, used)

@@ -43,6 +43,8 @@ def explain_gap(search: GroundingSearch, number: int) -> tuple[str, str]:
     if failure.constraint:
         kind, _, name = failure.constraint.partition(" ")
         return kind, f"no value satisfies {kind} of {name}"
+    if failure.repeated:
+        return "repeated", "its result was there already"
     if failure.refusals:
         return "refused", failure.refusals[-1]
     if failure.unmet:

@@ -15,6 +15,7 @@ from operator import eq
 from typing import Any, Protocol
 
 from trajsmith.environments import ToolResult
+from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
 from trajsmith.grounding.constraints import StepCall, StepConstraints
 from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
@@ -26,10 +27,11 @@ from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
 from trajsmith.phrasing import Scenario, ScenarioStep
+from trajsmith.phrasing.templates import list_slots
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
 
-BARE_LOOKUP = 0.1
-"""Probability that a look-up of a scenario which needs no argument has one."""
+SAID = 0.7
+"""Probability of an optional argument that the chosen words of a goal name."""
 
 
 class SearchContext(Protocol):
@@ -82,6 +84,8 @@ class StepFailure:
     """Calls that succeeded, but returned or changed nothing."""
     constraint: str = ""
     """Constraint of the scenario that left no value: "same_as account_id"."""
+    repeated: bool = False
+    """True if a call showed nothing but what an earlier one had shown."""
     contradictions: list[str] = field(default_factory=list)
     """How calls that succeeded contradicted earlier ones."""
 
@@ -226,21 +230,40 @@ class GroundingSearch:
             for path, value in same_user.arguments.items():
                 plan.restrict(path, partial(eq, value))
         if self.draft.scenario is not None and step is None:
-            plan.alone = BARE_LOOKUP  # what narrows a look-up down has to be said, and is no part of the story
+            plan.leave_out(list(plan.optional))  # what narrows a look-up down has to be said, and is not the story
+        elif step is not None or not looks_up:
+            self._limit_to_words(plan, step)
         if constraints is not None and not self._constrain(frame, plan, constraints, context, failure):
             return False
         tries, wide = (
             number // 2 if self.draft.helps else number for number in (self.settings.tries, self.settings.wide)
         )
         again = self.settings.guess and frame.blamed_by is not None
+        if looks_up:
+            plan.alone = 0.0
         if not again and await self._draws(frame, plan, before, failure, max(tries, 1)):
             return True
+        if looks_up and plan.optional and not plan.required:
+            plan.alone = 1.0  # some lists show nothing without a filter
+            if not again and await self._draws(frame, plan, before, failure, max(tries, 1)):
+                return True
         if wide and self._worth_a_second_look(plan, failure):
             self.ground.assigner.widen(plan, sources, context, self.rng, self.settings.guess)
             if await self._draws(frame, plan, before, failure, wide):
                 return True
         failure.unmet = plan.unmet
         return False
+
+    def _limit_to_words(self, plan: ArgumentPlan, step: ScenarioStep | None) -> None:
+        """Leave a goal the optional arguments that one of its sentences names."""
+        texts = step.texts if step is not None and step.has_words else self.ground.assigner.list_texts(plan.tool)
+        if not texts:
+            return
+        bound = [name for name in (*step.arguments, *step.same_as) if name in plan.optional] if step is not None else []
+        fitting = [slots for slots in map(list_slots, texts) if slots.issuperset(bound)]
+        slots = self.rng.choice(fitting) if fitting else set()
+        plan.leave_out([path for path in plan.optional if get_argument_name(path) not in slots])
+        plan.share = max(plan.share, SAID)
 
     def _list_step_calls(self) -> dict[str, StepCall]:
         """The scenario's steps that were called, by name."""
@@ -332,6 +355,10 @@ class GroundingSearch:
         call = assignment.as_call(spec, changed, result.content)
         if self.ground.assigner.identity.is_another(call, self.calls()):
             return False
+        if not changed and self.draft.scenario is not None and self._is_known(tool, result.content):
+            frame.redundant = True
+            failure.repeated = True
+            return False
         frame.write = None
         if changed:
             frame.write, contradiction = await self._examine_write(tool, call)
@@ -346,6 +373,13 @@ class GroundingSearch:
             return False
         frame.state, frame.leaves, frame.call = after, assignment.leaves, call
         return True
+
+    def _is_known(self, tool: str, content: Any) -> bool:
+        """Return whether an earlier call showed the same: one of this tool, or one that gave the very same object."""
+        return any(
+            call.result == content and (call.tool == tool or (isinstance(content, Mapping) and len(content) > 2))
+            for call in self.calls()
+        )
 
     def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:
         text = get_refusal_text(result)

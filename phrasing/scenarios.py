@@ -12,7 +12,6 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from trajsmith.phrasing.phrasebook import Question, insert_said_words
-from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel, InputError, JsonValue
 
@@ -54,16 +53,15 @@ class ScenarioStep(FrozenModel):
         return self.id or self.tool
 
     @property
-    def slots(self) -> frozenset[str]:
-        """Parameters that the words of the step speak of; empty where it has no words of its own."""
-        own = (*self.ask, *self.say)
+    def texts(self) -> tuple[str, ...]:
+        """Words of its own in which the step may be asked for."""
         texts = (*self.question.ask, *self.question.say) if self.question is not None else ()
-        return frozenset(slot for text in texts or own for slot in list_slots(text))
+        return texts or (*self.ask, *self.say)
 
     @property
     def has_words(self) -> bool:
         """Presence of words of its own, which take the place of the phrasebook's."""
-        return bool(self.ask or self.say or (self.question is not None and (self.question.ask or self.question.say)))
+        return bool(self.texts)
 
 
 class Scenario(FrozenModel):

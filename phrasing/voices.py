@@ -76,6 +76,8 @@ class Voices(FrozenModel):
 
     users: dict[str, UserVoice]
     agents: dict[str, AgentVoice]
+    slips: frozenset[str] = frozenset()
+    """Ordinary words in which a slip of the keyboard hides nothing."""
 
 
 def load_voices(path: Path | None = None) -> Voices:
@@ -119,17 +121,27 @@ def get_user_voice(style: str) -> UserVoice:
     return users.get(style) or users["plain"]
 
 
-def draw_pattern(patterns: Sequence[str], rng: random.Random) -> str:
-    """Draw one pattern and one of each of its choices, the innermost first."""
-    text = rng.choice(patterns)
+def draw_pattern(patterns: Sequence[str], rng: random.Random, used: set[str] | None = None) -> str:
+    """Draw one pattern and one of each of its choices, the innermost first.
+
+    Args:
+        patterns: What there is to draw from.
+        rng: Source of randomness.
+        used: Patterns that were drawn before: others come first. The one that is drawn is added.
+    """
+    text = rng.choice([each for each in patterns if used is None or each not in used] or patterns)
+    if used is not None:
+        if used.issuperset(patterns):
+            used.difference_update(patterns)
+        used.add(text)
     while match := _CHOICE.search(text):
         text = text[: match.start()] + rng.choice(match.group(1).split("|")) + text[match.end() :]
     return text
 
 
-def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random) -> str:
-    """Draw a pattern and put a phrase into its place."""
-    return draw_pattern(patterns, rng).replace("{}", phrase)
+def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used: set[str] | None = None) -> str:
+    """Draw a pattern, as `draw_pattern` does, and put a phrase into its place."""
+    return draw_pattern(patterns, rng, used).replace("{}", phrase)
 
 
 def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
@@ -162,16 +174,17 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
 
 
 def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random) -> None:
-    """Swap, drop or double one letter inside one longer word."""
-    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place])]
-    if len(words) < 4:
+    """Swap, drop or double one letter inside an ordinary word; never in what a request is about."""
+    slips = load_voices().slips
+    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place]) if match[0] in slips]
+    if not words:
         return
     place, match = rng.choice(words)
     word = match.group(0)
     at = rng.randrange(1, len(word) - 2)
-    slips = (
+    broken = (
         word[:at] + word[at + 1] + word[at] + word[at + 2 :],
         word[:at] + word[at + 1 :],
         word[: at + 1] + word[at] + word[at + 1 :],
     )
-    parts[place] = parts[place][: match.start()] + rng.choice(slips) + parts[place][match.end() :]
+    parts[place] = parts[place][: match.start()] + rng.choice(broken) + parts[place][match.end() :]

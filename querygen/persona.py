@@ -51,9 +51,9 @@ def _name_daypart(now: date) -> str:
     return "morning" if now.hour < 12 else "afternoon" if now.hour < 18 else "evening"
 
 
-def draw_turn_opening(persona: Persona, rng: random.Random) -> str:
-    """A short reaction before the next request; often none."""
-    return draw_pattern(get_user_voice(persona.style).reactions, rng) if rng.random() < 0.6 else ""
+def draw_turn_opening(persona: Persona, rng: random.Random, used: set[str] | None = None) -> str:
+    """A short reaction before the next request, rather not one of those `used` before; often none."""
+    return draw_pattern(get_user_voice(persona.style).reactions, rng, used) if rng.random() < 0.6 else ""
 
 
 def render_query(

@@ -1,5 +1,6 @@
 """Writing what the user asks for in one turn: goals as a person would put them, and what they say of themselves."""
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +9,13 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
 from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
+from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
@@ -77,6 +79,8 @@ class RequestWriter:
         self.known = known
         self.rng = rng
         self.voice = voice or get_user_voice("plain")
+        self.frames: set[str] = set()
+        """Frames that the user has spoken in."""
 
     def write(
         self,
@@ -98,7 +102,9 @@ class RequestWriter:
             RecordDropped: No words were found that do.
         """
         drafts = ReadDrafts(self.check, self.calls, start, stop)
+        used = set(self.frames)
         for _ in range(DRAFTS):
+            self.frames = set(used)
             request, held = self._draft(start, stop, goals, withhold, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
@@ -124,7 +130,8 @@ class RequestWriter:
     ) -> tuple[TurnRequest, set[str]]:
         """One way to ask, and the keys that it leaves to be asked for."""
         open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
-        askable = [key for key in open_keys if key in self._required(start, stop) and key not in self.asked]
+        step_of = dict(zip(goals, steps, strict=True)) if steps else {}
+        askable = [key for key in open_keys if key in self._required(start, stop, step_of) and key not in self.asked]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
         sentences: list[str] = [motive] if motive else []
@@ -132,6 +139,9 @@ class RequestWriter:
         for number, goal in enumerate(goals):
             want, info = self._goal(goal, number, held, stated, steps[number] if steps else None)
             asked.append(info)
+            mentioned = self._find_mentioned(open_keys, " ".join([*sentences, want]))
+            stated |= mentioned
+            held -= mentioned
             newly_stated = [key for key in open_keys if key not in held and key not in stated]
             tells = [
                 self._tells(index, newly_stated, stated)
@@ -165,24 +175,31 @@ class RequestWriter:
             name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
         )
 
-    def _required(self, start: int, stop: int) -> set[str]:
-        """Keys that an agent would have to ask for: nobody asks for an optional filter."""
+    def _find_mentioned(self, keys: Sequence[str], text: str) -> set[str]:
+        """Return the keys of rows whose name a text holds already: "the living room television" names the room."""
+        names = {
+            key: fact.value
+            for key, fact in ((key, self.known[key]) for key in keys)
+            if fact.how == "equals" and isinstance(fact.value, str) and len(fact.value) > 3
+        }
+        return {key for key, name in names.items() if is_value_mentioned(text.lower(), name.lower())}
+
+    def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
+        """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read."""
         keys: set[str] = set()
-        for call in self.calls[start:stop]:
+        for index in range(start, stop):
+            call, step = self.calls[index], steps.get(index)
             required = set(self.wording.tools[call.tool].required)
-            for path, source, _ in iterate_leaves(call):
+            for path, source, value in iterate_leaves(call):
                 if isinstance(source, FromUser) and get_argument_name(path) in required:
                     keys.add(source.known)
-                elif isinstance(source, FromOutput):
-                    rows = {selector.rows: selector for selector in source.selectors}
+                elif isinstance(source, FromOutput) and call.effect == "write":
                     keys |= {
-                        build_selector_key(source.call, rows[path]) for path in rows if self._has_choice(source, path)
+                        build_selector_key(source.call, selector)
+                        for selector in source.selectors
+                        if len(list_possible_rows(call, value, source, selector.rows, self.calls, step)) > 1
                     }
         return keys
-
-    def _has_choice(self, source: FromOutput, rows: str) -> bool:
-        """Return True if a list has several rows, so that an agent would have to ask which one is meant."""
-        return any(len(match.value) > 1 for match in find_values(self.calls[source.call].result, rows))
 
     def _goal(
         self, goal: int, number: int, held: set[str], stated: set[str], step: ScenarioStep | None = None
@@ -191,10 +208,19 @@ class RequestWriter:
         call = self.calls[goal]
         self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
-        for phrases in self._options(goal, held, step):
+        extra = self._list_optional(call)
+        wanted = [
+            extra,
+            *(frozenset({name}) for name in sorted(extra) if len(extra) > 1),
+            *([frozenset()] if extra else []),
+        ]
+        own = list(self._own_options(goal, held, step)) if step is not None else []
+        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
+        for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
             for kind in self._kinds(phrases.ask, phrases.say):
-                picked = pick_question_text(phrases.say if kind == "say" else phrases.ask, values, row, self.rng)
+                texts = [one for one in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(one)]
+                picked = pick_question_text(texts, values, row, self.rng)
                 if picked is None:
                     continue
                 template, text = picked
@@ -209,16 +235,27 @@ class RequestWriter:
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _options(self, goal: int, held: set[str], step: ScenarioStep | None) -> Iterator[_GoalPhrases]:
-        """Yield the ways to ask for a goal, best first: the scenario's, a narrow question, the whole result."""
+    def _list_optional(self, call: GoldCall) -> frozenset[str]:
+        """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
+        required = self.wording.tools[call.tool].required
+        return frozenset(
+            name
+            for name, source in call.provenance.items()
+            if isinstance(source, FromUser) and name not in required and source.known not in self.stated
+        )
+
+    def _own_options(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[_GoalPhrases]:
+        """Yield the ways in which a scenario asks for a goal, best first."""
+        question = step.question
+        if question is not None and not (question.ask or question.say):
+            question = question.model_copy(update={"ask": step.ask, "say": step.say})
+        yield from self._questions(goal, [question] if question else [], held)
+        if step.ask or step.say:
+            yield _GoalPhrases(step.ask, step.say)
+
+    def _options(self, goal: int, held: set[str]) -> Iterator[_GoalPhrases]:
+        """Yield the phrasebook's ways to ask for a goal, best first: a narrow question, the whole result."""
         phrases = self.wording.tool(self.calls[goal].tool)
-        if step is not None:
-            question = step.question
-            if question is not None and not (question.ask or question.say):
-                question = question.model_copy(update={"ask": step.ask, "say": step.say})
-            yield from self._questions(goal, [question] if question else [], held)
-            if step.ask or step.say:
-                yield _GoalPhrases(step.ask, step.say)
         if phrases.questions and self.rng.random() < self.questions:
             yield from self._questions(goal, phrases.questions, held)
         yield _GoalPhrases(phrases.ask, phrases.say)
@@ -250,7 +287,8 @@ class RequestWriter:
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
     def _want(self, phrase: str, number: int) -> str:
-        return capitalize_first(fill_pattern(self.voice.wants if number == 0 else self.voice.further, phrase, self.rng))
+        frames = self.voice.wants if number == 0 else self.voice.further
+        return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -298,7 +336,7 @@ class RequestWriter:
             if key in keys and key not in stated:
                 stated.add(key)
                 description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng)))
+                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng, self.frames)))
         return sentences
 
     def _intent(self, goal: int) -> str:

@@ -172,7 +172,9 @@ class TaskWriter:
             goals = find_goals(grounded.calls, start, stop, steps=grounded.steps)
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
-            opening = draw_greeting(persona, state, rng) if number == 0 else draw_turn_opening(persona, rng)
+            opening = (
+                draw_greeting(persona, state, rng) if number == 0 else draw_turn_opening(persona, rng, writer.frames)
+            )
             known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))
             stated = {

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
+from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import list_output_fields
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.graph import WEAK, Edge, ParameterNode, ToolGraph, ValueLink
 
@@ -118,6 +119,15 @@ def _sounds_like_reading(name: str) -> bool:
     return bool(verbs) and verbs[0] in LOOK_VERBS
 
 
+def find_row_keys(spec: ToolSpec) -> frozenset[str]:
+    """Return the paths of the first id in each object of a tool's result: "$.result[*].order_id" of a list."""
+    keys: dict[str, str] = {}
+    for field in list_output_fields(spec):
+        if is_identifier(field.name):
+            keys.setdefault(field.path.rpartition(".")[0], field.path)
+    return frozenset(keys.values())
+
+
 class GiverPool:
     """Tools that can give one value, nearest to being callable first."""
 
@@ -212,6 +222,24 @@ class SamplingNetwork:
     def inputs(self) -> list[int]:
         """Tool to the number of its parameters."""
         return [len(self._index.specs[name].parameters) for name in self.names]
+
+    @cached_property
+    def asked(self) -> list[int]:
+        """Tool to the number of required parameters that the user has to say."""
+        specs = (self._index.specs[name] for name in self.names)
+        return [
+            len(set(spec.required) - {get_argument_name(slot.name) for slot in slots})
+            for spec, slots in zip(specs, self.needs, strict=True)
+        ]
+
+    @cached_property
+    def row_keys(self) -> list[frozenset[str]]:
+        """Tool to the paths of its result that identify the row, or object, in which they stand: its first ids."""
+        return [find_row_keys(self._index.specs[name]) for name in self.names]
+
+    def lists_rows_of(self, slot: "Slot", tool: int) -> bool:
+        """Return whether rows of a tool's result are the things that a parameter refers to."""
+        return not self.row_keys[tool].isdisjoint(slot.givers.get(tool, ()))
 
     @cached_property
     def outputs(self) -> list[frozenset[str]]:

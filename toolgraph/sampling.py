@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from trajsmith.phrasing import ScenarioBook
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
 from trajsmith.toolgraph.graph import ToolGraph
-from trajsmith.toolgraph.index import NEVER, GraphIndex, compute_closure_depths
+from trajsmith.toolgraph.index import NEVER, GraphIndex, Slot, compute_closure_depths
 from trajsmith.toolgraph.scenario_sampler import ScenarioChain, ScenarioSampler
 from trajsmith.toolgraph.settings import SAMPLERS, CountsUse, SampleSettings
 
@@ -78,12 +78,18 @@ class Sampler:
         needs, wants = self.network.needs, self.network.wants
         for consumer, tool in enumerate(chain):
             for slot in (*needs[tool], *wants[tool]):
+                listed = any(self._looks_up(slot, one) for one in chain[:consumer])
                 for producer in range(consumer - 1, -1, -1):
+                    if listed and self.network.reads[chain[producer]] and not self._looks_up(slot, chain[producer]):
+                        continue  # an order is chosen from the orders, not from the returns
                     for path in slot.givers.get(chain[producer], ()):
                         dependencies.append(
                             Dependency(consumer=consumer, parameter=slot.name, producer=producer, output=path)
                         )
         return dependencies
+
+    def _looks_up(self, slot: Slot, tool: int) -> bool:
+        return self.network.reads[tool] and self.network.lists_rows_of(slot, tool)
 
 
 def sample_chains(

@@ -12,6 +12,8 @@ from trajsmith.toolgraph.settings import SampleSettings
 
 FRESH = 0.6
 """Probability of a look-up of its own for a thing that must not be the one of before."""
+LESS_SAID = 0.1
+"""Factor on the weight of a look-up for each value that the user has to say for it."""
 CLOSE = 0.75
 """Share of the best link's score from which a look-up may give a parameter."""
 
@@ -130,7 +132,7 @@ class ScenarioSampler:
         if before and not (fresh and self._takes_input(before) and rng.random() < FRESH):
             return True
         if depth <= self.settings.max_depth:
-            for giver in self._weigh(slot, proper, step, rng):
+            for giver in self._weigh(slot, proper, step, (*chain.tools, *lookups), rng):
                 mark = len(lookups)
                 needs = self.network.needs[giver]
                 if all(self._supply(need, chain, lookups, step, rng, False, depth + 1) for need in needs):
@@ -140,15 +142,25 @@ class ScenarioSampler:
         return any(tool in slot.givers for tool in (*chain.tools, *lookups))
 
     def _list_lookups(self, slot: Slot) -> list[int]:
-        """Reads that give a parameter about as well as any does."""
+        """Reads that give a parameter about as well as any does; those alone that list what it refers to, if any do."""
         best = max(slot.scores.values(), default=0.0)
-        return [
+        lookups = [
             giver
             for giver, score in slot.scores.items()
             if self.network.reads[giver]
             and score >= CLOSE * best
             and self.network.depths[giver] <= self.settings.max_depth
         ]
+        return [giver for giver in lookups if self.network.lists_rows_of(slot, giver)] or lookups
+
+    def _count_asked(self, tool: int, before: Sequence[int], depth: int = 0) -> int:
+        """Return how many values the user has to say for a look-up, with those that it needs itself."""
+        asked = self.network.asked[tool]
+        for need in self.network.needs[tool] if depth < self.settings.max_depth else ():
+            lookups = self._list_lookups(need)
+            if not any(one in lookups for one in before):
+                asked += min((self._count_asked(one, before, depth + 1) for one in lookups), default=0)
+        return asked
 
     def _takes_input(self, tools: set[int]) -> bool:
         """Return whether one of some look-ups could show other things when it is called again."""
@@ -158,11 +170,17 @@ class ScenarioSampler:
         """Return whether a result has the fields that a step tests."""
         return all(field.split(".")[-1] in self.network.outputs[tool] for field in step.where)
 
-    def _weigh(self, slot: Slot, lookups: set[int], step: ScenarioStep, rng: random.Random) -> Iterator[int]:
-        """Look-ups in random order: those first that show what `where` tests, then near ones and close fits."""
+    def _weigh(
+        self, slot: Slot, lookups: set[int], step: ScenarioStep, before: Sequence[int], rng: random.Random
+    ) -> Iterator[int]:
+        """Look-ups in random order: those first that show what `where` tests, then those for which the user has to say
+        less, near ones and close fits."""
         ranked = []
         for giver in sorted(lookups):
-            weight = slot.scores[giver] ** 4 / (1 + self.network.depths[giver]) ** 2
+            depth = self.network.depths[giver]
+            ready = depth and all(any(tool in need.givers for tool in before) for need in self.network.needs[giver])
+            weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2
+            weight *= LESS_SAID ** self._count_asked(giver, before)
             ranked.append((self._shows(giver, step), rng.random() ** (1 / max(weight, 1e-9)), giver))
         yield from (giver for *_, giver in sorted(ranked, reverse=True))
 

@@ -83,6 +83,8 @@ class ScriptedAgent:
         self.asking: tuple[int, ...] = ()
         """Calls for which a yes was asked last."""
         self.made = 0
+        self.frames: set[str] = set()
+        """Frames in which it said what comes next."""
         self.failure = ""
 
     def open_turn(self, turn: int) -> None:
@@ -268,7 +270,7 @@ class ScriptedAgent:
         else:
             frames = opening if first or answered else self.voice.continues
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
-        return fill_pattern(frames, joined, self.rng)
+        return fill_pattern(frames, joined, self.rng, self.frames)
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
@@ -398,7 +400,11 @@ class ScriptedAgent:
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         last = self.turn == len(self.task.turns) - 1
-        return text if last or self.rng.random() >= OFFERS else f"{text} {draw_pattern(self.voice.endings, self.rng)}"
+        return (
+            text
+            if last or self.rng.random() >= OFFERS
+            else f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
+        )
 
     def _report(self, index: int, first: bool) -> str:
         """Answer the questions about a call, or report its result as a whole."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, list_needed_keys
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import ScenarioStep, Wording
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
@@ -49,8 +49,11 @@ class _WithholdingWriter(RequestWriter):
 
     hold = ""
 
-    def _required(self, start: int, stop: int) -> set[str]:
+    def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         return {self.hold}
+
+    def _find_mentioned(self, keys: Sequence[str], text: str) -> set[str]:
+        return super()._find_mentioned(keys, text) - {self.hold}
 
 
 class RewordedQueries:

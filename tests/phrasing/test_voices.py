@@ -66,3 +66,10 @@ def test_slips_are_rare_and_only_in_words():
 def test_a_style_that_nobody_knows_speaks_plainly():
     assert get_user_voice("mysterious") == USERS["plain"]
     assert fill_pattern(["[A|A] {}"], "b", random.Random(1)) == "A b"
+
+
+def test_no_slip_breaks_a_word_of_the_request():
+    text = "could you move the kitchen cleaning schedule after lunch"
+    typed = {apply_surface(text, get_user_voice("casual"), (), random.Random(seed)) for seed in range(200)}
+    assert len(typed) > 1
+    assert all(each.endswith(" you move the kitchen cleaning schedule after lunch") for each in typed)

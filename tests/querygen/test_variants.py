@@ -148,10 +148,9 @@ async def test_nothing_is_written_in_the_turn_of_a_refusal(shelves):
     for variant in ("missing_function", "unknown_parameter", "forbidden_request", "irrelevant_request"):
         for shelf, _, varied in await some(shelves, variant, most=2):
             trajectory, _ = await shelf.play(varied, VariantAgent)
-            turn = trajectory.turns[varied.task.twist.turn]
-            assert not [
-                event for event in trajectory.events if event.effect and turn.start <= event.message < turn.stop
-            ]
+            turn, offer = trajectory.turns[varied.task.twist.turn], varied.task.twist.offer
+            written = [event for event in trajectory.events if event.effect and turn.start <= event.message < turn.stop]
+            assert [event.arguments for event in written] == ([offer.arguments] if offer and written else [])
 
 
 class GuessingAgent(VariantAgent):
@@ -414,7 +413,8 @@ async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
     for shelf, _, varied in await some(shelves, "batch_request"):
         batch = next(each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool)
         calls = varied.task.turns[varied.task.twist.turn].gold_calls
-        rows = next(call for call in calls if call.tool == batch.list).result["result"]
+        made = [call for turn in varied.task.turns[: varied.task.twist.turn + 1] for call in turn.gold_calls]
+        rows = next(call for call in made[::-1] if call.tool == batch.list).result["result"]
         fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
         assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting
 

@@ -1,0 +1,87 @@
+"""Look-ups of a scenario take nothing from the user that they do not require; goals, what their words name."""
+
+import pytest
+
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
+from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
+from trajsmith.records import FromOutput, GroundedChain, RecordDropped, content_hash
+from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
+
+
+async def ground(environment: str, *steps: dict, count: int = 12) -> list[GroundedChain]:
+    cls = ENVIRONMENTS.get(environment)
+    spec, state = cls.describe(), cls.seed_state("small", 1).model_dump(mode="json")
+    story = Scenario.model_validate({"id": "story", "motives": ["It is urgent."], "steps": steps})
+    book = ScenarioBook(scenarios=(story,))
+    settings = SampleSettings(count=count, scenarios=1.0, length=(2, 11))
+    sampler = Sampler(GraphIndex(build_graph(spec.tools), environment), settings, book)
+    phrases = load_phrasebook(get_phrases_path(cls))
+    grounder = Grounder(spec, state, phrases, GroundSettings(optional=1.0), scenarios=book)
+    chains = sample_chains({environment: sampler}, {environment: [content_hash(state)]}, settings, 3)
+    return [await grounder.ground(chain, NativeSession(cls, spec)) for chain in chains]
+
+
+@pytest.mark.parametrize(
+    ("environment", "steps", "lookup"),
+    [
+        ("calendar", ({"tool": "complete_task"}, {"tool": "list_invitations"}), "list_tasks"),
+        ("smart_home", ({"tool": "set_temperature"}, {"tool": "list_locks"}), "list_rooms"),
+    ],
+    ids=["priority", "floor"],
+)
+async def test_a_look_up_has_no_filter_that_must_be_said(
+    environment: str, steps: tuple[dict, ...], lookup: str
+) -> None:
+    calls = [
+        call
+        for grounded in await ground(environment, *steps)
+        for call, step in zip(grounded.calls, grounded.steps, strict=True)
+        if not step and call.tool == lookup
+    ]
+    assert calls
+    assert all(call.arguments == {} for call in calls)
+
+
+async def test_a_goal_has_the_filters_that_one_of_its_sentences_names() -> None:
+    step = {"tool": "search_rooms", "say": ["Which rooms for {guests} has {city}?", "What is there in {city}?"]}
+    arguments = {
+        frozenset(call.arguments)
+        for grounded in await ground("travel", step, {"tool": "search_hotels"})
+        for call, name in zip(grounded.calls, grounded.steps, strict=True)
+        if name == "search_rooms"
+    }
+    assert arguments == {frozenset({"city"}), frozenset({"city", "guests"})}
+
+
+async def test_an_order_is_looked_up_among_the_orders() -> None:
+    for grounded in await ground("retail", {"tool": "list_returns"}, {"tool": "get_order"}):
+        used = [
+            grounded.calls[source.call].tool
+            for call in grounded.calls
+            for name, source in call.provenance.items()
+            if name == "order_id" and isinstance(source, FromOutput)
+        ]
+        assert set(used) <= {"list_customer_orders"}
+
+
+async def test_a_customer_is_not_asked_for_a_category_on_the_way_to_an_order() -> None:
+    for grounded in await ground("retail", {"tool": "cancel_order"}, {"tool": "get_customer_details"}):
+        assert "search_products" not in [call.tool for call in grounded.calls]
+
+
+async def test_what_an_earlier_call_has_shown_is_not_asked_again() -> None:
+    same = {"same_as": {"booking_id": "add_extra.booking_id"}}
+    steps = {"tool": "add_extra"}, {"tool": "get_trip", **same}, {"tool": "upgrade_trip", **same}
+    for grounded in await ground("travel", *steps, {"tool": "get_trip", "id": "again", **same}, {"tool": "list_trips"}):
+        names = [name for name in grounded.steps if name]
+        assert "get_trip" not in names and "again" not in names
+        if names[-1] == "list_trips":  # the price has changed since the trip was looked up
+            assert sum(call.tool == "list_trips" for call in grounded.calls) == 2
+
+
+async def test_a_story_that_only_repeats_itself_is_dropped() -> None:
+    with pytest.raises(RecordDropped) as dropped:
+        await ground("smart_home", {"tool": "list_locks"}, {"tool": "list_locks", "id": "again"}, count=1)
+    assert dropped.value.reason == "scenario_repeated"
