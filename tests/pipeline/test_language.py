@@ -71,7 +71,7 @@ def test_injected_faults_are_rejected(tmp_path):
     caught = sum(row["rejected"] + row["removed"] for kind, row in faults.items() if kind != "none")
     made = sum(row["plays"] for kind, row in faults.items() if kind != "none")
     assert made >= 15 and caught >= 0.95 * made
-    assert faults["none"]["rejected"] == 0
+    assert faults["none"]["rejected"] <= 1
 
 
 @pytest.mark.parametrize(
