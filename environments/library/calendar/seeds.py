@@ -108,11 +108,11 @@ TASKS = (
     "Update the address list",
 )
 EXAMPLE_TITLES = (
-    "Tax advisor",
+    "Flute practice",
     "Picnic by the lake",
     "Quarterly review",
     "Guitar practice",
-    "Visit to the bank",
+    "Visit to the spa",
     "Handover meeting",
     "Running with friends",
     "Photo shoot",

@@ -97,11 +97,11 @@ EXAMPLE_PROBLEMS = (
     "does not work outside the office",
 )
 EXAMPLE_COMMENTS = (
-    "It happened again this morning",
+    "It happened again today",
     "Restarting did not help",
     "A colleague has the same problem now",
     "It only happens when I work from home",
-    "I am at my desk until five today",
+    "I am at my desk most of the day",
     "Please call me before you come by",
     "It has been better since yesterday",
     "I see the error right after I sign in",
