@@ -411,9 +411,10 @@ async def test_a_batch_is_about_all_rows_that_fit_and_no_others(shelves):
 
 async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
     for shelf, _, varied in await some(shelves, "batch_request"):
-        batch = next(each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool)
         calls = varied.task.turns[varied.task.twist.turn].gold_calls
         made = [call for turn in varied.task.turns[: varied.task.twist.turn + 1] for call in turn.gold_calls]
+        batches = [each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool]
+        batch = next(each for each in batches if each.list in [call.tool for call in made])
         rows = next(call for call in made[::-1] if call.tool == batch.list).result["result"]
         fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
         assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting

@@ -158,7 +158,8 @@ async def test_the_user_knows_what_the_task_lets_them_know_and_no_more(helpdesk,
     assert list(played.prompts) == ["usersim/agent_system", "usersim/user"]
 
 
-async def test_the_user_sees_no_tool_results(helpdesk, task):
+async def test_the_user_sees_no_tool_results(helpdesk):
+    (task,) = await helpdesk.tasks(1, direct=0.0, withhold=0.0)
     user = Replies(STOP)
     played = await helpdesk.play(task, user=user)
     results = [message.content for message in played.messages if message.role == "tool"]
