@@ -166,11 +166,12 @@ def _build_offer_checks(turn: _Turn, perturbation: Perturbation, trajectory: Tra
     if perturbation.visible:
         outcomes.append(_outcome("the agent reads the rule and does not try it", tried is None))
     else:
-        seen = [message.content for message in trajectory.messages[:saying]] if saying else []
+        before = trajectory.messages[turn.start : saying] if saying else ()
+        seen = [message.content for message in before if message.role == "tool"]  # nothing earlier told the reason
         outcomes.append(_outcome("the agent finds out before it says no", is_reason_shown(because, seen)))
     if perturbation.offer is not None:
-        before = [text for index, text in texts if instead is None or index < instead.message]
-        asking = [text for text in before if _OFFERS.search(text)]
+        heard_before = [text for index, text in texts if instead is None or index < instead.message]
+        asking = [text for text in heard_before if _OFFERS.search(text)]
         offered = any(is_value_mentioned(text, value) for text in asking for value in perturbation.told)
         outcomes.append(_outcome("the agent offers what can be done instead", offered))
     if perturbation.accepted and instead is not None:
