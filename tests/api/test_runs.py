@@ -101,7 +101,7 @@ def test_wrong_configurations_are_one_line(config, overrides, text, tmp_path):
 def test_a_run_of_another_configuration_names_arguments_of_python(run):
     with pytest.raises(InputError) as error:
         ts.run({**CONFIG, "export": {"split": {"test": 0.2}}}, run=run.path)
-    assert "(export.split.test 0.3 -> 0.2): trajsmith.resume(" in str(error.value)
+    assert "(export.split.test 0.5 -> 0.2): trajsmith.resume(" in str(error.value)
     assert "overrides={'export.split.test': 0.2}) changes it, fresh=True starts anew" in str(error.value)
     with pytest.raises(InputError, match=r"already holds a run: resume with trajsmith\.resume\(.* fresh=True"):
         ts.run(CONFIG, run=run.path)
