@@ -181,7 +181,7 @@ class SmartHome(Environment[SmartHomeState]):
     def set_temperature(
         self,
         room_id: str,
-        target_temperature: Annotated[float, Field(ge=5, le=30, examples=[17.0, 18.5, 19.0, 19.5, 20.0, 20.5, 22.5])],
+        target_temperature: Annotated[float, Field(ge=5, le=25, examples=[17.0, 18.5, 19.0, 19.5, 20.0, 20.5, 22.5])],
     ) -> RoomClimate:
         """Set the temperature that a room is heated to; this also turns its heating on.
 

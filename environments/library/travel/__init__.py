@@ -297,7 +297,7 @@ class Travel(Environment[TravelState]):
 
     @tool(effect="read")
     def list_vouchers(self, traveller_id: str) -> list[VoucherRow]:
-        """List the vouchers of a traveller that still have money on them, longest valid first, at most 8.
+        """List the vouchers of a traveller that are still valid and have money on them, longest first, at most 8.
 
         Args:
             traveller_id: Traveller account.
@@ -305,7 +305,8 @@ class Travel(Environment[TravelState]):
         self.lookup(self.state.travellers, traveller_id, "traveller")
         own = [voucher for voucher in self.state.vouchers.values() if voucher.traveller_id == traveller_id]
         vouchers = sorted(own, key=lambda voucher: voucher.valid_until, reverse=True)
-        return [voucher_row(voucher) for voucher in vouchers if voucher.balance > 0][:8]
+        today = self.state.now.date()
+        return [voucher_row(v) for v in vouchers if v.balance > 0 and v.valid_until >= today][:8]
 
     @tool(effect="write", confirm="never")
     def use_voucher(self, booking_id: str, voucher_code: str) -> VoucherUse:
