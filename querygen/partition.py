@@ -80,14 +80,15 @@ def raise_joins(
 ) -> dict[str, float]:
     """Return the probabilities of `partition_scenario`, at least `joint` for steps that need nothing of the last.
 
-    The look-ups of a step count as part of it.
+    The look-ups of a step count as part of it. Two wishes for the same tool in one message are hard to tell apart.
     """
     raised = dict(joins)
     before, start = range(0), 0
     for index, step in enumerate(steps):
         if step:
             own = range(start, index + 1)
-            if not any(producer in before for call in own for producer in find_producers(calls[call])):
+            alike = bool(before) and calls[before[-1]].tool == calls[index].tool
+            if not alike and not any(producer in before for call in own for producer in find_producers(calls[call])):
                 raised[step] = max(joint, raised.get(step, 0.0))
             before, start = own, index + 1
     return raised

@@ -78,6 +78,8 @@ class RequestWriter:
         self.calls = calls
         self.known = known
         self.rng = rng
+        self.goals: Sequence[int] = ()
+        """Goals of the turn that is being written."""
         self.voice = voice or get_user_voice("plain")
         self.frames: set[str] = set()
         """Frames that the user has spoken in."""
@@ -129,6 +131,7 @@ class RequestWriter:
         motive: str,
     ) -> tuple[TurnRequest, set[str]]:
         """One way to ask, and the keys that it leaves to be asked for."""
+        self.goals = goals
         open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
         step_of = dict(zip(goals, steps, strict=True)) if steps else {}
         askable = [key for key in open_keys if key in self._required(start, stop, step_of) and key not in self.asked]
@@ -185,9 +188,18 @@ class RequestWriter:
         return {key for key, name in names.items() if is_value_mentioned(text.lower(), name.lower())}
 
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
-        """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read."""
+        """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
+
+        Look-ups on the way are the agent's business, but for who the user is; of two wishes for one tool nothing is
+        left out, since nobody could tell what a question is about.
+        """
         keys: set[str] = set()
+        tools = [self.calls[goal].tool for goal in self.goals]
+        if len(set(tools)) < len(tools):
+            return keys
         for index in range(start, stop):
+            if index not in self.goals and not self._is_identity(index):
+                continue
             call, step = self.calls[index], steps.get(index)
             required = set(self.wording.tools[call.tool].required)
             for path, source, value in iterate_leaves(call):

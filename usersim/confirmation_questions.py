@@ -131,10 +131,12 @@ class ConfirmationWriter:
     def _find_row_texts(self, identified: IdentifiedRows, slots: frozenset[str]) -> list[tuple[str, str]]:
         """Return noun and row of each thing that a phrase with these slots does not name; of stale rows only a name."""
         texts = []
-        for name, choice in identified.items():
-            if name in slots or not self.wording.entity(name).by:
-                continue
-            row = None if choice.stale else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
+        unnamed = {
+            name: choice for name, choice in identified.items() if name not in slots and self.wording.entity(name).by
+        }
+        for name, choice in unnamed.items():
+            plain = choice.stale or len(unnamed) > 1
+            row = None if plain else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
             text = row or self._name_thing(name, choice)
             texts += [(self.wording.entity(name).noun, text)] if text else []
         return texts

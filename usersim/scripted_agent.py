@@ -20,7 +20,7 @@ from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
 from trajsmith.phrasing.templates import find_row_template, join_rows
-from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
@@ -375,6 +375,7 @@ class ScriptedAgent:
         )
         if not isinstance(rows, list) or self._stale(source.call):
             return get_language().grammar.which(entity)
+        rows = select_described_rows(rows, self.task.turns[self.turn].query)
         row = find_row_template(rows, self.wording.shuffle_rows(self.rng).get(parameter, ()))
         shown = (
             join_rows(rows, (row,))
@@ -418,3 +419,16 @@ class ScriptedAgent:
         if asked and len(answers) == len(asked):
             return " ".join(answers)
         return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+
+
+def select_described_rows(rows: list[Any], text: str) -> list[Any]:
+    """Return the rows that a request fits best: those with most of the values that it mentions; all if it fits none."""
+    fits = [
+        sum(isinstance(value, str) and len(value) > 3 and is_value_mentioned(text, value) for value in row.values())
+        if isinstance(row, dict)
+        else 0
+        for row in rows
+    ]
+    best = max(fits, default=0)
+    described = [row for row, count in zip(rows, fits, strict=True) if count == best]
+    return described if best and len(described) > 1 else rows

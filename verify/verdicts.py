@@ -150,11 +150,23 @@ async def verify_trajectory(
     if settings.confirmation == "report":
         verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
     if verdict.accepted and settings.prune:
-        needed = set(_match_gold_calls(task, trajectory, turns).values())
+        needed = set(_match_gold_calls(task, trajectory, turns).values()) | _find_telling_refusals(task, trajectory)
         if len(needed) < len(trajectory.events):
             gone = await find_redundant_calls(trajectory, needed, state, session)
             verdict = _update_verdict(verdict, pruned=gone)
     return verdict
+
+
+def _find_telling_refusals(task: Task, trajectory: Trajectory) -> set[int]:
+    """Return the refused calls that show why a variant's request cannot be met: they change nothing and are needed."""
+    if task.twist is None or task.twist.turn >= len(trajectory.turns):
+        return set()
+    span = trajectory.turns[task.twist.turn]
+    return {
+        index
+        for index, event in enumerate(trajectory.events)
+        if not event.ok and event.tool == task.twist.tool and span.start <= event.message < span.stop
+    }
 
 
 def _update_verdict(verdict: Verdict, **changes: object) -> Verdict:

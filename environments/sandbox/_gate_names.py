@@ -41,7 +41,7 @@ MODULES: dict[str, frozenset[str] | None] = {
     "sys": frozenset({"maxsize"}),
     "trajsmith": frozenset(["Environment", "EnvironmentState", "StateModel", "ToolError", "tool"]),
     "trajsmith.environments": frozenset(["Environment", "EnvironmentState", "StateModel", "ToolError", "tool"]),
-    "trajsmith.records": frozenset({"PolicyRule", "ToolError", "derive_seed"}),
+    "trajsmith.records": frozenset({"ConfirmationRule", "PolicyRule", "ToolError", "derive_seed"}),
     "types": frozenset({"MappingProxyType", "SimpleNamespace"}),
     "warnings": frozenset({"warn"}),
 }

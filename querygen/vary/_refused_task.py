@@ -17,6 +17,8 @@ WITHOUT = 0.3
 """Share of tasks in which a refusal without an alternative is as good as one with."""
 SEARCHES = 4
 _WORD = re.compile(r"[a-z]+")
+_PERSON = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
+"""Names of people and things."""
 
 
 def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
@@ -29,6 +31,8 @@ def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
     shown.append(canonical_json(request.calls[-1].arguments).decode())
     words = set(_WORD.findall(request.refusal.lower()))
     facts = " ".join(sorted(words & collect_state_words(case.state)))
+    if _PERSON.search(request.refusal):  # what holds of this one is no rule
+        return is_reason_shown(request.refusal, [*shown, query])
     return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
         request.refusal, [case.base.policy, *shown, query]
     )

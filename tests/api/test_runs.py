@@ -17,7 +17,7 @@ CONFIG = {
     "seed": 4,
     "environments": [{"library": "retail", "states": {"small": 1}}],
     "sample": {"count": 12, "length": [3, 5]},
-    "export": {"split": {"test": 0.3}},
+    "export": {"split": {"test": 0.5}},
 }
 
 

@@ -134,11 +134,17 @@ async def test_an_agent_that_makes_one_call_at_a_time_makes_the_same_calls(stage
 
 
 def test_steps_are_joined_only_if_they_need_nothing_of_the_one_before():
-    def call(*producers):
+    made = []
+
+    def call(*producers, tool=None):
         provenance = {str(number): FromOutput(call=number, path="$.id") for number in producers}
-        return GoldCall(tool="t", arguments=dict.fromkeys(provenance, ""), provenance=provenance, effect="read")
+        name = tool or f"t{len(made)}"
+        made.append(name)
+        return GoldCall(tool=name, arguments=dict.fromkeys(provenance, ""), provenance=provenance, effect="read")
 
     calls = [call(), call(0), call(), call(2), call(1)]
     steps = ["", "first", "", "second", "third"]
     assert raise_joins(calls, steps, {"third": 0.1}, 0.5) == {"first": 0.5, "second": 0.5, "third": 0.5}
     assert raise_joins([*calls[:4], call(3)], steps, {"third": 0.1}, 0.5)["third"] == 0.1
+    alike = call(1, tool=calls[3].tool)
+    assert raise_joins([*calls[:4], alike], steps, {"third": 0.1}, 0.5)["third"] == 0.1, "two wishes for one tool"

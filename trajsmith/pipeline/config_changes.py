@@ -39,6 +39,7 @@ FIRST: dict[str, str | None] = {
     "sample": "sample",
     "ground": "ground",
     "write": "write",
+    "language": "write",
     "vary": "vary",
     "play": "play",
     "verify": "verify",
