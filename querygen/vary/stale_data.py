@@ -14,7 +14,7 @@ AGAIN = (
     "I mean as it is now, after the changes.",
     "As it stands after all that, please.",
     "What it says now, I mean, not what it said before.",
-    "With what we've just changed, please.",
+    "It should show what we've changed by now.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

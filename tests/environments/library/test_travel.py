@@ -141,6 +141,15 @@ def test_vouchers_are_personal_valid_and_one_per_trip(desk: Travel) -> None:
     assert "already been used" in reason(desk, "use_voucher", booking_id=trip.booking_id, voucher_code=codes[0])
 
 
+def test_only_vouchers_that_are_still_valid_are_listed(desk: Travel) -> None:
+    own = traveller(desk).traveller_id
+    good, old = list(desk.state.vouchers.values())[:2]
+    good.traveller_id = old.traveller_id = own
+    good.valid_until, old.valid_until = desk.state.now.date(), desk.state.now.date() - DAY
+    listed = [row["voucher_code"] for row in desk.call("list_vouchers", {"traveller_id": own}).content["result"]]
+    assert good.voucher_code in listed and old.voucher_code not in listed
+
+
 def stay(desk: Travel, room: Room, days: int, **more: object) -> dict[str, object]:
     arrival = str(desk.state.now.date() + days * DAY)
     own = traveller(desk).traveller_id

@@ -1,0 +1,51 @@
+"""Reports of the bundled environments say what a result means, in every wording."""
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
+from trajsmith.phrasing import Wording, load_phrasebook
+
+SPEED = {"connection": "home_wifi", "download_mbps": 0.0, "upload_mbps": 0.0}
+SIM = {
+    "label": "hotspot",
+    "number": "+44 1",
+    "old_sims_retired": 1,
+    "next_step": "switch airplane mode on and off once",
+}
+LOCK = {"lock_name": "terrace door", "status": "unlocked", "battery_percent": 64, "door_open": True}
+LIGHT = {"status_light": "blinking_red", "display_code": "R-915", "router_model": "Harbour"}
+
+
+def say_all(environment: str, tool: str, out: Mapping[str, object]) -> list[str | None]:
+    """Return what every template of a tool makes of a result."""
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get(environment)))
+    phrases = book.tools[tool]
+    wording = Wording(book, ())
+    return [
+        wording.results([template], out, {}, random.Random(0))
+        for template in (*phrases.done, *phrases.brief, *phrases.detailed)
+    ]
+
+
+def test_no_speed_at_all_is_called_no_connection() -> None:
+    assert all("no connection at all" in said for said in say_all("mobile_care", "run_speed_test", SPEED))
+
+
+def test_an_activation_asks_for_no_step_that_may_be_done() -> None:
+    assert not any("lease " in said for said in say_all("mobile_care", "activate_sim", SIM))
+
+
+@pytest.mark.parametrize(("tool", "out"), [("list_locks", {"result": [LOCK]}), ("set_door_lock", LOCK)])
+def test_an_open_door_is_said_to_be_open(tool: str, out: Mapping[str, object]) -> None:
+    row = {"lock_id": "K1"}
+    given = {"result": [{**LOCK, **row}]} if "result" in out else {**LOCK, **row}
+    for said in say_all("smart_home", tool, given):
+        assert "open" in said.replace("open to everybody", "").replace("Please remember", ""), said
+
+
+def test_a_fault_of_the_router_is_named() -> None:
+    for said in say_all("mobile_care", "restart_router", LIGHT):
+        assert "something is wrong" not in said and "fault is still there" not in said
