@@ -325,7 +325,11 @@ class VariantUser(ScriptedUser):
 
     def _is_offer(self, messages: Sequence[Message]) -> bool:
         """Return True if the last message tells why the request cannot be fulfilled, and what else could be done."""
-        known = self.twist.visible or is_reason_known(messages[:-1], self.twist.because)
+        opened = max(
+            index for index, message in enumerate(messages) if message.content == self.task.turns[self.turn].query
+        )
+        shown = [message.content for message in messages[opened:] if message.role == "tool"]
+        known = self.twist.visible or is_reason_shown(self.twist.because, shown)
         return known and is_refusal_told(self.twist.because, messages[-1].content)
 
     def _correction(self, known: UserFact) -> str:
@@ -375,11 +379,6 @@ def get_perturbation(task: Task) -> Perturbation:
     if task.twist is None:
         raise ValueError(f"{task.id} is no variant")
     return task.twist
-
-
-def is_reason_known(messages: Sequence[Message], reason: str) -> bool:
-    """Return True if every number and content word of a reason occurs in what the agent was told or shown."""
-    return is_reason_shown(reason, [message.content for message in messages])
 
 
 def rephrase_plainly(reason: str) -> str:

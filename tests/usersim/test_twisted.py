@@ -1,8 +1,9 @@
 """What the scripted roles of variants may say: nothing that they were not shown, and as people say it."""
 
+from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.question_detection import find_questions, is_announcement, strip_closing_offers
 from trajsmith.records import Message
-from trajsmith.usersim.variant_roles import is_reason_known, rephrase_plainly
+from trajsmith.usersim.variant_roles import rephrase_plainly
 
 
 def test_a_reason_is_known_only_if_every_word_of_it_was_shown():
@@ -11,8 +12,9 @@ def test_a_reason_is_known_only_if_every_word_of_it_was_shown():
         Message(role="tool", content='{"booking_id":"B7","status":"travelled"}', tool_call_id="1", name="list_trips"),
         Message(role="user", content="Please move the trip."),
     ]
-    assert is_reason_known(shown, "the trip is travelled; only confirmed trips can be changed")
-    assert not is_reason_known(shown, "the minimum term runs until 2027-01-18")
+    texts = [message.content for message in shown]
+    assert is_reason_shown("the trip is travelled; only confirmed trips can be changed", texts)
+    assert not is_reason_shown("the minimum term runs until 2027-01-18", texts)
 
 
 def test_reasons_are_said_without_codes():
