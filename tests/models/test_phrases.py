@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trajsmith.phrasing import Phrasebook, Wording, load_phrasebook, pick_text
+from trajsmith.phrasing import EntityPhrases, Phrasebook, Wording, load_phrasebook, pick_text
 from trajsmith.phrasing.plain_sentences import render_superlative
 from trajsmith.phrasing.templates import join_rows, list_slots, render_phrase
 from trajsmith.phrasing.wording import derive_request_phrase
@@ -41,7 +41,7 @@ def test_render(template: str, values: dict[str, Any], text: str | None) -> None
 
 def test_rows_are_cut_and_counted() -> None:
     rows = [{"id": number} for number in range(12)]
-    assert join_rows(rows, "#{id}", limit=2) == "#0; #1; and 10 more"
+    assert join_rows(rows, ("#{id}",), limit=2) == "#0; #1; and 10 more"
 
 
 def test_slots_of_a_template() -> None:
@@ -108,7 +108,7 @@ def test_requests_from_descriptions(description: str, request_: str) -> None:
     ],
 )
 def test_extremes(field: str, how: str, value: Any, text: str) -> None:
-    assert render_superlative("order", field, field, how, value) == text
+    assert render_superlative(EntityPhrases(noun="order"), field, field, how, value) == text
 
 
 def test_a_choice_is_said_in_the_words_of_the_phrasebook() -> None:

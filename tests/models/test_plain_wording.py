@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from trajsmith.phrasing import EntityPhrases
 from trajsmith.phrasing.plain_sentences import (
     is_noun,
     render_field_phrase,
@@ -59,9 +60,15 @@ def test_names_and_addresses_stand_as_they_are(name):
 
 
 def test_a_record_is_picked_by_what_is_no_noun():
-    assert render_field_phrase("patient", "born", "born", "1980-05-12") == "the patient born 12 May 1980"
-    assert render_field_phrase("order", "created_on", "created on", "2026-03-01") == "the order created on 1 March 2026"
-    assert render_field_phrase("order", "note", "note", "Please call before noon") == (
+    assert (
+        render_field_phrase(EntityPhrases(noun="patient"), "born", "born", "1980-05-12")
+        == "the patient born 12 May 1980"
+    )
+    assert (
+        render_field_phrase(EntityPhrases(noun="order"), "created_on", "created on", "2026-03-01")
+        == "the order created on 1 March 2026"
+    )
+    assert render_field_phrase(EntityPhrases(noun="order"), "note", "note", "Please call before noon") == (
         'the order with the note "Please call before noon"'
     )
 
