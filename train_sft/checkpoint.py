@@ -38,8 +38,12 @@ def set_templates(tokenizer: Any, name: str) -> Any:
 
 
 @contextmanager
-def translate_write_errors(out: Path) -> Iterator[None]:
+def translate_write_errors(out: Path, advice: str | None = None) -> Iterator[None]:
     """Translate write errors of Python, safetensors or torch (full or broken disk) into one line.
+
+    Args:
+        out: Folder of the model.
+        advice: What to do when there is space again; None says it for a training.
 
     Raises:
         RunError: It could not be written; what was whole before is kept.
@@ -49,15 +53,16 @@ def translate_write_errors(out: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise _build_write_error(out, getattr(error, "strerror", None) or error) from error
+        raise _build_write_error(out, getattr(error, "strerror", None) or error, advice) from error
     except RuntimeError as error:
         if not _TORCH_COULD_NOT_WRITE.search(str(error)):
             raise
-        raise _build_write_error(out, error) from error
+        raise _build_write_error(out, error, advice) from error
 
 
-def _build_write_error(out: Path, cause: object) -> RunError:
-    how = "continue with --resume" if find_newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
+def _build_write_error(out: Path, cause: object, advice: str | None) -> RunError:
+    checkpoint = find_newest_checkpoint(out)
+    how = advice or ("continue with --resume" if checkpoint else "start again: there is no whole checkpoint yet")
     reason = (str(cause).splitlines() or ["no reason given"])[0]
     return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
 
