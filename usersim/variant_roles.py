@@ -60,10 +60,10 @@ _PREAMBLE = re.compile(
     r"\b(?:Before I (?:do that|go ahead)|Before anything changes|Just to be sure|To be certain)[:,] (\w)"
 )
 CHANGED = (
-    "Actually, wait. {}",
-    "Hold on, I've changed my mind. {}",
-    "Thanks for asking. On second thoughts: {}",
-    "Oh, I need to correct that. {}",
+    "Actually, wait, I've just looked it up again. {}",
+    "Hold on, I've changed my mind, something has come up here. {}",
+    "Thanks for asking. On second thoughts, I got that wrong. {}",
+    "Oh, I need to correct that, I mixed something up. {}",
 )
 
 
