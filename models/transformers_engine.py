@@ -14,9 +14,20 @@ import orjson
 
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
+from trajsmith.models.precision import choose_inference_dtype
 from trajsmith.models.serialization import JSON_WORDS
 from trajsmith.models.settings import PROVIDERS, ModelSettings
-from trajsmith.records import FunctionCall, InputError, JsonObject, Message, ModelFault, ToolCall, install_command
+from trajsmith.records import (
+    FunctionCall,
+    InputError,
+    JsonObject,
+    Message,
+    ModelFault,
+    ToolCall,
+    ToolStyle,
+    install_command,
+    render_tools,
+)
 
 OPENS, CLOSES = "<tool_call>", "</tool_call>"
 THINKS = "<think>"
@@ -64,10 +75,18 @@ class TransformersModel:
         max_new_tokens: Limit of one message, unless the request has one.
         temperature: Of requests that have none; 0 takes the likeliest token every time.
         batch: Requests answered together.
+        tools: How the model is shown tools.
     """
 
     def __init__(
-        self, name: str, model: Any, tokenizer: Any, max_new_tokens: int, temperature: float = 0.0, batch: int = 32
+        self,
+        name: str,
+        model: Any,
+        tokenizer: Any,
+        max_new_tokens: int,
+        temperature: float = 0.0,
+        batch: int = 32,
+        tools: ToolStyle = "full",
     ) -> None:
         self.name = name
         self.model = model.eval()
@@ -75,6 +94,7 @@ class TransformersModel:
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
         self.batch = batch
+        self.tools: ToolStyle = tools
         self._waiting: list[PendingRequest] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -83,7 +103,7 @@ class TransformersModel:
         rows = [message.model_dump(mode="json", exclude_none=True) for message in request.messages]
         if request.reply_schema is not None:
             rows.append({"role": "user", "content": JSON_WORDS + orjson.dumps(request.reply_schema).decode()})
-        tools = list(request.tools) if request.tool_choice != "none" else []
+        tools = render_tools(request.tools, self.tools) if request.tool_choice != "none" else []
         ids = self.tokenizer.apply_chat_template(
             rows, tools=tools or None, add_generation_prompt=True, return_dict=False
         )
@@ -231,8 +251,12 @@ def open_tokenizer(model: str) -> Any:
     return tokenizer
 
 
-def open_model(model: str) -> Any:
+def open_model(model: str, dtype: Any = None) -> Any:
     """Open the weights of a model on disk or on the Hub.
+
+    Args:
+        model: Folder or name.
+        dtype: Torch's type of the weights; None is the stored one, or float32 where this machine is slow in it.
 
     Raises:
         InputError: There are none, or a save was interrupted.
@@ -241,7 +265,7 @@ def open_model(model: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(model)
+        return AutoModelForCausalLM.from_pretrained(model, dtype=dtype or choose_inference_dtype(model))
     except (OSError, ValueError, SafetensorError) as error:
         cause = str(error).splitlines()[0]
         raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
