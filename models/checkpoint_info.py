@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trajsmith.records import FrozenModel, InputError, JsonObject
+from trajsmith.records import FrozenModel, InputError, JsonObject, ToolStyle
 
 FILE = "trajsmith.json"
 
@@ -15,6 +15,8 @@ class CheckpointInfo(FrozenModel):
 
     origin: JsonObject = {}
     """Where the first weights come from: package, file, SHA-256, licence, chat template."""
+    tools: ToolStyle = "full"
+    """How the tools were shown in training, and are shown wherever the model is played."""
     training: tuple[JsonObject, ...] = ()
     """Trainings since, the first one first: kind, settings, data."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trajsmith.export.loss_mask import training_template
+from trajsmith.models import CheckpointInfo, write_checkpoint_info
 from trajsmith.models.transformers_engine import add_response_template, open_tokenizer
 from trajsmith.records import RunError
 
@@ -67,8 +68,17 @@ def _build_write_error(out: Path, cause: object, advice: str | None) -> RunError
     return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
 
 
-def save_atomically(model: Any, tokenizer: Any, out: Path) -> None:
+def save_atomically(
+    model: Any, tokenizer: Any, out: Path, info: CheckpointInfo | None = None, dtype: Any = None
+) -> None:
     """Write beside `out` first and then rename: what stands there is always a whole model.
+
+    Args:
+        model: Trained model.
+        tokenizer: With the templates that it was trained with.
+        out: Folder.
+        info: Notes beside the weights.
+        dtype: Torch's type to store the weights in; None is that of the model.
 
     Raises:
         RunError: The disk is full or broken; what stood there is kept.
@@ -76,8 +86,10 @@ def save_atomically(model: Any, tokenizer: Any, out: Path) -> None:
     fresh = out.with_name(f".{out.name}.saving")
     with translate_write_errors(out):
         shutil.rmtree(fresh, ignore_errors=True)
-        model.save_pretrained(fresh)
+        model.to(dtype).save_pretrained(fresh)
         tokenizer.save_pretrained(fresh)
+        if info is not None:
+            write_checkpoint_info(fresh, info)
         out.mkdir(parents=True, exist_ok=True)
         for file in sorted(fresh.iterdir(), key=lambda path: path.name == "config.json"):
             file.replace(out / file.name)

