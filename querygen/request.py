@@ -15,6 +15,7 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
 from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.querygen.entity_references import ReferenceTracker
+from trajsmith.querygen.fact_sentences import FactSentences
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
@@ -118,7 +119,8 @@ class RequestWriter:
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         used = set(self.frames)
         for _ in range(DRAFTS):
-            self.frames = set(used)
+            self.frames.clear()
+            self.frames |= used
             try:
                 request, held = self._draft(start, stop, goals, withhold, steps, motive)
             except _NothingFits:
@@ -182,9 +184,14 @@ class RequestWriter:
     def tell_facts(self, calls: Sequence[int], keys: Sequence[str]) -> list[str]:
         """Return sentences that state facts of some calls, each once."""
         stated: set[str] = set()
-        sentences = [sentence for index in calls for sentence in self._tells(index, keys, stated)]
+        groups = [self._tells(index, keys, stated) for index in calls]
         self.stated |= stated
-        return sentences
+        return [sentence for group in groups for sentence in group]
+
+    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
+        """Sentences for what one call needs and no goal has said."""
+        sentences = FactSentences(self.references, self.voice, self.frames)
+        return sentences.list_for(self.calls[index], index, keys, stated)
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -263,12 +270,8 @@ class RequestWriter:
         ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
-            for kind in self._kinds(phrases.ask, phrases.say):
-                templates = phrases.say if kind == "say" else phrases.ask
-                texts: Sequence[str] = [one for one in templates if named <= list_slots(one)]
-                picked = pick_question_text(
-                    self._prefer_full(texts, open_slots, left_open), values, row, self.rng, again
-                )
+            for kind, texts in self._rank_texts(phrases, named, open_slots, left_open):
+                picked = pick_question_text(texts, values, row, self.rng, again)
                 if picked is None:
                     continue
                 template, text = picked
@@ -285,18 +288,28 @@ class RequestWriter:
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _prefer_full(self, texts: Sequence[str], open_slots: set[str], left_open: set[str]) -> Sequence[str]:
-        """Return the templates that leave least to be said in sentences of their own; now and then all of them.
+    def _rank_texts(
+        self, phrases: _GoalPhrases, named: frozenset[str], open_slots: set[str], left_open: set[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Return `ask` and `say` with those templates that leave least to be said in sentences of their own, the fuller
+        first; now and then with all of them.
 
         Args:
+            named: Slots that a template must have.
             open_slots: Slots of what has not been said.
             left_open: Slots of things that are not to be said: better no word of them than "one of the products".
         """
-        texts = [text for text in texts if not left_open & set(list_slots(text))] or texts
-        if not texts or self.rng.random() >= FULL:
-            return texts
-        left = [len(open_slots - set(list_slots(text))) for text in texts]
-        return [text for text, count in zip(texts, left, strict=True) if count == min(left)]
+        full = self.rng.random() < FULL
+        ranked = []
+        for kind in self._kinds(phrases.ask, phrases.say):
+            texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
+            texts = [text for text in texts if not left_open & list_slots(text)] or texts
+            left = [len(open_slots - list_slots(text)) for text in texts]
+            least = min(left, default=0)
+            if full:
+                texts = [text for text, count in zip(texts, left, strict=True) if count == least]
+            ranked.append((least if full else 0, kind, texts))
+        return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
         """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
@@ -367,8 +380,9 @@ class RequestWriter:
         call = self.calls[goal]
         values: dict[str, Any] = {}
         sources: dict[str, list[str]] = {}
-        references = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
-        alone = sum(bool(self.wording.entity(name).by) for name in references) == 1
+        names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+        entities = [self.wording.entity(name) for name in names]
+        alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
@@ -376,44 +390,6 @@ class RequestWriter:
             elif isinstance(source, FromOutput):
                 values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
         return values, sources
-
-    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
-        """Sentences for what one call needs and no goal has said."""
-        sentences: list[str] = []
-        call = self.calls[index]
-        self.references.model.horizon = index
-        for path, source, value in iterate_leaves(call):
-            if isinstance(source, FromUser) and source.known in keys and source.known not in stated:
-                sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
-                stated.add(source.known)
-            elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
-                pick_sentences = self._tell_pick(path, source, keys, stated)
-                if pick_sentences:
-                    self.references.spoke_of(call, (path,))
-                sentences += pick_sentences
-            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
-                sentences += self._point_back(call, path, source)
-        return sentences
-
-    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
-        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
-        if not self.references.is_open(name, call.arguments[name], source):
-            return []
-        phrase, _ = self.references.refer(name, call.arguments[name], source, set())
-        self.references.spoke_of(call, (name,))
-        return [self.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
-
-    def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
-        sentences = []
-        for selector in source.selectors:
-            key = build_selector_key(source.call, selector)
-            if key in keys and key not in stated:
-                stated.add(key)
-                description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(
-                    capitalize_first(fill_pattern(self.voice.mentions, description, self.rng, self.frames))
-                )
-        return sentences
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
