@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePath
 
+import orjson
 from pydantic import PositiveInt
 
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.export.history import apply_window
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
-from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
+from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task, Trajectory, Verdict
 from trajsmith.records.journal import AppendFile, read_lines
 from trajsmith.records.links import refuse_link
 from trajsmith.records.storage import storage_boundary
@@ -47,6 +49,7 @@ async def evaluate(
     users: UserFactory = build_scripted_user,
     over: Callable[[int], None] = lambda number: None,
     past_reasoning: bool = True,
+    transcripts: Path | None = None,
 ) -> list[Episode]:
     """Play the episodes that are not in `file` yet and return all episodes of these tasks.
 
@@ -59,6 +62,7 @@ async def evaluate(
         users: Who plays the user.
         over: Told how many more episodes are over, at first those of an earlier part of the work.
         past_reasoning: Show the model its reasoning of earlier turns, as contexts of training have it.
+        transcripts: Where the messages of every episode are written, one line each; None keeps none.
 
     Raises:
         InputError: `file` is a symbolic link.
@@ -71,15 +75,17 @@ async def evaluate(
     room, play = asyncio.Semaphore(settings.concurrency), PlaySettings(max_steps=settings.max_steps)
     shown = model if settings.history is None else limit_history(model, settings.history)
 
-    async def one(task: Task, sample: int, out: AppendFile) -> None:
+    async def one(task: Task, sample: int, out: AppendFile, read: AppendFile | None) -> None:
         ground = grounds[task.environments[0]]
         async with room:
             try:
-                episode, _, _ = await play_episode(
+                episode, trajectory, verdict = await play_episode(
                     task, ground, shown, play, sample, users, past_reasoning=past_reasoning
                 )
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
+        if read is not None:
+            read.append(build_transcript(episode, trajectory, verdict))
         out.append(episode.to_line())
         done[task.id, sample] = episode
         over(1)
@@ -88,10 +94,37 @@ async def evaluate(
     with storage_boundary(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     refuse_link(file.parent, PurePath(file.name))
-    with AppendFile(file, lock=True) as out:
-        out.cut_torn_line()
-        await _await_all(one(task, sample, out) for task, sample in missing)
+    with ExitStack() as files:
+        out = files.enter_context(AppendFile(file, lock=True))
+        read = files.enter_context(AppendFile(transcripts)) if transcripts is not None else None
+        for opened in (out, read):
+            if opened is not None:
+                opened.cut_torn_line()
+        await _await_all(one(task, sample, out, read) for task, sample in missing)
     return [done[task.id, sample] for task, sample in wanted]
+
+
+def build_transcript(episode: Episode, trajectory: Trajectory, verdict: Verdict) -> bytes:
+    """Build the line of an episode that a person reads: result, messages, and the checks that did not pass."""
+    checks = [
+        {"says": check.says, "kind": check.kind, "passed": check.passed, "detail": check.detail}
+        for check in verdict.checks
+        if check.passed is not True
+    ]
+    line = {
+        "task_id": episode.task_id,
+        "sample": episode.sample,
+        "environment": episode.environment,
+        "variant": episode.variant,
+        "passed": episode.passed,
+        "error": episode.error,
+        "outcome": verdict.outcome,
+        "failed_checks": checks,
+        "tools": list(trajectory.tools),
+        "messages": [message.model_dump(mode="json", exclude_none=True) for message in trajectory.messages],
+        "trajectory_id": trajectory.id,
+    }
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def limit_history(model: ChatModel, window: int) -> ChatModel:

@@ -93,14 +93,14 @@ def find_common_stems(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     stems: list[list[int]] = []
     members = 0
     stem: list[int] = []
-    for prompt in sorted(prompts):
+    for prompt in sorted(list(prompt) for prompt in prompts):
         shared = count_shared_tokens(stem, prompt)
         if members and shared >= max(MIN_SHARED, min(len(stem), len(prompt)) // 2):
             stem, members = stem[:shared], members + 1
             continue
         if members > 1:
             stems.append(stem)
-        stem, members = list(prompt), 1
+        stem, members = prompt, 1
     return [*stems, stem] if members > 1 else stems
 
 

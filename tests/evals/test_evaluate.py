@@ -134,6 +134,28 @@ async def test_it_goes_on_where_it_stopped_even_after_a_torn_line(run, tasks, tm
     assert {one.task_id for one in read_episodes(file)} == {task.id for task in tasks}
 
 
+async def test_transcripts_tell_what_was_said_and_which_checks_failed(run, tasks, tmp_path):
+    import json
+
+    from trajsmith.evals import evaluate
+
+    grounds, settings = await open_eval_contexts(run), EvalSettings()
+    file, transcripts = tmp_path / "episodes.jsonl", tmp_path / "transcripts.jsonl"
+    model = CallableModel("model", says(content="I cannot help."))
+    episodes = await evaluate(tasks[:2], grounds, model, settings, file, transcripts=transcripts)
+    lines = [json.loads(line) for line in transcripts.read_text().splitlines()]
+    assert {line["trajectory_id"] for line in lines} == {episode.trajectory_id for episode in episodes}
+    for line in lines:
+        roles = [message["role"] for message in line["messages"]]
+        assert roles[:3] == ["system", "user", "assistant"] and line["messages"][2]["content"] == "I cannot help."
+        assert line["passed"] is False and line["error"] == "no_call"
+        assert line["failed_checks"] and all(check["passed"] is not True for check in line["failed_checks"])
+    with transcripts.open("ab") as torn:
+        torn.write(b'{"task_id": "to')
+    await evaluate(tasks[:3], grounds, model, settings, file, transcripts=transcripts)
+    assert len([json.loads(line) for line in transcripts.read_text().splitlines()]) == 3
+
+
 def test_tasks_of_a_benchmark_are_not_used(run, tasks, tmp_path):
     bench, copied = tmp_path / "bench.jsonl", tmp_path / "run"
     bench.write_bytes(orjson.dumps({"text": "", "calls": [], "tools": ["none"]}) + b"\n")

@@ -50,7 +50,7 @@ from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
 from trajsmith.usersim import build_user_factory
 
-EPISODES, QUESTION, RESULTS = "episodes.jsonl", "question.json", "results.json"
+EPISODES, QUESTION, RESULTS, TRANSCRIPTS = "episodes.jsonl", "question.json", "results.json", "transcripts.jsonl"
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
 """Settings of a served model that decide its answers; the others say how it is reached."""
 
@@ -88,6 +88,8 @@ class EvalConfig(FrozenModel):
     dtype: Literal["float32", "bfloat16"] | None = None
     """Number format of a model on this machine; None is the one that its weights are stored in, or float32 where the
     processor has no instructions for bfloat16."""
+    transcripts: bool = True
+    """Write the messages of every episode into `transcripts.jsonl`, to read what went wrong."""
     settings: EvalSettings = EvalSettings()
 
     @property
@@ -114,7 +116,15 @@ class EvalConfig(FrozenModel):
         """Return the evaluation settings that results belong to: model, tasks, user and sampling."""
         asked = self.model_dump(
             mode="json",
-            exclude={"models": True, "budget": True, "batch": True, "limit": True, "out": True, "run": True}
+            exclude={
+                "models": True,
+                "budget": True,
+                "batch": True,
+                "limit": True,
+                "out": True,
+                "run": True,
+                "transcripts": True,
+            }
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
@@ -193,8 +203,19 @@ async def _play(
     try:
         with progress.stage("play episodes", total, 0, 0) as bar:
             over, settings = _counter(bar.advance), config.settings
+            transcripts = config.out / TRANSCRIPTS if config.transcripts else None
             return score_episodes(
-                await evaluate(tasks, grounds, model, settings, file, users, over, past_reasoning=not config.served)
+                await evaluate(
+                    tasks,
+                    grounds,
+                    model,
+                    settings,
+                    file,
+                    users,
+                    over,
+                    past_reasoning=not config.served,
+                    transcripts=transcripts,
+                )
             )
     finally:
         await model.close()
