@@ -10,7 +10,7 @@ from trajsmith.records import FromOutput, FromUser, GoldCall
 
 
 class FactSentences:
-    """Says facts of calls one by one.
+    """Sentences for facts of calls, one by one.
 
     Args:
         references: What is spoken of, and the words and facts of the task.
