@@ -54,14 +54,15 @@ class Calendar(Environment[CalendarState]):
 
     @tool(effect="read")
     def list_events(
-        self, from_day: date, days: Annotated[int, Field(ge=1, le=14, examples=[2, 3, 5, 7])] = 7
+        self, from_day: date | None = None, days: Annotated[int, Field(ge=1, le=14, examples=[2, 3, 5, 7])] = 7
     ) -> list[views.EventRow]:
         """List the events of some days, in order of time, at most 10.
 
         Args:
-            from_day: First day.
+            from_day: First day; today if left out.
             days: Number of days.
         """
+        from_day = from_day or self.state.now.date()
         events = [event for event in self.state.events.values() if 0 <= (event.starts_at.date() - from_day).days < days]
         events.sort(key=lambda event: event.starts_at)
         return [views.event_row(self.state, event) for event in events[:10]]
@@ -170,7 +171,7 @@ class Calendar(Environment[CalendarState]):
             minutes: Shortest free time that counts, in minutes.
         """
         if day < self.state.now.date():
-            raise ToolError(f"{day} has passed")
+            raise ToolError(f"{day} has already passed")
         return views.free_spans(self.state, day, minutes)
 
     @tool(effect="read")
@@ -336,7 +337,7 @@ class Calendar(Environment[CalendarState]):
             priority: How urgent it is.
         """
         if due_date < self.state.now.date():
-            raise ToolError(f"{due_date} has passed; a task cannot be due in the past")
+            raise ToolError(f"{due_date} has passed, and a task can't be due in the past")
         if sum(not other.done for other in self.state.tasks.values()) >= MAX_OPEN_TASKS:
             raise ToolError(f"there are already {MAX_OPEN_TASKS} open tasks")
         task_id = self.new_id("task", "K{}")
@@ -376,7 +377,7 @@ class Calendar(Environment[CalendarState]):
             names = ", ".join(calendar.calendar_name for calendar in self.state.calendars.values())
             raise ToolError(f"no calendar called {calendar_name}; there are: {names}")
         if match.kind == "subscribed":
-            raise ToolError(f"{match.calendar_name} is a subscribed calendar and can only be read")
+            raise ToolError(f"{match.calendar_name} is a subscribed calendar, which can only be read")
         return match
 
     def _own_event(self, event_id: str) -> Event:
@@ -384,29 +385,31 @@ class Calendar(Environment[CalendarState]):
         event = self.lookup(self.state.events, event_id, "event")
         calendar = self.state.calendars[event.calendar_id]
         if calendar.kind == "subscribed":
-            raise ToolError(f"{calendar.calendar_name} is a subscribed calendar and can only be read")
+            raise ToolError(f"{calendar.calendar_name} is a subscribed calendar, which can only be read")
         if event.starts_at <= self.state.now:
             raise ToolError("the event has already started or is over, so it stays as it is")
         if event.organiser_id is not None:
             organiser = self.state.contacts[event.organiser_id].full_name
-            raise ToolError(f"the event is organised by {organiser}, so it cannot be changed here")
+            raise ToolError(f"the event is organised by {organiser} and can't be changed here")
         return event
 
     def _check_time(
         self, calendar: CalendarEntry, starts_at: datetime, ends_at: datetime, but: str | None = None
     ) -> None:
         if not self.state.now < starts_at <= self.state.now + timedelta(days=365):
-            raise ToolError("events start in the future, at most a year ahead")
+            raise ToolError("events have to start in the future, at most a year ahead")
         owner = self.state.owner
         opens = datetime.combine(starts_at.date(), owner.works_from)
         closes = datetime.combine(starts_at.date(), owner.works_until)
         outside = starts_at < opens or ends_at > closes or starts_at.weekday() >= 5
         if calendar.kind == "work" and outside:
             hours = f"{owner.works_from:%H:%M} to {owner.works_until:%H:%M}"
-            raise ToolError(f"events in {calendar.calendar_name} must lie within working hours: Mon-Fri, {hours}")
+            raise ToolError(
+                f"events in {calendar.calendar_name} must be within your working hours, Monday to Friday from {hours}"
+            )
         clash = self.state.clash(starts_at, ends_at, but)
         if clash is not None:
-            raise ToolError(f"this overlaps {clash.title} at {clash.starts_at:%H:%M}")
+            raise ToolError(f"that time overlaps {clash.title} at {clash.starts_at:%H:%M}")
 
     def _new_event(
         self, calendar: CalendarEntry, title: str, starts_at: datetime, ends_at: datetime, organiser_id: str | None

@@ -197,7 +197,7 @@ class Helpdesk(Environment[HelpdeskState]):
         """
         ticket = self.lookup(self.state.tickets, ticket_id, "ticket")
         if ticket.status not in OPEN:
-            raise ToolError(f"ticket {ticket_id} is {ticket.status}; only open tickets can be escalated")
+            raise ToolError(f"ticket {ticket_id} is {ticket.status}, and only open tickets can be escalated")
         if ticket.escalated:
             raise ToolError(f"ticket {ticket_id} has already been escalated")
         if ticket.due_at >= self.state.now and ticket.priority not in ("high", "urgent"):
@@ -221,11 +221,13 @@ class Helpdesk(Environment[HelpdeskState]):
         """
         ticket = self.lookup(self.state.tickets, ticket_id, "ticket")
         if ticket.status != "resolved" or ticket.resolved_at is None:
-            raise ToolError(f"ticket {ticket_id} is {ticket.status}; only resolved tickets can be reopened")
+            raise ToolError(f"ticket {ticket_id} is {ticket.status}, and only resolved tickets can be reopened")
         if self.state.now - ticket.resolved_at > timedelta(days=REOPEN_DAYS):
-            raise ToolError(f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago; please open a new one")
+            raise ToolError(f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago, and needs a new ticket")
         if ticket.times_reopened >= MAX_REOPENED:
-            raise ToolError(f"ticket {ticket_id} has been reopened {MAX_REOPENED} times already; please open a new one")
+            raise ToolError(
+                f"ticket {ticket_id} has been reopened {MAX_REOPENED} times already, and needs a new ticket"
+            )
         ticket.status = "in_progress"
         ticket.resolved_at = None
         ticket.times_reopened += 1
@@ -259,8 +261,10 @@ class Helpdesk(Environment[HelpdeskState]):
         device = self.lookup(self.state.devices, device_id, "device")
         self._check_replaceable(device, reason)
         days = (collect_on - self.state.now.date()).days
-        if not 1 <= days <= 30 or collect_on.weekday() > 4:
-            raise ToolError(f"{collect_on:%A}, {collect_on} is no workday within the next 30 days")
+        if not 1 <= days <= 30:
+            raise ToolError(f"{collect_on} is not within the next 30 days, when new devices can be collected")
+        if collect_on.weekday() > 4:
+            raise ToolError(f"{collect_on} is a {collect_on:%A}, and new devices are collected on workdays")
         device.status = "reported_lost" if reason == "lost_or_stolen" else "being_replaced"
         replacement = Replacement(
             replacement_id=self.new_id("replacement", "RPL{:d}"),
@@ -409,7 +413,7 @@ class Helpdesk(Environment[HelpdeskState]):
         """
         request = self.lookup(self.state.access_requests, request_id, "access request")
         if request.status != "pending":
-            raise ToolError(f"request {request_id} is {request.status}; only pending requests can be withdrawn")
+            raise ToolError(f"request {request_id} is {request.status}, and only pending requests can be withdrawn")
         request.status = "withdrawn"
         return self._access(request)
 
@@ -476,7 +480,9 @@ class Helpdesk(Environment[HelpdeskState]):
         if reason == "worn_out" and (today - device.purchased_on).days < years * 365:
             raise ToolError(f"a {device.kind} is replaced after {years} years; this is from {device.purchased_on}")
         if reason == "broken" and device.warranty_until >= today:
-            raise ToolError(f"the {device.model} has warranty until {device.warranty_until}, so it is repaired")
+            raise ToolError(
+                f"the {device.model} is under warranty until {device.warranty_until} and is repaired instead"
+            )
 
     def _access(self, request: AccessRequest) -> AccessRow:
         approver = self._manager(request.employee_id) if self.state.systems[request.system].needs_approval else None
@@ -493,7 +499,7 @@ class Helpdesk(Environment[HelpdeskState]):
         today = self.state.now.date()
         name = system.replace("_", " ")
         if not today < until <= today + timedelta(days=MAX_ACCESS_DAYS):
-            raise ToolError(f"access must end within {MAX_ACCESS_DAYS} days, and not before tomorrow")
+            raise ToolError(f"access has to end within {MAX_ACCESS_DAYS} days, tomorrow at the earliest")
         departments = self.state.systems[system].departments
         if departments and employee.department not in departments:
             raise ToolError(f"{name} is only for {' and '.join(departments)}, not for {employee.department}")

@@ -195,3 +195,10 @@ def test_seed_states_keep_the_rules(size: str) -> None:
                 assert state.is_room_free(room, event) and len(state.guests_of(event.event_id)) < room.seats
         assert sum(not task.done for task in state.tasks.values()) <= 15
         assert all(invitation.received_at < state.now for invitation in state.invitations.values())
+
+
+def test_events_are_listed_from_today_if_no_day_is_given(planner: Calendar) -> None:
+    today = planner.state.now.date()
+    assert planner.call("list_events", {}).content == planner.call("list_events", {"from_day": str(today)}).content
+    soon = [event for event in planner.state.events.values() if 0 <= (event.starts_at.date() - today).days < 7]
+    assert len(planner.call("list_events", {}).content["result"]) == min(len(soon), 10)
