@@ -8,6 +8,7 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key
 from trajsmith.grounding.paths import get_value, iterate_nodes, join_path
+from trajsmith.grounding.row_fields import list_sayable_fields, rank_fields
 from trajsmith.phrasing import Question, Wording, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import format_value
@@ -88,7 +89,8 @@ def _iter_rows(
         for row in rng.sample(rows, len(rows)):
             if any(get_value(row, field) in (None, [], {}) for field in question.asks):
                 continue
-            for field in rng.sample(list(entity.by), len(entity.by)):
+            fields = [field for field in list_sayable_fields(row, tuple(entity.by)) if "." not in field]
+            for field in rank_fields(row, fields, rng):
                 value = get_value(row, field)
                 same = sum(get_value(other, field) == value for other in rows)
                 if same == 1 and isinstance(value, str | int | float) and field not in question.asks:
