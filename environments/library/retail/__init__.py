@@ -280,7 +280,8 @@ class Retail(Environment[RetailState]):
         customer = self.lookup(self.state.customers, customer_id, "customer")
         product = self.lookup(self.state.products, sku, "product")
         if quantity > product.in_stock:
-            raise ToolError(f"only {product.in_stock} of {product.name} in stock")
+            left = f"only {product.in_stock} of the {product.name} are in stock" if product.in_stock else ""
+            raise ToolError(left or f"the {product.name} is sold out")
         product.in_stock -= quantity
         number = self.state.counters["order"] = self.state.counters.get("order", 0) + 1
         line = OrderLine(
@@ -318,7 +319,7 @@ class Retail(Environment[RetailState]):
         """
         order, line = self._line(line_id)
         if quantity > line.quantity:
-            raise ToolError(f"only {line.quantity} of {line.product_name} were ordered")
+            raise ToolError(f"only {line.quantity} of the {line.product_name} were ordered")
         self._check_returnable(order, line)
         number = self.state.counters["return"] = self.state.counters.get("return", 0) + 1
         request = Return(
