@@ -280,8 +280,9 @@ class Retail(Environment[RetailState]):
         customer = self.lookup(self.state.customers, customer_id, "customer")
         product = self.lookup(self.state.products, sku, "product")
         if quantity > product.in_stock:
-            left = f"only {product.in_stock} of the {product.name} are in stock" if product.in_stock else ""
-            raise ToolError(left or f"the {product.name} is sold out")
+            if not product.in_stock:
+                raise ToolError(f"the {product.name} is sold out")
+            raise ToolError(f"only {product.in_stock} of the {product.name} are in stock")
         product.in_stock -= quantity
         number = self.state.counters["order"] = self.state.counters.get("order", 0) + 1
         line = OrderLine(
