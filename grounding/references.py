@@ -19,6 +19,8 @@ from trajsmith.records import FromOutput, Selector
 
 ONLY = 0.4
 """How often the only row of a list is left undescribed."""
+EXTREME = 0.7
+"""How likely people call a thing the latest or the first one, beside `score_field`."""
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "balance", "rate"})
 _PAST = frozenset(
     {"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "started", "made", "reported"}
@@ -75,13 +77,15 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
         set(split_name(field)) & _PRICES and isinstance(own, int | float)
     )
+    if not isinstance(own, str) and words.declared(level) is not None:
+        comparable = False  # people have words for their things, and none of them is "the one with the lowest balance"
     comparable = comparable and values.count(own) == 1 and all(type(value) is type(own) for value in values)
     if len(values) > 1 and comparable and words.has_extreme(level, field):
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):
             if own == extreme:
                 options.append(
                     (
-                        1.5,
+                        EXTREME,
                         Selector(
                             rows=level.path, how="largest" if how == "largest" else "smallest", field=field, value=own
                         ),
