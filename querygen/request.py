@@ -15,6 +15,7 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
 from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.querygen.entity_references import ReferenceTracker
+from trajsmith.querygen.fact_sentences import FactSentences
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
@@ -118,7 +119,8 @@ class RequestWriter:
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         used = set(self.frames)
         for _ in range(DRAFTS):
-            self.frames = set(used)
+            self.frames.clear()
+            self.frames |= used
             try:
                 request, held = self._draft(start, stop, goals, withhold, steps, motive)
             except _NothingFits:
@@ -182,9 +184,14 @@ class RequestWriter:
     def tell_facts(self, calls: Sequence[int], keys: Sequence[str]) -> list[str]:
         """Return sentences that state facts of some calls, each once."""
         stated: set[str] = set()
-        sentences = [sentence for index in calls for sentence in self._tells(index, keys, stated)]
+        groups = [self._tells(index, keys, stated) for index in calls]
         self.stated |= stated
-        return sentences
+        return [sentence for group in groups for sentence in group]
+
+    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
+        """Sentences for what one call needs and no goal has said."""
+        sentences = FactSentences(self.references, self.voice, self.frames)
+        return sentences.list_for(self.calls[index], index, keys, stated)
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -383,44 +390,6 @@ class RequestWriter:
             elif isinstance(source, FromOutput):
                 values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
         return values, sources
-
-    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
-        """Sentences for what one call needs and no goal has said."""
-        sentences: list[str] = []
-        call = self.calls[index]
-        self.references.model.horizon = index
-        for path, source, value in iterate_leaves(call):
-            if isinstance(source, FromUser) and source.known in keys and source.known not in stated:
-                sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
-                stated.add(source.known)
-            elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
-                pick_sentences = self._tell_pick(path, source, keys, stated)
-                if pick_sentences:
-                    self.references.spoke_of(call, (path,))
-                sentences += pick_sentences
-            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
-                sentences += self._point_back(call, path, source)
-        return sentences
-
-    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
-        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
-        if not self.references.is_open(name, call.arguments[name], source):
-            return []
-        phrase, _ = self.references.refer(name, call.arguments[name], source, set())
-        self.references.spoke_of(call, (name,))
-        return [self.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
-
-    def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
-        sentences = []
-        for selector in source.selectors:
-            key = build_selector_key(source.call, selector)
-            if key in keys and key not in stated:
-                stated.add(key)
-                description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(
-                    capitalize_first(fill_pattern(self.voice.mentions, description, self.rng, self.frames))
-                )
-        return sentences
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
