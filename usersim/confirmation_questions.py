@@ -9,7 +9,7 @@ from typing import Any
 
 from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
 from trajsmith.phrasing.phrasebook import EntityPhrases
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern
 from trajsmith.phrasing.words import split_identifier
@@ -80,18 +80,30 @@ class ConfirmationWriter:
             question = f"{topic}: {get_language().grammar.lower_first(question)}"
         return " ".join([*dict.fromkeys(notes), _add_remarks(question, remarks)])
 
-    def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]], rows: str) -> str:
-        """Return one question for the same call on many things; `rows` is the sentence that takes their list."""
+    def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
+        """Return one question for the same call on many things, with the name of each."""
         call, _ = calls[0]
         batches = [batch for batch in self.wording.scenarios.batches if batch.tool == call.tool]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
         action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
-        if action is None:
+        names = self.name_all(calls)
+        if action is None or not names:
             return self.write(calls)
-        texts = [text for _, identified in calls for text in self._find_row_texts(identified, frozenset())]
-        question = fill_pattern(self.voice.confirms, action, self.rng)
+        listed = "; ".join(names) if any("," in name for name in names) else join_words(names)
         notes = self._find_consequence(call.tool, action)
-        return " ".join([rows.format("; ".join(texts)), *notes, question])
+        return " ".join([fill_pattern(self.voice.confirms, f"{action} ({listed})", self.rng), *notes])
+
+    def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
+        """Return the names of the things in which calls differ; with details where names are not enough."""
+        identified = calls[0][1]
+        differing = [name for name in identified if len({str(each.arguments.get(name)) for each, _ in calls}) > 1]
+        if len(differing) != 1 or any(differing[0] not in rows for _, rows in calls):
+            return []
+        (name,) = differing
+        named_rows = [rows[name].row for _, rows in calls]
+        names = self.name_things(name, named_rows, identified[name].rows)
+        template = find_row_template(named_rows, self.wording.rows.get(name, ()))
+        return names or ([render_phrase(template, dict(row)) or "" for row in named_rows] if template else [])
 
     def _describe(
         self, call: GoldCall, identified: IdentifiedRows, changed: Collection[str] = ()
@@ -244,7 +256,8 @@ class ConfirmationWriter:
         texts = []
         for name, choice in unnamed.items():
             plain = choice.stale or len(unnamed) > 1
-            row = None if plain else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
+            templates = [template for template in self.wording.rows.get(name, ()) if ": " not in template]
+            row = None if plain else pick_text(templates, dict(choice.row), self.rng)
             texts.append(row or self.name_thing(name, choice))
         return [text for text in texts if text]
 
