@@ -53,7 +53,7 @@ def sent_sim(state: MobileCareState, serial: str) -> SimCard:
     if sim is None or sim.customer_id != state.user_id:
         raise ToolError("no SIM with this serial number was sent to this account")
     if sim.status != "sent":
-        raise ToolError(f"this SIM is {sim.status.replace('_', ' ')} already, and only a newly sent one can be activated")
+        raise ToolError(f"this SIM is {sim.status.replace('_', ' ')} already, and only a new one can be activated")
     return sim
 
 

@@ -103,7 +103,7 @@ class Retail(Environment[RetailState]):
         """
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status not in ("pending", "processing"):
-            raise ToolError(f"order {order_id} is already {order.status}, and only pending or processing orders can be cancelled")
+            raise ToolError(f"order {order_id} is already {order.status}, so it can no longer be cancelled")
         for line in order.lines:
             self.state.products[line.sku].in_stock += line.quantity
         order.status = "cancelled"
@@ -154,7 +154,7 @@ class Retail(Environment[RetailState]):
         """
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status not in ("pending", "processing"):
-            raise ToolError(f"order {order_id} is already {order.status}, and a gift message can be set only before shipping")
+            raise ToolError(f"order {order_id} is already {order.status}, so it takes no gift message any more")
         if order.gift_message == message:
             raise ToolError(f"order {order_id} already has this gift message")
         order.gift_message = message
@@ -398,7 +398,7 @@ class Retail(Environment[RetailState]):
     def _pending(self, order_id: str) -> Order:
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status != "pending":
-            raise ToolError(f"order {order_id} is already {order.status}, and that is possible only while it is pending")
+            raise ToolError(f"order {order_id} is already {order.status}, and that works only while it is pending")
         return order
 
     def _usable_coupon(self, code: str, order: Order) -> Coupon:
