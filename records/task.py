@@ -55,6 +55,17 @@ class Turn(FrozenModel):
         return list_answer_facts(self.asked) or tuple(AnswerFact(value=value) for value in self.answer_facts)
 
 
+class RefusedMember(FrozenModel):
+    """One of the many things of a batch for which the call is refused."""
+
+    call: GoldCall
+    """The refused call, with the environment's refusal as its result."""
+    because: str
+    """Why, in the environment's words."""
+    told: tuple[JsonValue, ...]
+    """Values by which an answer names the thing; any of them will do."""
+
+
 class Perturbation(FrozenModel):
     """Difference between a variant and its base task, the required behaviour, and the proof of the label."""
 
@@ -92,6 +103,8 @@ class Perturbation(FrozenModel):
     """The user takes the offer; else they leave it."""
     instead: str = ""
     """What the agent can do instead where nothing serves the request itself, in words for the user."""
+    refused: tuple[RefusedMember, ...] = ()
+    """Of a batch: the things for which the call is refused."""
     tempting: tuple[GoldCall, ...] = ()
     """Calls of the turn that an agent would make which does not notice the twist."""
     proof: str

@@ -117,6 +117,11 @@ class ConfirmationWriter:
                 return get_language().confirms.first_person.sub(get_language().confirms.second_person, text)
         return ""
 
+    def name_row(self, parameter: str, choice: IdentifiedRow) -> str:
+        """Return a name for a thing that an argument identifies; how it is listed, where no field is its own."""
+        row = pick_text(self.wording.rows.get(parameter, ()), dict(choice.row), self.rng)
+        return self._name_thing(parameter, choice) or row or self.wording.entity(parameter).noun
+
     def _join_rows(self, rows: Sequence[tuple[str, str]]) -> str:
         """Return a sentence that says which things one call is about."""
         if len(rows) == 1:

@@ -20,14 +20,12 @@ from trajsmith.phrasing import (
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value, is_value_mentioned
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
 from trajsmith.records import (
-    EnvironmentSpec,
     FromOutput,
     FunctionCall,
     GoldCall,
-    JsonObject,
     JsonValue,
     Message,
     Perturbation,
@@ -250,7 +248,7 @@ class VariantAgent(ScriptedAgent):
         """Do what was offered if the user wants it; else leave it."""
         self.settled = True
         index = len(self.results)
-        if not self.twist.accepted:
+        if not self.twist.accepted or index >= self.stop:  # the call that should be refused went through
             return AgentAct(Message(role="assistant", content=draw_pattern(load_refusals().left, self.rng)))
         self.said |= set(list_needed_keys(self.calls[index]))
         self.confirmed.add(index)
@@ -274,7 +272,10 @@ class VariantAgent(ScriptedAgent):
 
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
-        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
+        return self._write_for_all([self.calls[index] for index in self.asking])
+
+    def _write_for_all(self, calls: Sequence[GoldCall]) -> str:
+        pairs = [(call, self._identified_rows(call)) for call in calls]
         return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
 
     def _narration(self, group: list[int], answered: bool) -> str:
@@ -334,20 +335,6 @@ class VariantUser(ScriptedUser):
 
     def _correction(self, known: UserFact) -> str:
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
-
-
-def build_scripted_agent(task: Task, wording: Wording, candidate: int, listens: bool = False) -> ScriptedAgent:
-    """The scripted agent of a task, whether it is a variant or not."""
-    kind = ScriptedAgent if task.twist is None else VariantAgent
-    return kind(task, wording, candidate, listens)
-
-
-def build_scripted_user(
-    task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int
-) -> ScriptedUser:
-    """Build the scripted user of a task, whether it is a variant or not; see `UserFactory`."""
-    kind = ScriptedUser if task.twist is None else VariantUser
-    return kind(task, wording, candidate, find_clock_date(state))
 
 
 def build_user_direction(task: Task, wording: Wording) -> str:

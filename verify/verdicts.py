@@ -21,6 +21,7 @@ from trajsmith.records import (
 )
 from trajsmith.records.verdict import Outcome
 from trajsmith.verify.answer_text import select_answer_text
+from trajsmith.verify.batch_checks import CONDUCT
 from trajsmith.verify.checks import CheckedCall
 from trajsmith.verify.claim_support import CLAIMS, find_play_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
@@ -32,7 +33,7 @@ from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
 from trajsmith.verify.settings import VerifySettings
-from trajsmith.verify.variant_checks import CONDUCT, build_variant_checks
+from trajsmith.verify.variant_checks import build_variant_checks
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """The task around a refused request: what is refused, what can be done instead, and whether the user takes it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
@@ -9,7 +9,7 @@ from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import JsonValue, Perturbation, RecordDropped, canonical_json
+from trajsmith.records import JsonObject, JsonValue, Perturbation, RecordDropped, canonical_json
 
 ACCEPTED = 0.75
 """Share of offers that the user takes."""
@@ -22,20 +22,26 @@ _PERSON = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
 
 
 def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
-    """Return True if policy, requests and results before the refused call tell every word of the reason.
+    """Return True if policy, requests and results before the refused call tell every word of the reason."""
+    start, _ = case.spans[request.turn]
+    shown = [call.result for call in (*case.calls[:start], *request.calls[:-1])]
+    return is_reason_visible(case, request.refusal, request.calls[-1].arguments, shown, query)
+
+
+def is_reason_visible(
+    case: VariantCase, refusal: str, arguments: JsonObject, results: Iterable[JsonValue], query: str
+) -> bool:
+    """Return True if policy, requests and results before a refused call tell every word of the reason.
 
     What the state holds of a thing ("internal", "shipped") must stand in a result: the policy only speaks of it.
     """
-    start, _ = case.spans[request.turn]
-    shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
-    shown.append(canonical_json(request.calls[-1].arguments).decode())
-    words = set(_WORD.findall(request.refusal.lower()))
+    shown = [canonical_json(result).decode() for result in results]
+    shown.append(canonical_json(arguments).decode())
+    words = set(_WORD.findall(refusal.lower()))
     facts = " ".join(sorted(words & collect_state_words(case.state)))
-    if _PERSON.search(request.refusal):  # what holds of this one is no rule
-        return is_reason_shown(request.refusal, [*shown, query])
-    return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
-        request.refusal, [case.base.policy, *shown, query]
-    )
+    if _PERSON.search(refusal):  # what holds of this one is no rule
+        return is_reason_shown(refusal, [*shown, query])
+    return is_reason_shown(facts, [*shown, query]) and is_reason_shown(refusal, [case.base.policy, *shown, query])
 
 
 def collect_state_words(state: JsonValue) -> set[str]:

@@ -25,8 +25,8 @@ from trajsmith.records import (
     UserFact,
 )
 from trajsmith.verify import VerifySettings, find_confirmation_faults, verify_trajectory
+from trajsmith.verify.batch_checks import CONDUCT
 from trajsmith.verify.confirmation import MISSING, NEEDLESS, REPORTED
-from trajsmith.verify.variant_checks import CONDUCT
 
 
 def make_tool(name, description, confirm, actor="assistant", **parameters):
