@@ -1,15 +1,17 @@
 """Tasks: queries, user facts and checks around executed calls."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import ConfigDict, PrivateAttr
 
 from trajsmith.records.answers import AnswerFact, RequestedInfo
-from trajsmith.records.canonical import JsonValue
+from trajsmith.records.canonical import JsonValue, derive_seed
 from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.tool import ToolSpec
 
 MAX_FACTS = 8
 """Values that the answer of one turn must state, at most."""
@@ -127,6 +129,7 @@ class TaskHeader(Record):
     difficulty: float
     language: str
     seed: int
+    distractors: tuple[ToolSpec, ...] = ()
     _line: bytes = PrivateAttr(b"")
 
     @classmethod
@@ -162,6 +165,8 @@ class Task(Record):
     policy: str
     exposed_tools: tuple[str, ...]
     """Plain names of the tools that the agent is shown."""
+    distractors: tuple[ToolSpec, ...] = ()
+    """Tools of other environments that the agent is shown, too. They cannot be called here."""
     user_tools: tuple[str, ...] = ()
     """Plain names of the tools that only the user can call."""
     mode: Literal["conversation", "direct"]
@@ -183,6 +188,19 @@ class Task(Record):
     def whole(self) -> "Task":
         """The task itself, as `TaskHead.whole` gives it."""
         return self
+
+    @property
+    def shown_tools(self) -> tuple[str, ...]:
+        """Names of all tools that the agent is shown; with distractors in an order that does not tell them apart."""
+        if not self.distractors:
+            return self.exposed_tools
+        names = [*self.exposed_tools, *(tool.name for tool in self.distractors)]
+        return tuple(random.Random(derive_seed(self.seed, "tool order")).sample(names, len(names)))
+
+    def find_shown_specs(self, tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """Return the tools that the agent is shown, in their order; `tools` are those of the environment."""
+        known = {tool.name: tool for tool in (*tools, *self.distractors)}
+        return tuple(known[name] for name in self.shown_tools)
 
     @property
     def gold_calls(self) -> list[GoldCall]:

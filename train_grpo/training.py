@@ -82,9 +82,9 @@ def build_episode_classes(
     schemas: dict[str, list[JsonObject]] = {}
     for task in tasks:
         name = build_class_name(task)
-        known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
-        classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
-        schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
+        shown = task.find_shown_specs(grounds[task.environments[0]].spec.tools)
+        classes[name] = build_environment_class(name, task.shown_tools, by_id, make, background)
+        schemas[name] = [tool.as_function() for tool in shown]
     return classes, schemas
 
 

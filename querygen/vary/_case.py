@@ -149,7 +149,8 @@ class VariantCase:
             **{
                 **values,
                 "initial_state": self.base.initial_state if state is None else content_hash(state),
-                "exposed_tools": tuple(name for name in self.base.exposed_tools if name != hidden),
+                "exposed_tools": self._list_exposed(pieces, perturbation, hidden),
+                "distractors": () if perturbation.act == "decline" or hidden else self.base.distractors,
                 "mode": "conversation",
                 "variant": self.variant,
                 "twist": perturbation,
@@ -169,6 +170,13 @@ class VariantCase:
                 "seed": derive_seed(self.base.seed, "variant", self.variant),
             }
         )
+
+    def _list_exposed(self, pieces: Sequence[TurnDraft], perturbation: Perturbation, hidden: str) -> tuple[str, ...]:
+        """Return the tools of the base task and those that the variant needs, without the hidden one."""
+        offer = (perturbation.offer,) if perturbation.offer else ()
+        calls = [*(call for piece in pieces for call in piece.calls), *perturbation.tempting, *offer]
+        shown = {*self.base.exposed_tools, *(call.tool for call in calls if call.actor == "assistant")} - {hidden}
+        return tuple(tool.name for tool in self.spec.tools if tool.name in shown)
 
     async def _proof(self, pieces: Sequence[TurnDraft], start: JsonObject) -> GoldProof:
         """The gold run of the variant; twice where calls give something else than in the base task."""
