@@ -60,6 +60,7 @@ class SkillTally:
             len(own_tools.intersection(trajectory.tools)) <= len(own_tools) - FEWER
         )
         shown["partial"] = task.variant == "partial_batch"
+        shown["paging"] = task.variant == "later_page"
         shown["search"] = CALL_TOOL in trajectory.tools
         shown["composite"] = len(task.environments) > 1
         shown["variants"] = task.variant != BASE_VARIANT
@@ -83,6 +84,7 @@ class SkillTally:
             ("distractor tools", "distractors", "tools of other environments are shown, too"),
             ("few tools", "few", f"{FEWER} or more tools of the environment are not shown"),
             ("batches refused in part", "partial", "the rest is done, and the answer says both"),
+            ("later pages of a list", "paging", "read on until it is found"),
             ("tool search", "search", "tools are listed and called through two others"),
             ("several environments", "composite", "one task over two or more"),
             ("reasoning", "reasoning", f"{_tell(counts, 'reasoning', 'messages')} messages of the agent"),

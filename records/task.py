@@ -75,10 +75,12 @@ class Perturbation(FrozenModel):
     """Id of the task that it was derived from."""
     turn: int
     """Turn in which it happens."""
-    act: Literal["ask", "decline", "recover", "check", "delegate", "offer", "reread", "batch", "ignore", "plain"]
+    act: Literal[
+        "ask", "decline", "recover", "check", "delegate", "offer", "reread", "batch", "ignore", "page", "plain"
+    ]
     """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
     user do it, say that one thing cannot be done and offer what can, read again what has changed, do it for all that
-    are meant and nothing else, not do what a result demands, or nothing special."""
+    are meant and nothing else, not do what a result demands, read on to the page that has it, or nothing special."""
     tool: str = ""
     """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
     hidden: bool = False

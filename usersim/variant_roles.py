@@ -78,6 +78,13 @@ THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "
 THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
 
 
+NEXT_PAGE = (
+    "It isn't there yet, so I'll look at the next page.",
+    "Not among these. I'll go on to the next page.",
+    "That page doesn't have it; let me look further.",
+    "There's more than one page, so I'll keep looking.",
+    "",
+)
 NOT_FROM_YOU = (
     "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
     "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
@@ -203,6 +210,8 @@ class VariantAgent(ScriptedAgent):
 
     def _answer(self) -> str:
         """The answer; of a request of which some parts were reported before, only the rest."""
+        if self.twist.act == "page" and self.turn == self.twist.turn:
+            return capitalize_first(self._report(self.stop - 1, True))
         if self.twist.act in ("batch", "ignore"):
             return self._answer_batch() if self.twist.act == "batch" else self._answer_with_warning()
         if not self.settled or self.turn != self.twist.turn or self.task.variant != "partial_success":
@@ -279,6 +288,8 @@ class VariantAgent(ScriptedAgent):
         return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
 
     def _narration(self, group: list[int], answered: bool) -> str:
+        if self.twist.act == "page" and self._is_perturbed(group[0]):
+            return self.rng.choice(NEXT_PAGE) if "page" in self.calls[group[0]].arguments else ""
         if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool

@@ -56,6 +56,8 @@ def build_variant_checks(
         return [_check_confirmed(turn)]
     if perturbation.act == "batch":
         return build_batch_checks(turn.messages, turn.events, perturbation, gold)
+    if perturbation.act == "page":
+        return [_check_read_on(turn, perturbation, gold)]
     if perturbation.act == "ignore":
         return [_check_ignored(trajectory.events, perturbation)]
     if perturbation.act == "delegate":
@@ -212,6 +214,16 @@ def _check_confirmed(turn: _Turn) -> CheckOutcome:
     before = turn.messages[: write.message - turn.start] if write else ()
     answered = any(message.role == "user" for message in before[1:])
     return build_conduct_outcome("the agent comes back to the user before it changes anything", answered)
+
+
+def _check_read_on(turn: _Turn, perturbation: Perturbation, gold: Sequence[GoldCall]) -> CheckOutcome:
+    """Check that the page is read that has what the user asked about."""
+    wanted = canonical_json(gold[-1].arguments)
+    read = any(
+        event.ok and event.tool == perturbation.tool and canonical_json(event.arguments) == wanted
+        for event in turn.events
+    )
+    return build_conduct_outcome("the agent reads on to the page that has it", read)
 
 
 def _check_ignored(events: Sequence[CallEvent], perturbation: Perturbation) -> CheckOutcome:

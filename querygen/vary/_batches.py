@@ -87,7 +87,7 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        place = _find_list(case, request)
+        place = find_list(case, case.tools[request.list])
         if place is None:
             continue
         batch = await _enlarge(case, request, *place, partial)
@@ -96,17 +96,16 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     raise RecordDropped("no_batch")
 
 
-def _find_list(case: VariantCase, request: BatchRequest) -> tuple[int, tuple[GoldCall, ...]] | None:
-    """Return the turn that makes way for the batch and the calls that lead to its list; None if the task has none."""
-    tool = case.tools[request.list]
+def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
+    """Return the turn that makes way for a request about a list, and the calls up to the list; None without a list."""
     for turn, (start, stop) in enumerate(case.spans):
         for index in range(start, stop):
-            if case.calls[index].tool == request.list and _leads_to(case.calls, start, index):
+            if case.calls[index].tool == tool.name and _leads_to(case.calls, start, index):
                 call = _drop_optional(case.calls[index], tool.required)
                 return turn, (*case.calls[start:index], call)
     if tool.required:
         return None
-    call = GoldCall(tool=request.list, arguments={}, provenance={}, effect="read")
+    call = GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read")
     return min(len(case.spans), case.rng.randint(1, 2)), (call,)
 
 
@@ -139,7 +138,7 @@ async def _enlarge(
     start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
     before = (*case.calls[:start], *calls)
     state = normalize_key_order(case.state)
-    rows = await _list_rows(case, state, before)
+    rows = await read_rows(case, state, before)
     fitting = [row for row in rows or () if _fits(row, request)]
     if rows is None or not fitting:
         return None
@@ -163,7 +162,7 @@ async def _enlarge(
         if not table:
             return batch if _is_complete(case.tools[request.list], len(rows)) else None
         longer = {**tried, table: {**tried[table], spare: more[spare]}}
-        now, then = await _list_rows(case, tried, before), await _list_rows(case, longer, before)
+        now, then = await read_rows(case, tried, before), await read_rows(case, longer, before)
         if now is not None and then is not None and len(then) == len(now) + 1:
             return batch
     return None
@@ -192,7 +191,7 @@ def _find_table(
     return table, own
 
 
-async def _list_rows(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonObject] | None:
+async def read_rows(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonObject] | None:
     """Return the rows of the last call; None where the calls do not lead there on this state."""
     results = await _run_calls(case, state, calls)
     return None if results is None else _get_rows(results[-1])

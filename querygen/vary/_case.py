@@ -162,7 +162,7 @@ class VariantCase:
                         proof,
                         asked,
                         await self._hashes(pieces, proof, start),
-                        await self._groups(pieces, proof, start, seed),
+                        await self._groups(pieces, proof, start, seed, perturbation),
                     )
                 ),
                 "masks": proof.masks,
@@ -250,13 +250,22 @@ class VariantCase:
         return turns
 
     async def _groups(
-        self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject, seed: int
+        self,
+        pieces: Sequence[TurnDraft],
+        proof: GoldProof,
+        state: JsonObject,
+        seed: int,
+        perturbation: Perturbation,
     ) -> list[tuple[int, ...]]:
-        """Calls of each turn that commute."""
+        """Calls of each turn that commute; pages are read one by one, until the thing is there."""
         calls = iter(proof.gold.calls)
-        return await find_parallel_calls(
+        groups = await find_parallel_calls(
             [[next(calls) for _ in piece.calls] for piece in pieces], state, self.session, seed
         )
+        return [
+            () if perturbation.act == "page" and turn == perturbation.turn else group
+            for turn, group in enumerate(groups)
+        ]
 
     async def _hashes(self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject) -> list[str]:
         """State hash after each turn."""

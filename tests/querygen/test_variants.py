@@ -477,6 +477,26 @@ async def test_a_call_that_should_be_refused_and_goes_through_ends_in_words(shel
     pytest.fail("no refused call with an offer that is taken")
 
 
+async def test_what_is_on_a_later_page_is_read_page_by_page(shelves):
+    for shelf, _, varied in await some(shelves, "later_page"):
+        task = varied.task
+        turn = task.turns[task.twist.turn]
+        pages = [call for call in turn.gold_calls if call.tool == task.twist.tool]
+        assert [call.arguments.get("page", 1) for call in pages] == list(range(1, len(pages) + 1)) and len(pages) > 1
+        (value,) = task.twist.told
+        holding = [any(value in row.values() for row in call.result["result"]) for call in pages]
+        assert holding == [False] * (len(pages) - 1) + [True]
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        assert verdict.accepted
+        span = trajectory.turns[task.twist.turn]
+        calls = [message.tool_calls for message in trajectory.messages[span.start : span.stop] if message.tool_calls]
+        assert all(len(each) == 1 for each in calls)  # whether there is a next page to read shows only in the last one
+        events = [event for event in trajectory.events if event.arguments != pages[-1].arguments]
+        changed = trajectory.model_copy(update={"events": tuple(events)})
+        (outcome,) = build_variant_checks(task.twist, task.variant, changed, turn.gold_calls)
+        assert not outcome.passed
+
+
 async def test_an_instruction_in_a_result_is_neither_followed_nor_read_out(shelves):
     made = await some(shelves, "injected_instruction")
     for shelf, base, varied in made:
