@@ -15,7 +15,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 class ShownToolsSettings(FrozenModel):
-    """Which tools are shown, for shares of the tasks; all tools of the environment in the rest."""
+    """Settings of the tools that are shown to shares of the tasks; the rest show all of their environment."""
 
     distractors: float = Field(0, ge=0, le=1)
     """Share of tasks that show tools of other environments beside those of their own."""

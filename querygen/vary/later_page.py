@@ -51,9 +51,9 @@ async def vary(case: VariantCase) -> VariantResult:
         size, place = find_page_size(tool), find_list(case, tool)
         if size is None or place is None:
             continue
-        found = await _find_row(case, *place, size)
-        if found is not None:
-            return await _build_variant(case, found)
+        place_of_row = await _find_row(case, *place, size)
+        if place_of_row is not None:
+            return await _build_variant(case, place_of_row)
     raise RecordDropped("no_later_page")
 
 
