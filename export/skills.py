@@ -57,7 +57,7 @@ class SkillTally:
         shown["user_calls"] = sum(event.actor == "user" for event in trajectory.events)
         shown["distractors"] = bool(own_tools and {*trajectory.tools} - {LIST_TOOLS, CALL_TOOL} - own_tools)
         shown["few"] = bool(own_tools and CALL_TOOL not in trajectory.tools) and (
-            len(own_tools.intersection(trajectory.tools)) <= len(own_tools) - FEWER
+            len(own_tools & {*trajectory.tools}) <= len(own_tools) - FEWER
         )
         shown["partial"] = task.variant == "partial_batch"
         shown["paging"] = task.variant == "later_page"

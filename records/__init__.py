@@ -68,6 +68,7 @@ from trajsmith.records.task import (
     list_answer_facts,
 )
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
+from trajsmith.records.tool_rendering import ToolStyle, render_tools
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
@@ -135,6 +136,7 @@ __all__ = [
     "ToolCall",
     "ToolError",
     "ToolSpec",
+    "ToolStyle",
     "Trajectory",
     "TrajsmithError",
     "Turn",
@@ -157,4 +159,5 @@ __all__ = [
     "hash_bytes",
     "install_command",
     "list_answer_facts",
+    "render_tools",
 ]

@@ -15,7 +15,7 @@ from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import LOST
-from trajsmith.querygen.vary._refused_task import is_reason_visible
+from trajsmith.querygen.vary._refused_task import can_be_known, collect_state_words
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.querygen.vary._siblings import build_sibling_rows, find_listed_rows
 from trajsmith.querygen.vary.long_context import normalize_key_order
@@ -313,8 +313,15 @@ async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
     draft = _draft_turn(case, batch, words.stated[: batch.turn])
     pieces = [*case.unchanged(words, range(batch.turn)), draft]
     count, request = len(batch.members) + len(batch.refused), batch.request
+    shown = [canonical_json(result).decode() for result in batch.shown]
+    words_of_state = collect_state_words(batch.state)
     visible = {
-        is_reason_visible(case, member.because, member.call.arguments, batch.shown, draft.query)
+        can_be_known(
+            member.because,
+            case.base.policy,
+            [*shown, canonical_json(member.call.arguments).decode(), draft.query],
+            words_of_state,
+        )
         for member in batch.refused
     }
     if len(visible) > 1:
