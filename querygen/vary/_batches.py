@@ -133,7 +133,7 @@ async def _enlarge(
 ) -> _Batch | None:
     """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few.
 
-    The list of a partial batch gets only a few more, like those for which the call succeeds.
+    The list of a partial batch gets a few more only where it is too short, like those for which the call succeeds.
     """
     start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
     before = (*case.calls[:start], *calls)
@@ -148,6 +148,8 @@ async def _enlarge(
         first = await _try(case, request, state, turn, before, calls, arguments)
         if first is None or not first.refused:
             return None
+        if _has_fitting_size(first, partial):
+            wanted = 0
         accepted = {str(call.arguments[request.parameter]) for call in first.members}
         fitting = [row for row in fitting if str(row[request.parameter]) in accepted]
     table, own = _find_table(state, rows, fitting, request.parameter) if request.grow and fitting else ("", [])
