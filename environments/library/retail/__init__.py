@@ -242,13 +242,15 @@ class Retail(Environment[RetailState]):
         ] = None,
         max_price: Annotated[float | None, Field(gt=0, examples=[30.0, 60.0, 100.0, 200.0])] = None,
         in_stock_only: bool = False,
+        page: Annotated[int, Field(ge=1)] = 1,
     ) -> list[Product]:
-        """Search the catalogue, cheapest first, at most 8 products.
+        """Search the catalogue, cheapest first, at most 8 products on a page.
 
         Args:
             category: Category of the catalogue.
             max_price: Highest price in pounds.
             in_stock_only: Leave out what is sold out.
+            page: Page to show; dearer products are on later ones.
         """
         products = [
             product
@@ -257,7 +259,7 @@ class Retail(Environment[RetailState]):
             and (max_price is None or product.price <= max_price)
             and (product.in_stock > 0 or not in_stock_only)
         ]
-        return sorted(products, key=lambda product: (product.price, product.sku))[:8]
+        return sorted(products, key=lambda product: (product.price, product.sku))[8 * (page - 1) : 8 * page]
 
     @tool(effect="read")
     def get_product(self, sku: str) -> Product:
