@@ -17,7 +17,7 @@ from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import LOST
 from trajsmith.querygen.vary._refused_task import can_be_known, collect_state_words
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.querygen.vary._siblings import build_adopted_rows, find_listed_rows
+from trajsmith.querygen.vary._siblings import build_adopted_rows, find_listed_rows, list_choice_columns
 from trajsmith.querygen.vary.long_context import normalize_key_order
 from trajsmith.records import (
     EnvironmentFault,
@@ -155,9 +155,10 @@ async def _enlarge(
     table, own = _find_table(state, rows, fitting, request.parameter) if request.grow and fitting else ("", [])
     listed = [str(row[request.parameter]) for row in rows]
     table = table if set(state.get(table, ())) - set(listed) else ""
+    same = {*request.where, *(list_choice_columns(state[table]) if table and partial else ())}
     for number in range(ROUNDS if table else 1):
         count = max(0, wanted // 2**number)
-        more = build_adopted_rows(state[table], listed, own[0], request.where, count + 1, case.rng) if table else {}
+        more = build_adopted_rows(state[table], listed, own[0], same, count + 1, case.rng) if table else {}
         *keys, spare = list(more) or [""]
         tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
         batch = await _try(case, request, tried, turn, before, calls, arguments)
