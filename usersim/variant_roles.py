@@ -17,6 +17,7 @@ from trajsmith.phrasing import (
     is_reason_shown,
     is_refusal_told,
     load_refusals,
+    pick_text,
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
@@ -37,7 +38,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import render_missing_facts
+from trajsmith.usersim.reporting import render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -68,13 +69,11 @@ ALL_DONE = (
     "That's all of them done:",
     "Done, every one of them:",
     "I've gone through all of them:",
-    "Here is what came of each of them:",
-    "All of them are taken care of:",
+    "All of them are done:",
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
-GO_THROUGH = ("I'll go through them now.", "Let me do these together.", "One moment, I'll take them all.", "", "")
-THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "", "")
-THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
+GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
+THE_REST = ("Now the next ones.", "And now the rest.", "", "")
 
 
 NOT_FROM_YOU = (
@@ -218,18 +217,25 @@ class VariantAgent(ScriptedAgent):
         return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
 
     def _answer_batch(self) -> str:
-        """The result for each thing of a batch, in a list."""
+        """The result for each thing of a batch by name, what holds of all of them once, and a total."""
         if self.turn != self.twist.turn:
             return super()._answer()
         start = self.stop - len(self.task.turns[self.turn].gold_calls)
         members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
-        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
-        words, lines = self.rng.random(), []
+        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
+        names = ConfirmationWriter(self.wording, self.rng, self.voice).name_all(pairs) or [""] * len(members)
+        words, reports = self.rng.random(), []
         for index in members:
             self.rng.seed(words)  # each line in the same words
-            lines.append(f"- {capitalize_first(self._report(index, first=False))}")
-        return "\n".join([opening, *lines])
+            reports.append(capitalize_first(self._report(index, first=False)))
+        outs = [self.results[index].content for index in members]
+        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
+        total = pick_text([text for batch in batches for text in batch.total], {"outs": outs}, self.rng)
+        lines, after = summarize_reports(reports, names)
+        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        closing = " ".join([*after, *([total] if total else [])])
+        return "\n".join([opening, *(f"- {line}" for line in lines), *([closing] if closing else [])])
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
         """Ask whether to do what can be done instead, by a question that names the other value."""
@@ -273,7 +279,7 @@ class VariantAgent(ScriptedAgent):
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:

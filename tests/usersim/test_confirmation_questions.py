@@ -6,6 +6,7 @@ import pytest
 
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
+from trajsmith.phrasing.scenarios import BatchRequest, ScenarioBook
 from trajsmith.phrasing.voices import get_agent_voice
 from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, ToolSpec
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
@@ -110,3 +111,12 @@ def test_several_things_are_asked_for_together_each_by_name():
 
 def test_a_reason_in_the_words_of_the_policy_is_not_said_to_the_user():
     assert "customer" not in ask(make_call("stop", ORDERS[1], ORDERS))
+
+
+def test_a_question_for_many_lists_them_by_name_in_one_form():
+    batch = BatchRequest(list="list", tool="stop", parameter="order_id", confirm="stop all of these orders", ask=("x",))
+    wording = Wording(BOOK, TOOLS, ScenarioBook(batches=(batch,)))
+    writer = ConfirmationWriter(wording, random.Random(3), get_agent_voice("plain"))
+    text = writer.write_for_all([make_call("stop", row, ORDERS) for row in ORDERS])
+    assert "stop all of these orders: your order to Ida, your order to Noor and your order to Umar" in text
+    assert find_confirmation_requests(text)
