@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
 from trajsmith.phrasing import BatchRequest, pick_text
+from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.partition import find_producers
@@ -265,9 +266,14 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     )
     needed = list(dict.fromkeys(key for call in batch.calls for key in list_needed_keys(call)))
     fresh = [key for key in needed if not stated or key not in stated[-1]]
-    sentences = writer.tell_facts(range(start, len(calls)), fresh)
     values = {fact.slot: fact.said for fact in batch.facts}
-    request = pick_text(batch.request.ask, values, case.rng)
+    values |= {case.known[key].slot: case.known[key].said for key in fresh if case.known[key].slot}
+    slots = {case.known[key].slot for key in fresh} - {""}
+    most = max(len(slots & list_slots(text)) for text in batch.request.ask)
+    asks = [text for text in batch.request.ask if len(slots & list_slots(text)) == most]
+    request = pick_text(asks, values, case.rng)
+    named = {slot for text in asks for slot in slots & list_slots(text)}
+    sentences = writer.tell_facts(range(start, len(calls)), [key for key in fresh if case.known[key].slot not in named])
     if request is None:
         raise RecordDropped("no_words", batch.request.tool)
     persona = case.base.persona
