@@ -124,8 +124,6 @@ class BatchRequest(FrozenModel):
     """True if rows like those that are there may be added to the state, so that there are many."""
     confirm: str = ""
     """Verb phrase in which the agent asks for a yes for all of them, where it must."""
-    total: tuple[str, ...] = ()
-    """What the agent says after the report of each, over `outs`, the results: "{outs|sum('refund')|money} in all."."""
     ask: tuple[str, ...] = Field(min_length=1)
     """Whole sentences that ask for it, with slots for the arguments."""
 

@@ -91,7 +91,7 @@ class ConfirmationWriter:
             return self.write(calls)
         listed = "; ".join(names) if any("," in name for name in names) else join_words(names)
         notes = self._find_consequence(call.tool, action)
-        return " ".join([fill_pattern(self.voice.confirms, f"{action}: {listed}", self.rng), *notes])
+        return " ".join([fill_pattern(self.voice.confirms, f"{action} ({listed})", self.rng), *notes])
 
     def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
         """Return the names of the things in which calls differ; with details where names are not enough."""

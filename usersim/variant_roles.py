@@ -17,7 +17,6 @@ from trajsmith.phrasing import (
     is_reason_shown,
     is_refusal_told,
     load_refusals,
-    pick_text,
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
@@ -217,7 +216,7 @@ class VariantAgent(ScriptedAgent):
         return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
 
     def _answer_batch(self) -> str:
-        """The result for each thing of a batch by name, what holds of all of them once, and a total."""
+        """The result for each thing of a batch by name, and what holds of all of them once."""
         if self.turn != self.twist.turn:
             return super()._answer()
         start = self.stop - len(self.task.turns[self.turn].gold_calls)
@@ -229,13 +228,12 @@ class VariantAgent(ScriptedAgent):
         for index in members:
             self.rng.seed(words)  # each line in the same words
             reports.append(capitalize_first(self._report(index, first=False)))
-        outs = [self.results[index].content for index in members]
-        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
-        total = pick_text([text for batch in batches for text in batch.total], {"outs": outs}, self.rng)
+        for place, (report, index) in enumerate(zip(reports, members, strict=True)):
+            if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
+                names[place] = ""  # the report has its number
         lines, after = summarize_reports(reports, names)
         opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
-        closing = " ".join([*after, *([total] if total else [])])
-        return "\n".join([opening, *(f"- {line}" for line in lines), *([closing] if closing else [])])
+        return "\n".join([opening, *(f"- {line}" for line in lines), *([" ".join(after)] if after else [])])
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
         """Ask whether to do what can be done instead, by a question that names the other value."""

@@ -30,4 +30,4 @@ def test_each_line_of_a_batch_has_a_name_and_what_holds_of_all_is_said_once():
     lines, shared = summarize_reports(
         ['"Quiz night" is declined.', '"Garden lunch" is declined.'], ['"Quiz night"', ""]
     )
-    assert lines == declined and shared == []
+    assert lines == ['"Quiz night" is declined.', '"Garden lunch" is declined.'] and shared == []
