@@ -1,6 +1,7 @@
 """Every variant: the right play is accepted, the play that does not notice is turned down, and labels hold."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -409,6 +410,20 @@ async def test_a_batch_is_about_all_rows_that_fit_and_no_others(shelves):
             changed = trajectory.model_copy(update={"events": (*others, *change(events))})
             (outcome,) = build_variant_checks(task.twist, task.variant, changed, gold)
             assert not outcome.passed and outcome.detail
+
+
+async def test_a_batch_names_in_its_request_what_the_list_needs():
+    """ "Every video I have" in place of "It should be a video. Delete all the files of that type."."""
+    queries = []
+    for _, _, varied in await some([await make_shelf("file_store")], "batch_request", most=8):
+        turn = varied.task.turns[varied.task.twist.turn]
+        said = [fact.said for fact in turn.known if fact.slot in ("file_type", "folder_name")]
+        if said and len({call.tool for call in turn.gold_calls} & {"search_files", "list_files"}):
+            assert all(
+                re.search(rf"(every|single) {re.escape(text)}|{re.escape(text)} folder", turn.query) for text in said
+            )
+            queries.append(turn.query)
+    assert queries
 
 
 async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
