@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
@@ -58,17 +59,25 @@ class AskableQuestion:
 
 
 def list_askable_questions(
-    questions: Sequence[Question], call: int, result: JsonValue, wording: Wording, rng: random.Random
+    questions: Sequence[Question],
+    call: int,
+    result: JsonValue,
+    wording: Wording,
+    rng: random.Random,
+    where: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
 ) -> list[AskableQuestion]:
     """Return the questions that a result answers, in random order.
 
     A question about one row needs a row that something which people say tells apart from all others in the list.
+
+    Args:
+        where: Field of such a row to the values that it may have.
     """
     askable = []
     for question in rng.sample(list(questions), len(questions)):
         row = None
         if question.row:
-            row = next(_iter_rows(question, call, result, wording, rng), None)
+            row = next(_iter_rows(question, call, result, wording, rng, where), None)
             if row is None:
                 continue
         info = AskableQuestion(question, row)
@@ -78,7 +87,12 @@ def list_askable_questions(
 
 
 def _iter_rows(
-    question: Question, call: int, result: JsonValue, wording: Wording, rng: random.Random
+    question: Question,
+    call: int,
+    result: JsonValue,
+    wording: Wording,
+    rng: random.Random,
+    where: Mapping[str, Sequence[JsonValue]],
 ) -> Iterator[RowChoice]:
     """Yield rows that can be told apart and hold all that is asked, each with a field that does it."""
     entity = wording.entity(question.row)
@@ -87,6 +101,8 @@ def _iter_rows(
             continue
         for row in rng.sample(rows, len(rows)):
             if any(get_value(row, field) in (None, [], {}) for field in question.asks):
+                continue
+            if any(get_value(row, field) not in (None, *values) for field, values in where.items()):
                 continue
             for field in rng.sample(list(entity.by), len(entity.by)):
                 value = get_value(row, field)

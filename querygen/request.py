@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
@@ -19,7 +20,7 @@ from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
-from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, UserFact
 from trajsmith.verify import ReferenceCheck
 
 
@@ -261,7 +262,7 @@ class RequestWriter:
         question = step.question
         if question is not None and not (question.ask or question.say):
             question = question.model_copy(update={"ask": step.ask, "say": step.say})
-        yield from self._questions(goal, [question] if question else [], held)
+        yield from self._questions(goal, [question] if question else [], held, step.where)
         if step.ask or step.say:
             yield _GoalPhrases(step.ask, step.say)
 
@@ -272,10 +273,16 @@ class RequestWriter:
             yield from self._questions(goal, phrases.questions, held)
         yield _GoalPhrases(phrases.ask, phrases.say)
 
-    def _questions(self, goal: int, questions: Sequence[Question], held: set[str]) -> Iterator[_GoalPhrases]:
+    def _questions(
+        self,
+        goal: int,
+        questions: Sequence[Question],
+        held: set[str],
+        where: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
+    ) -> Iterator[_GoalPhrases]:
         call = self.calls[goal]
         if call.effect == "read":
-            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng):
+            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng, where):
                 if askable.row is None or askable.row.fact.key not in held:
                     yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 
