@@ -50,7 +50,9 @@ class ToolPhrases(FrozenModel):
     narrate: tuple[str, ...] = ()
     """What the agent is doing, as a verb phrase after "Let me": "check your recent orders"."""
     confirm: tuple[str, ...] = ()
-    """What the agent is about to do, as a verb phrase after "Shall I": "cancel order {order_id}"."""
+    """What the agent is about to do, as a verb phrase after "Shall I": "cancel {order_id}; {row.total|money} goes back
+    to you". `row` holds what results show of the thing, as long as nothing was changed since: where it lacks a field,
+    the phrase is not taken. Phrases that leave out no argument come first, and of these those with `row`."""
     done: tuple[str, ...] = ()
     """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
     brief: tuple[str, ...] = ()
@@ -96,6 +98,9 @@ class EntityPhrases(FrozenModel):
     """How the user calls the one that they mean when there is no other: "my order"."""
     by: dict[str, tuple[str, ...]] = {}
     """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
+    name: Templates = ()
+    """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
+    where no other row of the list has the same name, else `by` names it."""
     row: Templates = ()
     """One row of a list, said shortly: "{order_id}, {status}, {total|money}"; of several templates with the same
     information, one is drawn for each list."""

@@ -19,6 +19,7 @@ from trajsmith.grounding import (
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
+from trajsmith.phrasing.confirmation import iterate_rows
 from trajsmith.phrasing.templates import find_row_template, join_rows
 from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
@@ -326,15 +327,29 @@ class ScriptedAgent:
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
         identified: dict[str, IdentifiedRow] = {}
-        for path, source, _ in iterate_leaves(call):
+        for path, source, value in iterate_leaves(call):
+            name = path.split(".")[-1]
+            shown = self._find_shown(name, value)
             if isinstance(source, FromOutput) and self.calls[source.call].actor == "assistant":
                 try:
                     row, rows = self._row(source)
                 except ReferenceNotResolved:
                     continue  # the call will say so
                 if row:
-                    identified[path.split(".")[-1]] = IdentifiedRow(row, rows, self._stale(source.call))
+                    identified[name] = IdentifiedRow(row, rows, self._stale(source.call), shown)
+            elif shown and isinstance(value, str):
+                identified[name] = IdentifiedRow(shown, (shown,), False, shown)
         return identified
+
+    def _find_shown(self, name: str, value: Any) -> dict[str, Any]:
+        """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
+        shown: dict[str, Any] = {}
+        for index in range(len(self.results)):
+            if self.calls[index].actor == "assistant" and not self._stale(index):
+                for row in iterate_rows(self.results[index].content):
+                    if next(iter(row), "") == name and row[name] == value:
+                        shown.update(row)
+        return shown
 
     def _stale(self, call: int) -> bool:
         """Return True if a write came after a result: its values may be outdated."""
