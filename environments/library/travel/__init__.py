@@ -39,7 +39,6 @@ from trajsmith.environments.native import Environment, tool
 from trajsmith.records import ConfirmationRule, ToolError
 
 SALE_DAYS = 60
-MOVE_FEE = 8.0
 UPGRADE_POINTS = 300
 EXTRA_PRICES: dict[Extra, float] = {"bicycle": 6.0, "dog": 9.0, "hot_meal": 12.0, "quiet_seat": 4.0}
 DAY = timedelta(days=1)
@@ -88,7 +87,7 @@ class Travel(Environment[TravelState]):
 
     @tool(effect="read")
     def list_trips(self, traveller_id: str, status: TripStatus | None = None) -> list[TripRow]:
-        """List the trips of a traveller, latest departure first, at most 8.
+        """List the trips of a traveller with fare and the fee for moving them, latest departure first, at most 8.
 
         Args:
             traveller_id: Traveller account.
@@ -205,8 +204,7 @@ class Travel(Environment[TravelState]):
         if "bicycle" in booking.extras and self.state.bicycles_left(connection, new_date) < 1:
             raise ToolError(f"no bicycle places are left on {new_date}")
         self._check_overlap(booking.traveller_id, connection, new_date, but=booking_id)
-        fee = booking.fare == "saver" and self.state.travellers[booking.traveller_id].tier != "navigator"
-        booking.price = round(booking.price + MOVE_FEE * booking.passengers * fee, 2)
+        booking.price = round(booking.price + self.state.compute_move_fee(booking), 2)
         booking.travels_on, booking.moved = new_date, True
         return trip_details(self.state, booking)
 
