@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
+from trajsmith.grounding.row_fields import classify_field, score_field
 from trajsmith.phrasing import EntityPhrases, Wording, get_language
 from trajsmith.phrasing.value_formatting import drop_near_years
 from trajsmith.phrasing.words import pluralize
@@ -87,9 +88,12 @@ class ReferenceTracker:
     def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
         referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
-        for field in self.wording.entity(name).by if referent is not None else ():
-            current = referent.latest(field) if referent is not None else None
-            if current is not None:
+        if referent is None:
+            return
+        known = {field: referent.latest(field) for field in self.wording.entity(name).by}
+        told = {field: current for field, current in known.items() if current is not None}
+        for field, current in sorted(told.items(), key=lambda item: -score_field(*item)):
+            if classify_field(field, current) != "level":
                 fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
                 yield self.wording.describe(name, fact, self.rng)
 

@@ -282,7 +282,9 @@ class RequestWriter:
     ) -> Iterator[_GoalPhrases]:
         call = self.calls[goal]
         if call.effect == "read":
-            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng, where):
+            for askable in list_askable_questions(
+                questions, goal, call.result, self.wording, self.rng, where, self.calls
+            ):
                 if askable.row is None or askable.row.fact.key not in held:
                     yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 

@@ -8,8 +8,9 @@ from itertools import islice
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.user_facts import get_label
 from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
@@ -66,8 +67,8 @@ def iterate_other_rows(
     source, value = call.provenance.get(name), call.arguments.get(name)
     if not isinstance(source, FromOutput) or source.pattern is not None:
         return
-    entity = case.wording.phrasebook.entities.get(name)
-    rows = pick_values(case.calls[source.call].result, source.path, case.rng, tuple(entity.by) if entity else (), 1.0)
+    words = RowWords(declared=DeclaredFields(case.wording.phrasebook, name).list_for)
+    rows = pick_values(case.calls[source.call].result, source.path, case.rng, 1.0, words=words)
     for other, selectors in rows:
         picks = [selector for selector in selectors if selector.how != "only"]
         if other != value and len(picks) == 1:

@@ -9,7 +9,7 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, iterate_leaves
 from trajsmith.grounding.paths import ListLevel, find_values, get_value
-from trajsmith.grounding.references import list_sayable_fields
+from trajsmith.grounding.row_fields import list_sayable_fields
 from trajsmith.phrasing.templates import render_phrase
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
