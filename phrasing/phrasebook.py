@@ -68,6 +68,8 @@ class ToolPhrases(FrozenModel):
     """Paths in the result that every `done` tells and a good answer must tell: "$.status"."""
     alternatives: tuple[str, ...] = ()
     """Parameters for which the agent may offer another value where a call is refused: "amount", "room_id"."""
+    implausible: tuple[str, ...] = ()
+    """Patterns of refusals that no user would run into, so that no task is made of them: "is a blind"."""
     request: tuple[str, ...] = ()
     """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
     report: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ class ConfirmationWriter:
         Args:
             calls: What will be done.
             changed: Parameters that the question must name, whatever else it leaves out.
-            frames: Patterns of the question; without any those of the agent's voice.
+            frames: Patterns of the question where no rule asks for it; without any those of the agent's voice.
         """
         topics: list[str] = []
         actions: list[str] = []
@@ -71,7 +71,7 @@ class ConfirmationWriter:
                     text, slots = self._describe(call, identified, changed)
                     topics += self._find_row_texts(identified, slots)
                     actions.append(text)
-            notes += self._find_consequence(tool, actions[-1])
+            notes += [] if frames else self._find_consequence(tool, actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
         question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
         if topics:

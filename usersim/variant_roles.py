@@ -56,9 +56,6 @@ NO_IDEA = (
 )
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
-_PREAMBLE = re.compile(
-    r"\b(?:Before I (?:do that|go ahead)|Before anything changes|Just to be sure|To be certain)[:,] (\w)"
-)
 CHANGED = (
     "Actually, wait. {}",
     "Hold on, I've changed my mind. {}",
@@ -152,9 +149,11 @@ class VariantAgent(ScriptedAgent):
         if forbidden and may_try:
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
-        text = render_refusal(because, self.style, self.twist.visible, self.rng)
+        reports = self._report_others() if self.twist.act == "offer" else ()
+        act = self._phrase(forbidden, "narrate") if reports and forbidden else ""
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act)
+        text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
-            text = self._report_others(text)
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
         elif self.twist.instead:
@@ -176,8 +175,8 @@ class VariantAgent(ScriptedAgent):
         text = self._phrase(call, "narrate")
         return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
 
-    def _report_others(self, refusal: str) -> str:
-        """The refusal, after what was done of the same message."""
+    def _report_others(self) -> list[str]:
+        """Return what was done of the same message, as sentences."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         indices = range(start, self.stop - self.twist.accepted)
@@ -186,12 +185,12 @@ class VariantAgent(ScriptedAgent):
         goals = [index for index in indices if self.calls[index].effect == "write" or self._is_reported(index, used)]
         reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         if not reports:
-            return refusal
+            return []
         between = [self.results[index].content for index in indices if index not in goals]
         text = " ".join(reports)
         self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
         missing = [] if self.twist.accepted else render_missing_facts(text, turn.facts, between)
-        return " ".join([*reports, *missing, draw_pattern(load_refusals().partial, self.rng).replace("{}", refusal)])
+        return [*reports, *missing]
 
     def _is_reported(self, index: int, used: set[int]) -> bool:
         """Return True for a look-up that leads to nothing else: the user asked for it."""
@@ -233,17 +232,16 @@ class VariantAgent(ScriptedAgent):
         return "\n".join([opening, *lines])
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
-        """Ask whether to do what can be done instead, by a value that names it."""
+        """Ask whether to do what can be done instead, by a question that names the other value."""
         self.offered = True
         refused = self.twist.tempting[-1].arguments
-        rows = {name: row for name, row in self._identified_rows(call).items()
-                if call.arguments.get(name) != refused.get(name)}  # fmt: skip
-        question = ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, rows)])
-        question = _PREAMBLE.sub(lambda match: match.group(1).upper(), question)
+        changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        question = writer.write([(call, self._identified_rows(call))], changed, load_refusals().offers)
+        content = f"{text} {question}"
         if not any(is_value_mentioned(question, value) for value in self.twist.told):
-            question = f"That would be {format_value(self.twist.told[0])}. {question}"
-        bridge = draw_pattern(load_refusals().bridges, self.rng)
-        content = " ".join(part for part in (text, bridge, question) if part)
+            label = self.wording.parameter(call.tool, changed[0]).label if changed else ""
+            content = f"{text} The {label} would be {format_value(self.twist.told[0])}. {question}"
         return AgentAct(Message(role="assistant", content=content), confirms=True)
 
     async def _settle(self, messages: list[Message]) -> AgentAct:

@@ -179,7 +179,8 @@ def names_another_thing(text: str, call: CallContext) -> bool:
         for other in others:
             strange, own = _list_own_values(other, [row]), _list_own_values(row, [other])
             named = any(isinstance(each, str) and is_value_mentioned(text, each) for each in strange)
-            if named and not any(is_value_mentioned(text, each) for each in own):
+            labels = [each for key, each in row.items() if isinstance(each, str) and other.get(key) != each]
+            if named and not any(is_value_mentioned(text, each) for each in (*own, *labels)):
                 return True
     return False
 
