@@ -191,8 +191,8 @@ class Travel(Environment[TravelState]):
         """
         booking, connection, leaves_in = self._open_trip(booking_id)
         if booking.fare == "saver" and (booking.moved or leaves_in < 3 * DAY):
-            reason = "it has been moved before" if booking.moved else "it departs in less than 3 days"
-            raise ToolError(f"this saver trip can no longer be moved: {reason}")
+            reason = "has been moved before" if booking.moved else "departs in less than 3 days"
+            raise ToolError(f"this saver trip {reason} and can no longer be moved")
         if leaves_in < timedelta(hours=2):
             raise ToolError("this trip departs in less than 2 hours and can no longer be moved")
         if new_date == booking.travels_on:
@@ -251,7 +251,7 @@ class Travel(Environment[TravelState]):
         """
         booking, connection, leaves_in = self._open_trip(booking_id)
         if extra in booking.extras:
-            raise ToolError(f"the trip already has this extra: {extra.replace('_', ' ')}")
+            raise ToolError(f"the trip already has the extra {extra.replace('_', ' ')}")
         if extra == "bicycle" and self.state.bicycles_left(connection, booking.travels_on) < 1:
             raise ToolError(f"no bicycle places are left on {connection.service} on {booking.travels_on}")
         if extra == "dog" and booking.travel_class == "comfort":
@@ -432,7 +432,7 @@ class Travel(Environment[TravelState]):
         """
         stay = self.lookup(self.state.stays, reservation_id, "reservation")
         if stay.status != "booked":
-            raise ToolError(f"the stay is {stay.status}; only booked stays can be cancelled")
+            raise ToolError(f"the stay is already {stay.status}, and only booked stays can be cancelled")
         if not self.state.rooms[stay.room_id].refundable:
             raise ToolError("the room is not refundable, so the stay cannot be cancelled")
         if stay.check_in - self.state.now.date() < 2 * DAY:
@@ -443,7 +443,9 @@ class Travel(Environment[TravelState]):
     def _check_on_sale(self, day: date) -> None:
         today = self.state.now.date()
         if not today < day <= today + SALE_DAYS * DAY:
-            raise ToolError(f"{day} is not on sale: only from tomorrow until {SALE_DAYS} days ahead")
+            raise ToolError(
+                f"only days from tomorrow until {SALE_DAYS} days ahead are on sale, and {day} is not one of them"
+            )
 
     def _departure(self, departure_id: str) -> tuple[Connection, date]:
         connection_id, _, text = departure_id.partition("/")
@@ -460,7 +462,7 @@ class Travel(Environment[TravelState]):
         """A confirmed trip, its connection, and the time until it departs."""
         booking = self.lookup(self.state.bookings, booking_id, "booking")
         if booking.status != "confirmed":
-            raise ToolError(f"the trip is {booking.status}; only confirmed trips can be changed")
+            raise ToolError(f"{_say_over(booking.status)}, and only confirmed trips can be changed")
         connection = self.state.connections[booking.connection_id]
         leaves_in = connection.departs_at(booking.travels_on) - self.state.now
         if leaves_in <= timedelta(0):
@@ -480,6 +482,10 @@ class Travel(Environment[TravelState]):
             ride = self.state.connections[other.connection_id]
             if ride.departs_at(other.travels_on) < end and start < ride.arrives_at(other.travels_on):
                 raise ToolError(f"the traveller is on the way to {ride.to_city} at that time")
+
+
+def _say_over(status: TripStatus) -> str:
+    return "the trip is already over" if status == "travelled" else f"the trip is already {status}"
 
 
 __all__ = ["Travel"]
