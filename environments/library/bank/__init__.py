@@ -307,9 +307,7 @@ class Bank(Environment[BankState]):
         if order.status == "cancelled":
             raise ToolError("this standing order is already cancelled")
         if order.next_on <= self.state.now.date():
-            raise ToolError(
-                "the next payment goes out today, and the standing order can be cancelled only from tomorrow on"
-            )
+            raise ToolError("the next payment goes out today, and it can be cancelled only from tomorrow on")
         order.status = "cancelled"
         return order_row(self.state, order)
 

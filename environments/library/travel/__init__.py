@@ -432,7 +432,7 @@ class Travel(Environment[TravelState]):
         """
         stay = self.lookup(self.state.stays, reservation_id, "reservation")
         if stay.status != "booked":
-            raise ToolError(f"the stay is already {stay.status}, and only booked stays can be cancelled")
+            raise ToolError(f"the stay is {stay.status}, and only booked stays can be cancelled")
         if not self.state.rooms[stay.room_id].refundable:
             raise ToolError("the room is not refundable, so the stay cannot be cancelled")
         if stay.check_in - self.state.now.date() < 2 * DAY:
@@ -443,9 +443,7 @@ class Travel(Environment[TravelState]):
     def _check_on_sale(self, day: date) -> None:
         today = self.state.now.date()
         if not today < day <= today + SALE_DAYS * DAY:
-            raise ToolError(
-                f"only days from tomorrow until {SALE_DAYS} days ahead are on sale, and {day} is not one of them"
-            )
+            raise ToolError(f"{day} is not on sale, but only days from tomorrow until {SALE_DAYS} days ahead")
 
     def _departure(self, departure_id: str) -> tuple[Connection, date]:
         connection_id, _, text = departure_id.partition("/")
@@ -485,7 +483,7 @@ class Travel(Environment[TravelState]):
 
 
 def _say_over(status: TripStatus) -> str:
-    return "the trip is already over" if status == "travelled" else f"the trip is already {status}"
+    return "the trip has been travelled" if status == "travelled" else f"the trip is {status}"
 
 
 __all__ = ["Travel"]
