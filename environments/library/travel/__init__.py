@@ -442,8 +442,10 @@ class Travel(Environment[TravelState]):
 
     def _check_on_sale(self, day: date) -> None:
         today = self.state.now.date()
-        if not today < day <= today + SALE_DAYS * DAY:
-            raise ToolError(f"{day} is not on sale, but only days from tomorrow until {SALE_DAYS} days ahead")
+        if day <= today:
+            raise ToolError(f"{day} is not on sale any more, since bookings close the day before")
+        if day > today + SALE_DAYS * DAY:
+            raise ToolError(f"{day} is not on sale yet, since bookings open {SALE_DAYS} days ahead")
 
     def _departure(self, departure_id: str) -> tuple[Connection, date]:
         connection_id, _, text = departure_id.partition("/")
