@@ -39,6 +39,10 @@ class UserVoice(FrozenModel):
     """First words of a later turn."""
     picks: tuple[str, ...] = Field(min_length=1)
     """Frames of an answer to "which one?"."""
+    mentions: tuple[str, ...] = Field(min_length=1)
+    """Sentences of a request that say which thing is meant, where the request itself does not."""
+    links: tuple[str, ...] = Field(min_length=1)
+    """What leads over to a further wish that is a sentence of its own: "Also, {}"."""
     agreements: tuple[str, ...] = Field(min_length=1)
     """Answers to a question for a yes."""
     leads: tuple[str, ...] = Field(min_length=1)
@@ -144,9 +148,13 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used:
     return draw_pattern(patterns, rng, used).replace("{}", phrase)
 
 
-def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`."""
-    lower = opening.endswith((",", ":")) and not text.startswith(tuple(exact))
+def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bool = False) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`.
+
+    Args:
+        small: It goes on in lower case whatever the opening ends with: "And ...".
+    """
+    lower = (small or opening.endswith((",", ":"))) and not text.startswith(tuple(exact))
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -10,10 +11,10 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
+from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first, get_language
 from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
+from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
+from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
@@ -22,6 +23,13 @@ from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, UserFact
 from trajsmith.verify import ReferenceCheck
+
+_LINKED = re.compile(
+    r"(?:And|Also|Then|Next|Oh|After|Afterwards|Once|While|Now|Besides|Another|One more|In addition)\b"
+)
+"""Beginnings of sentences that go on from the one before."""
+FULL = 0.85
+"""Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,10 @@ class _GoalPhrases:
     ask: Sequence[str]
     say: Sequence[str]
     question: AskableQuestion | None = None
+
+
+class _NothingFits(Exception):
+    """No sentence leaves out what is to be left out."""
 
 
 class RequestWriter:
@@ -108,7 +120,10 @@ class RequestWriter:
         used = set(self.frames)
         for _ in range(DRAFTS):
             self.frames = set(used)
-            request, held = self._draft(start, stop, goals, withhold, steps, motive)
+            try:
+                request, held = self._draft(start, stop, goals, withhold, steps, motive)
+            except _NothingFits:
+                request, held = self._draft(start, stop, goals, False, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
             replies = ". ".join(self.known[key].said for key in open_keys)
@@ -191,6 +206,7 @@ class RequestWriter:
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
 
+        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about.
         Look-ups on the way are the agent's business, but for who the user is; of two wishes for one tool nothing is
         left out, since nobody could tell what a question is about.
         """
@@ -205,7 +221,8 @@ class RequestWriter:
             required = set(self.wording.tools[call.tool].required)
             for path, source, value in iterate_leaves(call):
                 if isinstance(source, FromUser) and get_argument_name(path) in required:
-                    keys.add(source.known)
+                    if index not in self.goals or _is_decided(value):
+                        keys.add(source.known)
                 elif isinstance(source, FromOutput) and call.effect == "write":
                     keys |= {
                         build_selector_key(source.call, selector)
@@ -221,6 +238,13 @@ class RequestWriter:
         call = self.calls[goal]
         self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
+        again = {
+            slot: get_language().grammar.again(self.wording.entity(slot))[0]
+            for slot, value in values.items()
+            if isinstance(call.provenance[slot], FromOutput)
+            and value == get_language().grammar.pronoun(self.wording.entity(slot))
+        }
+        open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
         wanted = [
             extra,
@@ -233,7 +257,7 @@ class RequestWriter:
             row = phrases.question.row if phrases.question else None
             for kind in self._kinds(phrases.ask, phrases.say):
                 texts = [one for one in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(one)]
-                picked = pick_question_text(texts, values, row, self.rng)
+                picked = pick_question_text(self._prefer_full(texts, open_slots), values, row, self.rng, again)
                 if picked is None:
                     continue
                 template, text = picked
@@ -243,10 +267,19 @@ class RequestWriter:
                     stated.add(row.fact.key)
                     self.row_facts[row.fact.key] = row.fact
                 self.references.spoke_of(call, list_slots(template))
-                sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
+                sentence = self._say(text, number) if kind == "say" else self._want(text, number)
                 return sentence, self._info(goal, sentence, template, phrases.question)
+        if held:
+            raise _NothingFits
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
+
+    def _prefer_full(self, texts: Sequence[str], open_slots: set[str]) -> Sequence[str]:
+        """Return the templates that leave least to be said in sentences of their own; now and then all of them."""
+        if not texts or self.rng.random() >= FULL:
+            return texts
+        left = [len(open_slots - set(list_slots(text))) for text in texts]
+        return [text for text, count in zip(texts, left, strict=True) if count == min(left)]
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
         """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
@@ -307,6 +340,15 @@ class RequestWriter:
         kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
+    def _say(self, text: str, number: int) -> str:
+        """A wish that is a sentence of its own; a further one in a message is linked to the one before."""
+        sentence = capitalize_first(text)
+        if not number or _LINKED.match(sentence):
+            return sentence
+        names = tuple(str(fact.value) for fact in self.known.values() if isinstance(fact.value, str) and fact.value)
+        link = draw_pattern(self.voice.links, self.rng, self.frames)
+        return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
+
     def _want(self, phrase: str, number: int) -> str:
         frames = self.voice.wants if number == 0 else self.voice.further
         return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
@@ -316,12 +358,14 @@ class RequestWriter:
         call = self.calls[goal]
         values: dict[str, Any] = {}
         sources: dict[str, list[str]] = {}
+        references = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+        alone = sum(bool(self.wording.entity(name).by) for name in references) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
-                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held)
+                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
         return values, sources
 
     def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
@@ -357,12 +401,21 @@ class RequestWriter:
             if key in keys and key not in stated:
                 stated.add(key)
                 description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng, self.frames)))
+                sentences.append(
+                    capitalize_first(fill_pattern(self.voice.mentions, description, self.rng, self.frames))
+                )
         return sentences
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _is_decided(value: Any) -> bool:
+    """Return whether a value is an amount, a date or a time: what people decide, and may forget to say."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    clock = isinstance(value, str) and re.fullmatch(r"\d{1,2}:\d{2}", value) is not None
+    return number or clock or parse_datetime(value) is not None
 
 
 def _find_supporting_calls(calls: Sequence[GoldCall], start: int, goal: int, earlier: Sequence[int]) -> list[int]:

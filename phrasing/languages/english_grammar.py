@@ -10,6 +10,11 @@ _YEAR = re.compile(
 )
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 
+_PERSONS = frozenset({
+    "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",
+    "traveller", "passenger", "user", "driver", "friend", "owner", "people", "everybody",
+})  # fmt: skip
+
 
 class Noun(Protocol):
     """Noun for a thing, as the phrases of an entity give it."""
@@ -108,6 +113,10 @@ class EnglishGrammar:
     def again(self, noun: Noun) -> tuple[str, ...]:
         """Refer to a thing that was spoken of last; the first way does within one message."""
         return (f"that {noun.noun}", f"the same {noun.noun}")
+
+    def pronoun(self, noun: Noun) -> str:
+        """Return what stands for the thing that was spoken of last; empty where none does for sure."""
+        return "" if _PERSONS & set(noun.noun.lower().split()) else "it"
 
     def from_before(self, noun: Noun) -> str:
         """Refer to a thing that has changed since it was shown."""

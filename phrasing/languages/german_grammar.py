@@ -161,6 +161,10 @@ class GermanGrammar(EnglishGrammar):
         adjective = "neuen" if noun.gender == "m" else "neue"
         return (f"{_FORMS[noun.gender or 'n']['the']} {adjective} {noun.noun}", f"{self._refer(noun, 'the')} von eben")
 
+    def pronoun(self, noun: Noun) -> str:
+        """Return no pronoun: its case depends on the verb."""
+        return ""
+
     def inside(self, noun: Noun, owner: str) -> str:
         """Refer to the only thing of its kind in another one."""
         return f"{self._refer(noun, 'the')} aus {self.to_dative(owner)}"

@@ -73,3 +73,8 @@ def test_no_slip_breaks_a_word_of_the_request():
     typed = {apply_surface(text, get_user_voice("casual"), (), random.Random(seed)) for seed in range(200)}
     assert len(typed) > 1
     assert all(each.endswith(" you move the kitchen cleaning schedule after lunch") for each in typed)
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_no_chat_begins_like_a_letter(name):
+    assert not [text for text in draw_all(USERS[name].greetings) if text.startswith("Dear")]
