@@ -116,7 +116,7 @@ def _iter_rows(
         if not isinstance(rows, list) or not any(isinstance(row, dict) and question.row in row for row in rows):
             continue
         shuffled = rng.sample(rows, len(rows))
-        meant = [row for thing in changed for row in shuffled if get_value(row, question.row) == thing]
+        meant = [row for row_id in changed for row in shuffled if get_value(row, question.row) == row_id]
         for row in meant or shuffled:
             if any(get_value(row, field) in (None, [], {}) for field in question.asks):
                 continue

@@ -443,9 +443,9 @@ class Travel(Environment[TravelState]):
     def _check_on_sale(self, day: date) -> None:
         today = self.state.now.date()
         if day <= today:
-            raise ToolError(f"{day} is not on sale any more, since bookings close the day before")
+            raise ToolError(f"{day} is not on sale any more")
         if day > today + SALE_DAYS * DAY:
-            raise ToolError(f"{day} is not on sale yet, since bookings open {SALE_DAYS} days ahead")
+            raise ToolError(f"{day} is more than {SALE_DAYS} days ahead and not on sale yet")
 
     def _departure(self, departure_id: str) -> tuple[Connection, date]:
         connection_id, _, text = departure_id.partition("/")
