@@ -70,7 +70,8 @@ class AgentVoice(FrozenModel):
     asks_user: tuple[str, ...] = Field(min_length=1)
     """Frames in which it asks the user to do something on their own device."""
     chooses: tuple[str, ...] = Field(min_length=1)
-    """Questions for one of several things; slots are `count`, `plural` and `rows`."""
+    """Questions for one of several things; slots are `count`, `noun`, `plural`, `rows` ("A, B and C") and `choice` ("A,
+    B or C")."""
     endings: tuple[str, ...] = Field(min_length=1)
     """Last words of some turns: offers of more help."""
 

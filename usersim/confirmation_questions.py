@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
+from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern
@@ -121,21 +122,23 @@ class ConfirmationWriter:
 
         "cancel the orders" would leave open which; "cancel the order from 3 May and the one from 8 May" does not.
         """
-        first, things = members[0]
+        first, identified_first = members[0]
         differing = {
             name for call, _ in members for name in call.arguments if call.arguments[name] != first.arguments.get(name)
         }
-        if len(members) < 2 or len(differing) != 1 or not differing <= things.keys():
+        if len(members) < 2 or len(differing) != 1 or not differing <= identified_first.keys():
             return ""
         (name,) = differing
-        names = [self._name_thing(name, identified[name]) for _, identified in members if name in identified]
+        names = [self.name_thing(name, identified[name]) for _, identified in members if name in identified]
         if not all(names) or len(set(names)) < len(members):
             return ""
-        values = {key: self._name_value(first, key, things) for key in first.arguments} | {name: join_words(names)}
+        values = {key: self._name_value(first, key, identified_first) for key in first.arguments} | {
+            name: join_words(names)
+        }
         options = self._list_phrases(first, values)
         singular = get_language().confirms.singular
         for option in sorted(self.rng.sample(options, len(options)), key=lambda one: bool(singular.search(one))):
-            pointed = self._find_pointed(option, {name: things[name]})
+            pointed = self._find_pointed(option, {name: identified_first[name]})
             text = pick_text([option], values, self.rng) if name in list_slots(option) | pointed else None
             if text:
                 return self._put_name(text, name, values[name]) if pointed else text
@@ -161,8 +164,8 @@ class ConfirmationWriter:
         needed = set()
         for name, value in call.arguments.items():
             taken = isinstance(call.provenance.get(name), FromOutput)
-            told = value is not None and not isinstance(value, bool) and "reason" not in name
-            if (name in identified and self.wording.entity(name).by) if taken else told:
+            plain = value is not None and not isinstance(value, bool) and "reason" not in name
+            if (name in identified and self.wording.entity(name).by) if taken else plain:
                 needed.add(name)
         return needed
 
@@ -174,45 +177,64 @@ class ConfirmationWriter:
             for name, choice in identified.items()
             if pattern
             and re.search(pattern.format(re.escape(self.wording.entity(name).noun)), option)
-            and self._name_thing(name, choice)
+            and self.name_thing(name, choice)
         )
 
     def _put_names(self, text: str, pointed: Collection[str], identified: IdentifiedRows) -> str:
         for name in sorted(pointed):
-            text = self._put_name(text, name, self._name_thing(name, identified[name]))
+            text = self._put_name(text, name, self.name_thing(name, identified[name]))
         return text
 
-    def _put_name(self, text: str, parameter: str, thing: str) -> str:
+    def _put_name(self, text: str, parameter: str, name: str) -> str:
         """Put the name of a thing in the place of "this order"."""
         pattern = get_language().confirms.this_thing.format(re.escape(self.wording.entity(parameter).noun))
-        return re.sub(pattern, lambda _: thing, text, count=1)
+        return re.sub(pattern, lambda _: name, text, count=1)
 
     def _name_value(self, call: GoldCall, name: str, identified: IdentifiedRows) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
-            named = self._name_thing(name, identified[name]) if name in identified else ""
+            named = self.name_thing(name, identified[name]) if name in identified else ""
             return named or get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
-    def _name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
+    def name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
         """Return a noun phrase for a thing that fits no other of its list: "your Bills Account"; empty if none."""
+        return next(iter(self.name_things(parameter, [choice.row], choice.rows)), "")
+
+    def name_things(
+        self, parameter: str, named_rows: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+    ) -> list[str]:
+        """Return noun phrases for things of a list, all of one form, of which none fits another row; else nothing."""
         entity = self.wording.entity(parameter)
         for template in self.rng.sample(entity.name, len(entity.name)):
-            text = pick_text([template], dict(choice.row), self.rng)
-            if text and sum(pick_text([template], dict(row), self.rng) == text for row in choice.rows) <= 1:
-                return text
+            names = [pick_text([template], dict(row), self.rng) or "" for row in named_rows]
+            if all(names) and all(self._is_only_one(template, name, rows) for name in names):
+                return names
         for field_name, templates in entity.by.items():
-            value = choice.row.get(field_name)
-            if isinstance(value, int | float) and not is_distinctive(value):
+            values = [row.get(field_name) for row in named_rows]
+            if any(value is None or isinstance(value, bool) or _is_small_number(value) for value in values):
                 continue
-            if value is None or [row.get(field_name) for row in choice.rows].count(value) > 1:
+            if any([row.get(field_name) for row in rows].count(value) > 1 for value in values):
                 continue
-            spoken = self.wording.value("", field_name, value, self.rng)
-            own = get_language().confirms.first_person
-            neutral = [template for template in templates if not own.match(template)]
-            text = pick_text(neutral or templates, {"value": spoken, "noun": entity.noun}, self.rng)
-            if text and not (get_language().confirms.speaker_words & set(text.lower().split())):
-                return own.sub(get_language().confirms.second_person, text)
-        return ""
+            names = self._name_by_field(entity, field_name, templates, values)
+            if names:
+                return names
+        return []
+
+    def _is_only_one(self, template: str, name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+        return sum(pick_text([template], dict(row), self.rng) == name for row in rows) <= 1
+
+    def _name_by_field(
+        self, entity: EntityPhrases, field_name: str, templates: Sequence[str], values: Sequence[Any]
+    ) -> list[str]:
+        """Return names by the values of one field, in the words of the first template that an agent can say."""
+        words = get_language().confirms
+        neutral = [template for template in templates if not words.first_person.match(template)] or list(templates)
+        for template in self.rng.sample(neutral, len(neutral)):
+            spoken = [self.wording.value("", field_name, value, self.rng) for value in values]
+            names = [pick_text([template], {"value": each, "noun": entity.noun}, self.rng) or "" for each in spoken]
+            if all(name and not words.speaker_words & set(name.lower().split()) for name in names):
+                return [words.first_person.sub(words.second_person, name) for name in names]
+        return []
 
     def _find_row_texts(self, identified: IdentifiedRows, slots: Collection[str]) -> list[str]:
         """Return the row of each thing that a phrase with these slots does not name; of stale rows only a name."""
@@ -223,7 +245,7 @@ class ConfirmationWriter:
         for name, choice in unnamed.items():
             plain = choice.stale or len(unnamed) > 1
             row = None if plain else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
-            texts.append(row or self._name_thing(name, choice))
+            texts.append(row or self.name_thing(name, choice))
         return [text for text in texts if text]
 
     def _find_consequence(self, tool: str, phrase: str) -> list[str]:
@@ -239,6 +261,10 @@ class ConfirmationWriter:
         ):
             return []
         return [f"{capitalize_first(because)}."]
+
+
+def _is_small_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not is_distinctive(value)
 
 
 def _split_remarks(actions: Sequence[str], remarks: Sequence[str]) -> tuple[list[str], list[str]]:

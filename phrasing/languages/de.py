@@ -177,6 +177,7 @@ _AGENT = AgentSentences(
     refused="Das war leider nicht möglich: {}",
     unclear="Ich kann leider nicht erkennen, was Sie meinen: {}.",
     which_value="Was genau meinen Sie ({})?",
+    which_of_many="Es sind {count} {plural}. {which}",
     claims=(
         "Das ist erledigt.",
         "Alles erledigt, so wie Sie es wollten.",

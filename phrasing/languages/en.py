@@ -257,6 +257,7 @@ _AGENT = AgentSentences(
     refused="I'm sorry, that was not possible: {}",
     unclear="I'm sorry, I cannot tell which one you mean: {}.",
     which_value="Which one do you mean: what is the {}?",
+    which_of_many="There are {count} {plural}. {which}",
     claims=(
         "That's done.",
         "All done, everything is as you wanted.",

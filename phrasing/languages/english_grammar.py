@@ -33,6 +33,7 @@ class EnglishGrammar:
     yes = "yes"
     no = "no"
     conjunction = "and"
+    alternative = "or"
 
     def format_date(self, day: date) -> str:
         """Format a date: 3 March 2026."""
@@ -90,9 +91,14 @@ class EnglishGrammar:
 
     def join(self, parts: Sequence[str]) -> str:
         """Join words: "a, b and c"."""
-        if len(parts) < 2:
-            return "".join(parts)
-        return f"{', '.join(parts[:-1])} {self.conjunction} {parts[-1]}"
+        return self._join_with(parts, self.conjunction)
+
+    def join_choices(self, parts: Sequence[str]) -> str:
+        """Join what there is to choose from: "a, b or c"."""
+        return self._join_with(parts, self.alternative)
+
+    def _join_with(self, parts: Sequence[str], word: str) -> str:
+        return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
     def to_nominative(self, phrase: str) -> str:
         """Return a noun phrase, given as an object, as a subject."""

@@ -60,6 +60,7 @@ class GermanGrammar(EnglishGrammar):
     yes = "ja"
     no = "nein"
     conjunction = "und"
+    alternative = "oder"
 
     def format_date(self, day: date) -> str:
         """Format a date: 3. März 2026."""

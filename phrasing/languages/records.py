@@ -128,6 +128,7 @@ class AgentSentences:
     refused: str
     unclear: str
     which_value: str
+    which_of_many: str
     claims: tuple[str, ...]
     """What a faulty agent says of something that it has not done."""
 
