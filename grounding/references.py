@@ -75,6 +75,8 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
         set(split_name(field)) & _PRICES and isinstance(own, int | float)
     )
+    if not isinstance(own, str) and words.declared(level) is not None:
+        comparable = False  # people have words for their things, and none of them is "the one with the lowest balance"
     comparable = comparable and values.count(own) == 1 and all(type(value) is type(own) for value in values)
     if len(values) > 1 and comparable and words.has_extreme(level, field):
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):

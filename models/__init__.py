@@ -4,6 +4,7 @@ Importing this package loads no network client: modules that talk to servers (`t
 `trajsmith.models.structured`, `trajsmith.models.usage`) are imported by name.
 """
 
+from trajsmith.models.checkpoint_info import CheckpointInfo, read_checkpoint_info, write_checkpoint_info
 from trajsmith.models.model import (
     CallableModel,
     ChatModel,
@@ -33,6 +34,7 @@ __all__ = [
     "ChatModel",
     "ChatReply",
     "ChatRequest",
+    "CheckpointInfo",
     "MalformedCall",
     "ModelSettings",
     "Price",
@@ -42,4 +44,6 @@ __all__ = [
     "Sampling",
     "Usage",
     "function_tool",
+    "read_checkpoint_info",
+    "write_checkpoint_info",
 ]

@@ -8,6 +8,7 @@ from typing import cast
 
 import orjson
 
+from trajsmith.models.checkpoint_info import read_checkpoint_info
 from trajsmith.models.model import ChatModel, ChatReply, ChatRequest, Usage, function_tool
 from trajsmith.models.provider import Provider, open_provider
 from trajsmith.models.response_cache import ResponseCache
@@ -22,7 +23,7 @@ from trajsmith.models.settings import (
     Sampling,
 )
 from trajsmith.models.usage import UsageLedger
-from trajsmith.records import InputError, Message, ModelFault
+from trajsmith.records import InputError, Message, ModelFault, ToolStyle, render_tools
 
 CACHE, ANSWERS = "cache", "answers.sqlite"
 USAGE = "usage.jsonl"
@@ -108,6 +109,7 @@ class RoleModel:
         self.name = model.model
         self.role: Role = role
         self._shared = shared
+        self._tools: ToolStyle = model.tools or read_checkpoint_info(model.model).tools
         self._fill: Sampling = Sampling(
             temperature=model.temperature if settings.temperature is None else settings.temperature,
             top_p=model.top_p if settings.top_p is None else settings.top_p,
@@ -132,6 +134,7 @@ class RoleModel:
             "max_tokens": fill.max_tokens if request.max_tokens is None else request.max_tokens,
             "seed": fill.seed if request.seed is None else request.seed,
             "purpose": self._purpose(request.purpose),
+            "tools": tuple(render_tools(request.tools, self._tools)),
         }
         return request.model_copy(update=filled)
 

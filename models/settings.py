@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
 
-from trajsmith.records import FrozenModel, InputError, JsonObject, Registry
+from trajsmith.records import FrozenModel, InputError, JsonObject, Registry, ToolStyle
 
 HOSTED_URL = "https://api.openai.com/v1"
 HOSTED_KEY = "OPENAI_API_KEY"
@@ -92,6 +92,8 @@ class ModelSettings(Sampling):
     """Seconds without a new request after which what was collected is sent."""
     batch_poll: PositiveFloat = 30.0
     """Seconds between two looks at batches that are being worked on."""
+    tools: ToolStyle | None = None
+    """How tools are shown: `full` schemas, or `compact`. None is as a checkpoint in a folder was trained, else full."""
     preflight: bool = True
     """Ask the server before any work whether key, address, model and tools are right."""
     engine: JsonObject = {}

@@ -100,12 +100,12 @@ class EntityPhrases(FrozenModel):
     """How the user calls the one that they mean when there is no other: "my order"."""
     by: dict[str, tuple[str, ...]] = {}
     """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
-    name: Templates = ()
-    """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
-    where no other row of the list has the same name, else `by` names it."""
     within: dict[str, Templates] = {}
     """How it is called by what it is looked up in: the parameter of a look-up to "{phrase} in {owner}" (a thing), or
     "{phrase} on {value|date}" (a plain value). Said where the look-up is made for the request."""
+    name: Templates = ()
+    """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
+    where no other row of the list has the same name, else `by` names it."""
     row: Templates = ()
     """One row of a list, said shortly: "{order_id}, {status}, {total|money}"; of several templates with the same
     information, one is drawn for each list."""

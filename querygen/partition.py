@@ -85,6 +85,7 @@ def raise_joins(
     joins: Mapping[str, float],
     joint: float,
     kinds: Collection[str] | None = None,
+    apart: Collection[str] = (),
 ) -> dict[str, float]:
     """Return the probabilities of `partition_scenario`, at least `joint` for steps that share a thing with the last.
 
@@ -93,13 +94,14 @@ def raise_joins(
 
     Args:
         kinds: Parameters that identify things which people talk about; None for all that come from results.
+        apart: Steps that are never raised.
     """
     raised = dict(joins)
     before = -1
     start = 0
     for index, step in enumerate(steps):
         if step:
-            waits = any(before in find_producers(call) for call in calls[start : index + 1])
+            waits = step in apart or any(before in find_producers(call) for call in calls[start : index + 1])
             alike = before >= 0 and calls[before].tool == calls[index].tool
             if (
                 before >= 0

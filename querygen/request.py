@@ -156,7 +156,10 @@ class RequestWriter:
         sentences: list[str] = [motive] if motive else []
         asked: list[RequestedInfo] = []
         for number, goal in enumerate(goals):
-            want, info = self._goal(goal, number, held, stated, steps[number] if steps else None)
+            step = steps[number] if steps else None
+            if step is not None and step.reasons:
+                sentences.append(self.rng.choice(step.reasons))
+            want, info = self._goal(goal, number, held, stated, step)
             asked.append(info)
             mentioned = self._find_mentioned(open_keys, " ".join([*sentences, want]))
             stated |= mentioned
@@ -244,6 +247,12 @@ class RequestWriter:
             if isinstance(call.provenance[slot], FromOutput)
             and value == get_language().grammar.pronoun(self.wording.entity(slot))
         }
+        left_open = {
+            name
+            for name, source in call.provenance.items()
+            if isinstance(source, FromOutput)
+            and held & {build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"}
+        }
         open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
         wanted = [
@@ -256,8 +265,11 @@ class RequestWriter:
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
             for kind in self._kinds(phrases.ask, phrases.say):
-                texts = [one for one in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(one)]
-                picked = pick_question_text(self._prefer_full(texts, open_slots), values, row, self.rng, again)
+                templates = phrases.say if kind == "say" else phrases.ask
+                texts: Sequence[str] = [one for one in templates if named <= list_slots(one)]
+                picked = pick_question_text(
+                    self._prefer_full(texts, open_slots, left_open), values, row, self.rng, again
+                )
                 if picked is None:
                     continue
                 template, text = picked
@@ -274,8 +286,14 @@ class RequestWriter:
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _prefer_full(self, texts: Sequence[str], open_slots: set[str]) -> Sequence[str]:
-        """Return the templates that leave least to be said in sentences of their own; now and then all of them."""
+    def _prefer_full(self, texts: Sequence[str], open_slots: set[str], left_open: set[str]) -> Sequence[str]:
+        """Return the templates that leave least to be said in sentences of their own; now and then all of them.
+
+        Args:
+            open_slots: Slots of what has not been said.
+            left_open: Slots of things that are not to be said: better no word of them than "one of the products".
+        """
+        texts = [text for text in texts if not left_open & set(list_slots(text))] or texts
         if not texts or self.rng.random() >= FULL:
             return texts
         left = [len(open_slots - set(list_slots(text))) for text in texts]

@@ -96,7 +96,7 @@ class TaskWriter:
         else:
             entities = self.wording.phrasebook.entities
             kinds = {name for name, entity in entities.items() if entity.by} if entities else None
-            joins = raise_joins(grounded.calls, grounded.steps, story.joins, self.settings.joint, kinds)
+            joins = raise_joins(grounded.calls, grounded.steps, story.joins, self.settings.joint, kinds, story.apart)
             cuts = partition_scenario(grounded.steps, joins, rng)
         plan = self._plan(grounded, state, cuts, rng, story)
         shown = await self._shown(plan, state, session) if author else {}

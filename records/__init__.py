@@ -59,6 +59,7 @@ from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
+from trajsmith.records.tool_rendering import ToolStyle, render_tools
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
@@ -125,6 +126,7 @@ __all__ = [
     "ToolCall",
     "ToolError",
     "ToolSpec",
+    "ToolStyle",
     "Trajectory",
     "TrajsmithError",
     "Turn",
@@ -147,4 +149,5 @@ __all__ = [
     "hash_bytes",
     "install_command",
     "list_answer_facts",
+    "render_tools",
 ]

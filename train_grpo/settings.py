@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from trajsmith.models import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
 from trajsmith.models.settings import RoleEntry
-from trajsmith.records import FrozenModel, JsonObject, SourcePath
+from trajsmith.records import FrozenModel, JsonObject, SourcePath, ToolStyle
 from trajsmith.verify.rewards import RewardName
 
 
@@ -24,6 +24,8 @@ class GrpoConfig(FrozenModel):
     """How an episode is rewarded; `trajsmith plugins --kind rewards` lists all."""
     limit: PositiveInt | None = None
     """At most this many tasks of each environment."""
+    tools: ToolStyle | None = None
+    """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full."""
     max_steps: PositiveInt = 12
     """Messages of the model per turn."""
     history: PositiveInt | None = None

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import EvalContext
+from trajsmith.models import CheckpointInfo, read_checkpoint_info
+from trajsmith.models.precision import choose_training_dtype
 from trajsmith.models.transformers_engine import open_model
-from trajsmith.records import InputError, JsonObject, Message, Task
+from trajsmith.records import InputError, JsonObject, Message, Task, ToolStyle, render_tools
 from trajsmith.train_grpo.factory import build_class_name, build_environment_class
 from trajsmith.train_grpo.loop import build_template_row
 from trajsmith.train_grpo.rewards import compute_episode_reward
@@ -20,7 +22,7 @@ from trajsmith.train_sft.checkpoint import (
     translate_write_errors,
 )
 from trajsmith.train_sft.libraries import build_trainer_arguments, require_train
-from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
+from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, read_dtype, write_metrics
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def build_episode_classes(
     play: PlaySettings,
     strict_format: bool = False,
     users: UserFactory = build_scripted_user,
+    tools: ToolStyle = "full",
 ) -> tuple[dict[str, type], dict[str, list[JsonObject]]]:
     """Build the classes for TRL's `environment_factory` and the OpenAI functions of their tools, by class name.
 
@@ -69,6 +72,7 @@ def build_episode_classes(
         play: Limits of an episode.
         strict_format: End an episode also at a call that the schema refuses.
         users: Who plays the user.
+        tools: How the tools are shown.
     """
     by_id = {task.id: task for task in tasks}
     used = {task.environments[0] for task in tasks} if strict_format else set()
@@ -84,7 +88,7 @@ def build_episode_classes(
         name = build_class_name(task)
         known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
         classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
-        schemas[name] = [known[tool].as_function() for tool in task.exposed_tools]
+        schemas[name] = render_tools([known[tool].as_function() for tool in task.exposed_tools], tools)
     return classes, schemas
 
 
@@ -101,6 +105,7 @@ def check_settings(config: GrpoConfig) -> Any:
     return build_trainer_arguments(
         GRPOConfig,
         config.trainer,
+        model=config.model,
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_completion_length=config.episode_tokens,
@@ -134,11 +139,25 @@ def train(
         trainer = build_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
         with translate_write_errors(config.out):
             trainer.train(resume_from_checkpoint=checkpoint)
-            save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out)
+            info = build_checkpoint_info(config, len(tasks))
+            dtype = read_dtype(config.model)
+            save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, dtype)
             write_metrics(trainer.state.log_history, config.out)
     finally:
         if background is None:
             own.close()
+
+
+def build_checkpoint_info(config: GrpoConfig, tasks: int) -> CheckpointInfo:
+    """Build the notes of the finished model: those of the model before it, and this training."""
+    before = read_checkpoint_info(config.model)
+    settings = config.model_dump(
+        mode="json", include={"reward", "max_steps", "history", "turn_weight", "trainer", "lora"}
+    )
+    training = {"kind": "grpo", "tasks": tasks, "settings": settings}
+    return CheckpointInfo(
+        origin=before.origin, tools=config.tools or before.tools, training=(*before.training, training)
+    )
 
 
 def build_trainer(
@@ -152,9 +171,10 @@ def build_trainer(
 ) -> Any:
     """The trainer with its data, environments and reward."""
     play = PlaySettings(max_steps=config.max_steps)
-    classes, schemas = build_episode_classes(tasks, grounds, background, play, config.strict_format, users)
+    style = config.tools or read_checkpoint_info(config.model).tools
+    classes, schemas = build_episode_classes(tasks, grounds, background, play, config.strict_format, users, style)
     return build_trainer_class()(
-        model=open_model(config.model),
+        model=open_model(config.model, choose_training_dtype(config.model)),
         args=arguments,
         train_dataset=build_prompt_dataset(tasks, grounds),
         processing_class=tokenizer,

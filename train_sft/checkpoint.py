@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trajsmith.export.loss_mask import training_template
+from trajsmith.models import CheckpointInfo, write_checkpoint_info
 from trajsmith.models.transformers_engine import add_response_template, open_tokenizer
 from trajsmith.records import RunError
 
@@ -38,8 +39,12 @@ def set_templates(tokenizer: Any, name: str) -> Any:
 
 
 @contextmanager
-def translate_write_errors(out: Path) -> Iterator[None]:
+def translate_write_errors(out: Path, advice: str | None = None) -> Iterator[None]:
     """Translate write errors of Python, safetensors or torch (full or broken disk) into one line.
+
+    Args:
+        out: Folder of the model.
+        advice: What to do when there is space again; None says it for a training.
 
     Raises:
         RunError: It could not be written; what was whole before is kept.
@@ -49,21 +54,31 @@ def translate_write_errors(out: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise _build_write_error(out, getattr(error, "strerror", None) or error) from error
+        raise _build_write_error(out, getattr(error, "strerror", None) or error, advice) from error
     except RuntimeError as error:
         if not _TORCH_COULD_NOT_WRITE.search(str(error)):
             raise
-        raise _build_write_error(out, error) from error
+        raise _build_write_error(out, error, advice) from error
 
 
-def _build_write_error(out: Path, cause: object) -> RunError:
-    how = "continue with --resume" if find_newest_checkpoint(out) else "start again: there is no whole checkpoint yet"
+def _build_write_error(out: Path, cause: object, advice: str | None) -> RunError:
+    checkpoint = find_newest_checkpoint(out)
+    how = advice or ("continue with --resume" if checkpoint else "start again: there is no whole checkpoint yet")
     reason = (str(cause).splitlines() or ["no reason given"])[0]
     return RunError(f"{out}: could not be written ({reason}); free some space, then {how}")
 
 
-def save_atomically(model: Any, tokenizer: Any, out: Path) -> None:
+def save_atomically(
+    model: Any, tokenizer: Any, out: Path, info: CheckpointInfo | None = None, dtype: Any = None
+) -> None:
     """Write beside `out` first and then rename: what stands there is always a whole model.
+
+    Args:
+        model: Trained model.
+        tokenizer: With the templates that it was trained with.
+        out: Folder.
+        info: Notes beside the weights.
+        dtype: Torch's type to store the weights in; None is that of the model.
 
     Raises:
         RunError: The disk is full or broken; what stood there is kept.
@@ -71,8 +86,10 @@ def save_atomically(model: Any, tokenizer: Any, out: Path) -> None:
     fresh = out.with_name(f".{out.name}.saving")
     with translate_write_errors(out):
         shutil.rmtree(fresh, ignore_errors=True)
-        model.save_pretrained(fresh)
+        model.to(dtype).save_pretrained(fresh)
         tokenizer.save_pretrained(fresh)
+        if info is not None:
+            write_checkpoint_info(fresh, info)
         out.mkdir(parents=True, exist_ok=True)
         for file in sorted(fresh.iterdir(), key=lambda path: path.name == "config.json"):
             file.replace(out / file.name)

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from trajsmith.models.precision import wants_bf16_autocast
 from trajsmith.records import InputError, install_command
 from trajsmith.records.text import suggest_names
 
@@ -25,8 +26,17 @@ def require_train(command: str) -> None:
             raise InputError(f"trajsmith {command} needs the train extra ({module} is missing): {hint}")
 
 
-def build_trainer_arguments(kind: type, values: dict[str, Any], section: str = "trainer", **ours: Any) -> Any:
+def build_trainer_arguments(
+    kind: type, values: dict[str, Any], section: str = "trainer", model: str = "", **ours: Any
+) -> Any:
     """An instance of one of the trainers' settings classes, from the configuration.
+
+    Args:
+        kind: Class of the settings.
+        values: Settings of the configuration.
+        section: Where they stand in it.
+        model: Model that is trained; empty for one that is made here.
+        **ours: Settings that the configuration may not have.
 
     Raises:
         InputError: A key is unknown (the nearest known one is named), is ours to set, or a value is of another type
@@ -41,7 +51,7 @@ def build_trainer_arguments(kind: type, values: dict[str, Any], section: str = "
             raise InputError(f"{section}.{key}: {kind.__name__} has no such setting{hint and f'; {hint}'}")
     check_types(kind, values, section)
     try:
-        return kind(**(build_cpu_defaults() | values | ours))
+        return kind(**(build_cpu_defaults(model) | values | ours))
     except (TypeError, ValueError) as error:
         raise InputError(f"{section}: {kind.__name__} refuses it: {str(error).splitlines()[0]}") from error
 
@@ -63,13 +73,16 @@ def check_types(kind: type, values: dict[str, Any], section: str) -> None:
             raise InputError(f"{section}.{key}: {message} (got {str(value)[:60]!r})") from error
 
 
-def build_cpu_defaults() -> dict[str, Any]:
-    """Return the default arguments for a machine without an accelerator; the configuration overrides them."""
+def build_cpu_defaults(model: str = "") -> dict[str, Any]:
+    """Return the default arguments for a machine without an accelerator; the configuration overrides them.
+
+    A checkpoint in bfloat16 is computed in it where the processor has instructions for it; its weights stay float32.
+    """
     import torch
 
     if torch.cuda.is_available():
         return {}
-    return {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
+    return {"use_cpu": True, "bf16": bool(model) and wants_bf16_autocast(model), "gradient_checkpointing": False}
 
 
 def restrict_logits_to_loss_tokens() -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from trajsmith.records import FrozenModel, JsonObject
+from trajsmith.records import FrozenModel, JsonObject, ToolStyle
 
 
 class ScratchSettings(FrozenModel):
@@ -46,6 +46,9 @@ class SftConfig(FrozenModel):
     out: Path
     """Folder of the finished model; checkpoints lie in its `checkpoints`."""
     history: HistorySettings = HistorySettings()
+    tools: ToolStyle | None = None
+    """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full. It is
+    noted beside the finished model, and evaluation and later trainings take it from there."""
     max_length: PositiveInt
     """Tokens of a row; a row of which nothing would be learnt is refused, never dropped without a word."""
     lora: JsonObject | None = None

@@ -10,9 +10,11 @@ import orjson
 
 from trajsmith.export.formats.per_step import WINDOW
 from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
-from trajsmith.export.loss_mask import MaskedRow, MaskPreview
+from trajsmith.export.loss_mask import MaskedRow, MaskPreview, read_tools
+from trajsmith.models import CheckpointInfo, read_checkpoint_info
+from trajsmith.models.precision import choose_training_dtype, read_stored_dtype
 from trajsmith.models.transformers_engine import open_model, open_tokenizer
-from trajsmith.records import InputError, JsonObject, RecordDropped
+from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, render_tools
 from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
     save_atomically,
@@ -73,9 +75,12 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
     return rows
 
 
-def split_training_units(rows: Iterable[JsonObject], history: HistorySettings) -> Iterator[JsonObject]:
-    """Split rows into training units: whole, turns, or steps with their history."""
+def split_training_units(
+    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
+) -> Iterator[JsonObject]:
+    """Split rows into training units: whole, turns, or steps with their history, and render their tools."""
     for row in rows:
+        row = {**row, "tools": render_tools(read_tools(row["tools"], str(row.get("id", ""))), tools)}
         if history.unit == "whole":
             yield {"messages": row["messages"], "tools": row["tools"]}
             continue
@@ -95,6 +100,11 @@ def split_training_units(rows: Iterable[JsonObject], history: HistorySettings) -
             yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
 
 
+def choose_tool_style(config: SftConfig) -> ToolStyle:
+    """Return how tools are shown: as configured, else as the model was trained before."""
+    return config.tools or (read_checkpoint_info(config.model).tools if config.model else "full")
+
+
 def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any) -> TrainingPlan:
     """Look at every row through the training template; keep what can be learnt from.
 
@@ -102,7 +112,7 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         InputError: So many rows are refused that something is set wrong.
     """
     preview, plan = MaskPreview(tokenizer, config.max_length), TrainingPlan()
-    for number, row in enumerate(split_training_units(rows, config.history)):
+    for number, row in enumerate(split_training_units(rows, config.history, choose_tool_style(config))):
         try:
             masked = preview.inspect_row(row, str(number))
         except RecordDropped as dropped:
@@ -147,7 +157,8 @@ def check_settings(config: SftConfig) -> Any:
     build_lora_config(config.lora)
     return build_trainer_arguments(
         TrlConfig,
-        config.trainer,
+        {"train_sampling_strategy": "group_by_length"} | config.trainer,
+        model=config.model,
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_length=config.max_length,
@@ -181,7 +192,11 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     from datasets import Dataset, Features, Json, List
     from trl import SFTTrainer
 
-    model = create_model(tokenizer, config.scratch) if config.scratch else open_model(config.model)
+    model = (
+        create_model(tokenizer, config.scratch)
+        if config.scratch
+        else open_model(config.model, choose_training_dtype(config.model))
+    )
     restrict_logits_to_loss_tokens()
     columns = Features({name: List(Json()) for name in plan.rows[0]})
     trainer = SFTTrainer(
@@ -193,9 +208,30 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     )
     with translate_write_errors(config.out):
         trainer.train(resume_from_checkpoint=checkpoint)
-        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out)
+        info = build_checkpoint_info(config, plan)
+        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
         write_metrics(trainer.state.log_history, config.out)
     return plan
+
+
+def build_checkpoint_info(config: SftConfig, plan: TrainingPlan) -> CheckpointInfo:
+    """Build the notes of the finished model: those of the model before it, and this training."""
+    before = read_checkpoint_info(config.model) if config.model else CheckpointInfo()
+    training = {
+        "kind": "sft",
+        "rows": len(plan.rows),
+        "tokens": plan.tokens,
+        "tokens_in_loss": plan.trained,
+        "settings": config.model_dump(mode="json", exclude={"dataset", "out", "report_to", "model"}),
+    }
+    return CheckpointInfo(origin=before.origin, tools=choose_tool_style(config), training=(*before.training, training))
+
+
+def read_dtype(model: str) -> Any:
+    """Return torch's type to store a trained model in: that of the model it started from; None for one made here."""
+    import torch
+
+    return getattr(torch, read_stored_dtype(model)) if model else None
 
 
 def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:

@@ -57,10 +57,10 @@ NO_IDEA = (
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
 CHANGED = (
-    "Actually, wait. {}",
-    "Hold on, I've changed my mind. {}",
-    "Thanks for asking. On second thoughts: {}",
-    "Oh, I need to correct that. {}",
+    "Actually, wait, I've just looked it up again. {}",
+    "Hold on, I've changed my mind, something has come up here. {}",
+    "Thanks for asking. On second thoughts, I got that wrong. {}",
+    "Oh, I need to correct that, I mixed something up. {}",
 )
 
 

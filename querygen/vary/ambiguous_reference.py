@@ -81,7 +81,7 @@ def _find_shared_fields(
 def _can_be_named(case: VariantCase, parameter: str, field: str) -> bool:
     """Return True if the phrasebook can identify an entity by this field, or has no phrases for the entity at all."""
     entity = case.wording.phrasebook.entities.get(parameter.split(".")[-1])
-    return entity is None or field in entity.by or field in ("status", "kind", "type", "category", "priority")
+    return entity is None or field in entity.by
 
 
 def _get_value_in_row(matches: list[Any], level: ListLevel, alike: list[Any], value: Any) -> Any:

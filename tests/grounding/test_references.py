@@ -246,3 +246,13 @@ def test_without_a_phrasebook_names_and_dates_come_before_counts() -> None:
     assert list_fields(RowWords(frozenset({"departs_at"}))) == {"departs_at"}
     counts = [{"departure_id": row["departure_id"], "standard_left": row["standard_left"]} for row in CONNECTIONS]
     assert list_fields(RowWords(), counts) == {"standard_left"}
+
+
+def test_no_superlative_of_money_where_the_phrasebook_knows_the_thing() -> None:
+    def list_hows(words: RowWords) -> set[str]:
+        rows = [{"departure_id": row["departure_id"], "fare": row["fare"]} for row in CONNECTIONS]
+        picks = [pick_values(rows, "$[*].departure_id", random.Random(seed), words=words) for seed in range(60)]
+        return {selector.how for values in picks for _, selectors in values for selector in selectors}
+
+    assert list_hows(declare(fare=["the one for {value|money}"])) == {"equals"}
+    assert list_hows(RowWords()) == {"equals", "largest", "smallest"}

@@ -109,11 +109,14 @@ async def test_an_error_while_generating_reaches_all_who_wait(tokenizer, weights
 
 async def test_as_a_provider_of_a_run_it_loads_the_folder(tokenizer, weights, tmp_path, monkeypatch):
     import torch
+    from transformers import DynamicCache
+    from transformers.generation import GenerateDecoderOnlyOutput
 
     said = tokenizer.encode(CALL, add_special_tokens=False)
 
     def generate(self, input_ids, max_new_tokens, **_):
-        return torch.cat([input_ids, torch.tensor([said[:max_new_tokens]])], dim=1)
+        written = torch.cat([input_ids, torch.tensor([said[:max_new_tokens]])], dim=1)
+        return GenerateDecoderOnlyOutput(sequences=written, past_key_values=DynamicCache())
 
     monkeypatch.setattr(type(weights), "generate", generate)
     weights.save_pretrained(tmp_path)
@@ -133,3 +136,77 @@ async def test_as_a_provider_of_a_run_it_loads_the_folder(tokenizer, weights, tm
     missing = open_provider("local", settings.model_copy(update={"model": str(tmp_path / "none")}))
     with pytest.raises(InputError, match="no tokenizer there"):
         await missing.send(ask("hello"))
+
+
+async def test_prompts_that_begin_alike_go_on_from_what_is_known_and_get_the_same_replies(tokenizer, weights):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    start = "hello there, what is it? " * 12
+    first = [ask(f"{start} number {number}{' more' * number}") for number in range(4)] + [ask("hello"), ask("hello")]
+    sharing = TransformersModel("sharing", weights, tokenizer, max_new_tokens=9)
+    plain = TransformersModel("plain", weights, tokenizer, max_new_tokens=9, prefix_bytes=0)
+    replies = await asyncio.gather(*(sharing.complete(request) for request in first))
+    stem = sharing.reused_tokens
+    assert stem >= 4 * 32, "four new prompts share their beginning"
+    later = [
+        request.model_copy(update={"messages": (*request.messages, reply.message, Message(role="user", content="so?"))})
+        for request, reply in zip(first, replies, strict=True)
+    ]
+    replies += await asyncio.gather(*(sharing.complete(request) for request in later))
+    lengths = [reply.usage.prompt_tokens for reply in replies]
+    assert sharing.reused_tokens - stem >= sum(lengths[:4]), "each of them goes on from its own first prompt"
+    alone = [await plain.complete(request) for request in (*first, *later)]
+    assert [reply.message for reply in replies] == [reply.message for reply in alone]
+    assert plain.reused_tokens == 0
+    await sharing.close()
+    await plain.close()
+
+
+def test_what_was_used_longest_ago_goes_first_and_a_beginning_gives_way_to_the_whole():
+    import torch
+
+    from trajsmith.models.prefix_cache import CachedSequence, PrefixCache
+
+    def make(start, length):
+        return CachedSequence(
+            tuple(range(start, start + length)), [(torch.zeros(1, length, 1), torch.zeros(1, length, 1))]
+        )
+
+    cache = PrefixCache(limit=2 * 2 * 40 * 4)  # two sequences of 40 tokens in float32
+    cache.add(make(0, 20))
+    cache.add(make(0, 40))
+    cache.add(make(100, 40))
+    assert cache.find_longest_prefix(list(range(60)))[1] == 40
+    cache.add(make(200, 40))
+    assert cache.find_longest_prefix(list(range(60)))[1] == 40
+    assert cache.find_longest_prefix(list(range(100, 160))) == (None, 0)
+    assert cache.find_longest_prefix(list(range(200, 240)))[1] == 39, "the last token is always computed"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "stems"),
+    [
+        ([range(100), range(100)], [range(100)]),
+        ([[*range(80), 1], [*range(80), 2], [*range(80), 3, 4], [500, *range(80)]], [range(80)]),
+        ([range(100), [*range(40), *range(500, 600)]], []),
+        ([range(20), range(20)], []),
+        ([], []),
+    ],
+    ids=["equal", "three of four", "too little in common", "short", "none"],
+)
+def test_beginnings_that_several_prompts_share(prompts, stems):
+    from trajsmith.models.prefix_cache import find_common_stems
+
+    assert find_common_stems([list(prompt) for prompt in prompts]) == [list(stem) for stem in stems]
+
+
+def test_states_are_moved_only_where_every_layer_attends_to_everything(weights):
+    from types import SimpleNamespace
+
+    from transformers import Gemma3TextConfig, LlamaConfig
+
+    from trajsmith.models.prefix_cache import can_share_prefixes
+
+    assert can_share_prefixes(weights)
+    assert can_share_prefixes(SimpleNamespace(config=LlamaConfig()))
+    assert not can_share_prefixes(SimpleNamespace(config=Gemma3TextConfig()))

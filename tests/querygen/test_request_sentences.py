@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ToolPhrases, Wording
+from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
 from trajsmith.phrasing.voices import load_voices
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.request import RequestWriter
@@ -129,3 +129,9 @@ def test_only_what_people_decide_is_left_out() -> None:
         left_out |= {"dim.percent"} - writer.write(0, 3, [2], withhold=True).stated
         left_out |= {"rename.label"} - writer.write(3, 4, [3], withhold=True).stated
     assert left_out == {"dim.percent"}, "a name is what the wish is about"
+
+
+def test_the_reasons_of_a_step_stand_before_it() -> None:
+    step = ScenarioStep(tool="dim", reasons=("The film is about to begin.",))
+    text = build_writer(0).write(0, 3, [2], withhold=False, steps=(step,)).text
+    assert text.index("The film is about to begin.") < text.index("the lamp in the hallway")

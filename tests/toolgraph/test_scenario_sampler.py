@@ -109,3 +109,12 @@ def test_a_thing_is_looked_up_by_its_name_where_a_tool_does_that(
     chains = list(sample_chains({environment: sampler}, {environment: ["s1"]}, settings, 5))
     assert sum(finder in chain.tools for chain in chains) >= 95
     assert sum(not others.isdisjoint(chain.tools) for chain in chains) <= 5
+
+
+def test_a_scenario_is_told_on_every_state_before_one_comes_again() -> None:
+    scenarios = tuple(scenario(f"s{number}", FREEZE, LOOK) for number in range(4))
+    settings = SampleSettings(count=12, scenarios=1.0, length=(2, 11))
+    sampler = Sampler(GraphIndex(build_graph(SPEC.tools), "bank"), settings, ScenarioBook(scenarios=scenarios))
+    chains = list(sample_chains({"bank": sampler}, {"bank": ["a", "b", "c", "d"]}, settings, 5))
+    assert len({(chain.scenario, chain.state) for chain in chains}) == 12
+    assert min(Counter(chain.state for chain in chains).values()) >= 2

@@ -1,6 +1,7 @@
 """Fine-tuning a model made here: what is trained, saved and refused."""
 
 import asyncio
+import shutil
 
 import pytest
 
@@ -163,8 +164,6 @@ def test_a_start_that_failed_does_not_bind_the_corrected_configuration(folder, t
 
 
 def test_a_model_of_which_the_save_was_interrupted_is_refused(trained, tmp_path):
-    import shutil
-
     from trajsmith.models.transformers_engine import open_model
 
     broken = tmp_path / "broken"
@@ -231,3 +230,92 @@ def test_lora_gives_a_whole_model_of_other_weights(trained, folder, tmp_path):
     assert before.keys() == after.keys()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed and all("proj" in name for name in changed)
+
+
+def test_compact_tools_are_trained_noted_and_shown_in_evaluation(folder, tmp_path, monkeypatch):
+    from transformers import PreTrainedTokenizerFast
+
+    from trajsmith.models.checkpoint_info import read_checkpoint_info
+    from trajsmith.pipeline.evaluation import EvalConfig, run_eval
+    from trajsmith.records.tool_rendering import render_tools
+    from trajsmith.train_sft.training import prepare_training, read_rows, train
+
+    out = tmp_path / "compact"
+    plan = train(config(folder, out=out, tools="compact"))
+    _, full, _ = prepare_training(config(folder))
+    assert plan.tokens < full.tokens and '"examples"' not in str(plan.rows)
+    rows = read_rows(folder / "run")
+    assert [row["tools"] for row in plan.rows] == [render_tools(row["tools"], "compact") for row in rows]
+    info = read_checkpoint_info(str(out))
+    assert info.tools == "compact" and [one["kind"] for one in info.training] == ["sft"]
+    assert info.training[0]["tokens"] == plan.tokens
+
+    _, later, _ = prepare_training(config(folder, scratch=None, model=str(out)))
+    assert later.tokens == plan.tokens, "a later training shows tools as the model knows them"
+
+    shown, apply = [], PreTrainedTokenizerFast.apply_chat_template
+
+    def record(tokenizer, messages, tools=None, **options):
+        shown.append(tools)
+        return apply(tokenizer, messages, tools=tools, **options)
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "apply_chat_template", record)
+    settings = EvalConfig(model=str(out), run=folder / "run", out=tmp_path / "scores", max_new_tokens=2, limit=2)
+    asyncio.run(run_eval(settings))
+    asked = [tools for tools in shown if tools]
+    assert asked and all(tools == render_tools(tools, "compact") for tools in asked)
+
+
+def test_notes_that_cannot_be_read_are_said(tmp_path):
+    from trajsmith.models.checkpoint_info import read_checkpoint_info
+
+    (tmp_path / "trajsmith.json").write_text('{"tools": "tiny"}')
+    with pytest.raises(InputError, match=r"trajsmith\.json: cannot be read .*restore it from the training"):
+        read_checkpoint_info(str(tmp_path))
+    assert read_checkpoint_info("owner/name-on-the-hub").tools == "full"
+
+
+@pytest.mark.parametrize(
+    ("flags", "stored", "played"),
+    [
+        ("fpu avx512f avx512_bf16", "bfloat16", "bfloat16"),
+        ("fpu avx2", "bfloat16", "float32"),
+        ("fpu avx512_bf16", "float32", "float32"),
+    ],
+    ids=["both", "slow here", "stored in float32"],
+)
+def test_a_model_is_played_in_the_format_that_it_is_stored_in_where_that_is_fast(
+    trained, tmp_path, monkeypatch, flags, stored, played
+):
+    import json
+
+    from trajsmith.models import precision
+    from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft.libraries import build_cpu_defaults
+
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\n")
+    fast = bool(precision.read_cpu_flags(tmp_path / "cpuinfo") & precision.BF16_FLAGS)
+    monkeypatch.setattr(precision, "has_fast_bf16", lambda: fast)
+    model = tmp_path / "model"
+    shutil.copytree(trained, model, ignore=shutil.ignore_patterns("checkpoints"))
+    settings = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(settings | {"dtype": stored}))
+    assert str(open_model(str(model)).dtype) == f"torch.{played}"
+    assert str(precision.choose_training_dtype(str(model))) == "torch.float32"
+    assert build_cpu_defaults(str(model))["bf16"] is (played == "bfloat16")
+
+
+def test_a_model_stored_in_bfloat16_is_trained_in_float32_and_stored_as_it_was(trained, folder, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+
+    from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft.training import train
+
+    start = tmp_path / "start"
+    shutil.copytree(trained, start, ignore=shutil.ignore_patterns("checkpoints"))
+    open_model(str(trained)).to(torch.bfloat16).save_pretrained(start)
+    train(config(folder, scratch=None, model=str(start), out=tmp_path / "more"))
+    assert {one.dtype for one in load_file(tmp_path / "more/model.safetensors").values()} == {torch.bfloat16}
+    checkpoint = next((tmp_path / "more/checkpoints").glob("checkpoint-*"))
+    assert {one.dtype for one in load_file(checkpoint / "model.safetensors").values()} == {torch.float32}

@@ -19,6 +19,7 @@ from trajsmith.cli import (
     filter_run,
     graph,
     import_traces,
+    models,
     plugins,
     prompts,
     push,
@@ -48,6 +49,7 @@ app = typer.Typer(
 env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
+app.add_typer(models.app, name="models")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.set_global_options)

@@ -17,7 +17,16 @@ from trajsmith.evals import (
     score_episodes,
 )
 from trajsmith.evals.evaluate import read_episodes
-from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RoleSettings, RolesSettings
+from trajsmith.models import (
+    SCRIPTED,
+    BudgetSettings,
+    ChatModel,
+    ModelSettings,
+    Role,
+    RoleSettings,
+    RolesSettings,
+    read_checkpoint_info,
+)
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry
@@ -32,6 +41,7 @@ from trajsmith.records import (
     JsonObject,
     SourcePath,
     Task,
+    ToolStyle,
     content_hash,
 )
 from trajsmith.records.links import refuse_links
@@ -73,6 +83,11 @@ class EvalConfig(FrozenModel):
     temperature: float = Field(0.0, ge=0)
     batch: PositiveInt = 32
     """Conversations that a model on this machine answers together."""
+    tools: ToolStyle | None = None
+    """How a model on this machine is shown tools; None is as it was trained. Endpoints have it under `models`."""
+    dtype: Literal["float32", "bfloat16"] | None = None
+    """Number format of a model on this machine; None is the one that its weights are stored in, or float32 where the
+    processor has no instructions for bfloat16."""
     settings: EvalSettings = EvalSettings()
 
     @property
@@ -103,11 +118,16 @@ class EvalConfig(FrozenModel):
             | {"settings": {"concurrency", "samples"}},
         )
         used = [name for name in (self.model, self.user.model) if name in self.models]
-        if self.benchmark is None:
-            del asked["benchmark"]
+        for name in ("benchmark", "tools", "dtype"):
+            if asked[name] is None:
+                del asked[name]
         if self.run is not None:
             asked["run"] = content_hash(str(self.run.resolve()), 12)
-        return asked | {"models": {name: self.models[name].model_dump(include=SAMPLING) for name in used}}
+        return asked | {"models": {name: self._describe_model(name) for name in used}}
+
+    def _describe_model(self, name: str) -> JsonObject:
+        settings = self.models[name]
+        return settings.model_dump(include=SAMPLING) | ({"tools": settings.tools} if settings.tools else {})
 
 
 async def run_eval(
@@ -197,9 +217,18 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
 def _open_evaluated_model(config: EvalConfig, registry: ModelRegistry) -> ChatModel:
     if config.served:
         return registry.require_role_model("agent")
-    tokenizer, model = open_training_tokenizer(config.model), open_model(config.model)
+    import torch
+
+    dtype = getattr(torch, config.dtype) if config.dtype else None
+    tokenizer, model = open_training_tokenizer(config.model), open_model(config.model, dtype)
     return TransformersModel(
-        config.model, model, tokenizer, config.max_new_tokens, temperature=config.temperature, batch=config.batch
+        config.model,
+        model,
+        tokenizer,
+        config.max_new_tokens,
+        temperature=config.temperature,
+        batch=config.batch,
+        tools=config.tools or read_checkpoint_info(config.model).tools,
     )
 
 
