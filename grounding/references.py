@@ -19,6 +19,8 @@ from trajsmith.records import FromOutput, Selector
 
 ONLY = 0.4
 """How often the only row of a list is left undescribed."""
+EXTREME = 0.7
+"""How likely people call a thing the latest or the first one, beside `score_field`."""
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "balance", "rate"})
 _PAST = frozenset(
     {"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "started", "made", "reported"}
@@ -83,7 +85,7 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
             if own == extreme:
                 options.append(
                     (
-                        1.5,
+                        EXTREME,
                         Selector(
                             rows=level.path, how="largest" if how == "largest" else "smallest", field=field, value=own
                         ),

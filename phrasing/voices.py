@@ -17,6 +17,8 @@ _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
 _EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
+_FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")
+"""Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -151,10 +153,13 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used:
 
 def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bool = False) -> str:
     """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`.
+    Before a fresh start ("Well, ...") the opening is a sentence of its own.
 
     Args:
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
+    if opening.endswith(",") and _FRESH_START.match(text):
+        opening = f"{opening[:-1]}."
     lower = (small or opening.endswith((",", ":"))) and not text.startswith(tuple(exact))
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 

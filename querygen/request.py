@@ -264,12 +264,8 @@ class RequestWriter:
         ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
-            for kind in self._kinds(phrases.ask, phrases.say):
-                templates = phrases.say if kind == "say" else phrases.ask
-                texts: Sequence[str] = [one for one in templates if named <= list_slots(one)]
-                picked = pick_question_text(
-                    self._prefer_full(texts, open_slots, left_open), values, row, self.rng, again
-                )
+            for kind, texts in self._rank_texts(phrases, named, open_slots, left_open):
+                picked = pick_question_text(texts, values, row, self.rng, again)
                 if picked is None:
                     continue
                 template, text = picked
@@ -286,18 +282,28 @@ class RequestWriter:
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _prefer_full(self, texts: Sequence[str], open_slots: set[str], left_open: set[str]) -> Sequence[str]:
-        """Return the templates that leave least to be said in sentences of their own; now and then all of them.
+    def _rank_texts(
+        self, phrases: _GoalPhrases, named: frozenset[str], open_slots: set[str], left_open: set[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Return `ask` and `say` with those templates that leave least to be said in sentences of their own, the fuller
+        first; now and then with all of them.
 
         Args:
+            named: Slots that a template must have.
             open_slots: Slots of what has not been said.
             left_open: Slots of things that are not to be said: better no word of them than "one of the products".
         """
-        texts = [text for text in texts if not left_open & set(list_slots(text))] or texts
-        if not texts or self.rng.random() >= FULL:
-            return texts
-        left = [len(open_slots - set(list_slots(text))) for text in texts]
-        return [text for text, count in zip(texts, left, strict=True) if count == min(left)]
+        full = self.rng.random() < FULL
+        ranked = []
+        for kind in self._kinds(phrases.ask, phrases.say):
+            texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
+            texts = [text for text in texts if not left_open & list_slots(text)] or texts
+            left = [len(open_slots - list_slots(text)) for text in texts]
+            least = min(left, default=0)
+            if full:
+                texts = [text for text, count in zip(texts, left, strict=True) if count == least]
+            ranked.append((least if full else 0, kind, texts))
+        return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
         """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
@@ -376,8 +382,9 @@ class RequestWriter:
         call = self.calls[goal]
         values: dict[str, Any] = {}
         sources: dict[str, list[str]] = {}
-        references = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
-        alone = sum(bool(self.wording.entity(name).by) for name in references) == 1
+        names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+        entities = [self.wording.entity(name) for name in names]
+        alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)

@@ -176,15 +176,17 @@ class ScenarioSampler:
     def _weigh(
         self, slot: Slot, lookups: set[int], step: ScenarioStep, before: Sequence[int], rng: random.Random
     ) -> Iterator[int]:
-        """Look-ups in random order: those first that show what `where` tests, then those for which the user has to say
-        less, near ones and close fits."""
+        """Look-ups in random order: those first that show what `where` tests, then those for which the user has
+        to say no value more, near ones and close fits."""
         ranked = []
-        for giver in sorted(lookups):
+        asked = {giver: self._count_asked(giver, before) for giver in sorted(lookups)}
+        least = min(asked.values(), default=0.0)
+        for giver, count in asked.items():
             depth = self.network.depths[giver]
             ready = depth and all(any(tool in need.givers for tool in before) for need in self.network.needs[giver])
-            weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2
-            weight *= LESS_SAID ** self._count_asked(giver, before)
-            ranked.append((self._shows(giver, step), rng.random() ** (1 / max(weight, 1e-9)), giver))
+            weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2 * LESS_SAID**count
+            draw = rng.random() ** (1 / max(weight, 1e-9))
+            ranked.append((self._shows(giver, step), count < least + 1, draw, giver))
         yield from (giver for *_, giver in sorted(ranked, reverse=True))
 
 
