@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from types import MappingProxyType
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
@@ -21,7 +20,7 @@ from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
-from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
 from trajsmith.verify import ReferenceCheck
 
 _LINKED = re.compile(
@@ -319,7 +318,7 @@ class RequestWriter:
         question = step.question
         if question is not None and not (question.ask or question.say):
             question = question.model_copy(update={"ask": step.ask, "say": step.say})
-        yield from self._questions(goal, [question] if question else [], held, step.where)
+        yield from self._questions(goal, [question] if question else [], held, step)
         if step.ask or step.say:
             yield _GoalPhrases(step.ask, step.say)
 
@@ -331,19 +330,13 @@ class RequestWriter:
         yield _GoalPhrases(phrases.ask, phrases.say)
 
     def _questions(
-        self,
-        goal: int,
-        questions: Sequence[Question],
-        held: set[str],
-        where: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
+        self, goal: int, questions: Sequence[Question], held: set[str], step: ScenarioStep | None = None
     ) -> Iterator[_GoalPhrases]:
-        call = self.calls[goal]
-        if call.effect == "read":
-            for askable in list_askable_questions(
-                questions, goal, call.result, self.wording, self.rng, where, self.calls
-            ):
-                if askable.row is None or askable.row.fact.key not in held:
-                    yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
+        call, where = self.calls[goal], step.where if step is not None else {}
+        reads = questions if call.effect == "read" else []
+        for askable in list_askable_questions(reads, goal, call.result, self.wording, self.rng, where, self.calls):
+            if askable.row is None or askable.row.fact.key not in held:
+                yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
         call = self.calls[goal]
