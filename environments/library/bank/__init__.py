@@ -310,7 +310,7 @@ class Bank(Environment[BankState]):
         if order.status == "cancelled":
             raise ToolError("this standing order is already cancelled")
         if order.next_on <= self.state.now.date():
-            raise ToolError("the next payment goes out today; the standing order can be cancelled from tomorrow")
+            raise ToolError("the next payment goes out today, and it can be cancelled only from tomorrow on")
         order.status = "cancelled"
         return order_row(self.state, order)
 

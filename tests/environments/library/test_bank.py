@@ -144,7 +144,7 @@ def test_payments_of_a_day_stay_within_the_transfer_limit_but_own_goals_do_not_c
 
 def test_a_new_payee_gets_little_during_the_cooling_off(bank: Bank) -> None:
     passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=150.0)
-    refused(bank, "pay_payee", "can get only £50.00 until then", account_id="A1", payee_id="P2", amount=50.01)
+    refused(bank, "pay_payee", "can get no more than £50.00 for now", account_id="A1", payee_id="P2", amount=50.01)
     bank.state.now += timedelta(hours=19)
     assert passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=50.01)["amount"] == 50.01
 
