@@ -16,6 +16,7 @@ from trajsmith.grounding.paths import ListLevel, get_value
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
 from trajsmith.grounding.references import ONLY, RowWords, pick_values
 from trajsmith.grounding.row_condition import RowCondition
+from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.schema_values import has_type
 from trajsmith.grounding.value_source import ValueSource
 from trajsmith.grounding.widening import PlanWidener, Sources
@@ -175,8 +176,6 @@ class Assigner:
         rng: random.Random,
         where: RowCondition | None = None,
     ) -> list[Option]:
-        entity = self.phrasebook.entities.get(leaf.name)
-        preferred = tuple(entity.by) if entity else ()
         used = _references_used(leaf.name, context.calls)
         options: list[Option] = []
         seen: set[str] = set()
@@ -192,8 +191,8 @@ class Assigner:
             only = 1.0 if asked else ONLY
             result = context.calls[call].result
             keep = partial(where.keeps, result) if filtered and where is not None else None
-            words = self._row_words(leaf.name, call, context.calls)
-            for value, selectors in pick_values(result, path, rng, preferred, only, keep, words):
+            words = self.list_row_words(leaf.name, call, context.calls)
+            for value, selectors in pick_values(result, path, rng, only, keep, words):
                 if isinstance(value, list) or repr(value) in seen or not has_type(value, leaf.types):
                     continue
                 if self.is_destructive(tool) and not self.values.mentions(value):
@@ -209,8 +208,8 @@ class Assigner:
         weight = max(NEW, SAME * others / len(known_things)) if known_things else NEW
         return [replace(option, weight=weight) if option in known_things else option for option in options]
 
-    def _row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
-        """Return what decides which words pick a row of an earlier result out."""
+    def list_row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
+        """List what decides which words pick a row of an earlier result out for a parameter."""
         entity, producer = self.phrasebook.entities.get(parameter), calls[call]
         tool = self.tools.get(producer.tool)
         by = entity.by if entity else {}
@@ -228,7 +227,7 @@ class Assigner:
             cut = is_list_cut(tool, producer.arguments, producer.result, level.path)
             return not cut or is_extreme_certain(tool, values, values[level.index])
 
-        return RowWords(timed, has_extreme)
+        return RowWords(timed, has_extreme, DeclaredFields(self.phrasebook, parameter).list_for)
 
     def _joint_rows(
         self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random

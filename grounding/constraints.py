@@ -10,7 +10,7 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
-from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep
@@ -19,6 +19,8 @@ from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall
 
 SayValue = Callable[[SchemaField, Any], Option]
 """Makes the option that the user says a value for a parameter."""
+ListRowWords = Callable[[str, int], RowWords]
+"""Lists what decides which words pick a row out, for a parameter and the number of an earlier call."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,17 @@ class StepConstraints:
     Args:
         step: The step.
         calls: Earlier steps by name, as far as they could be called.
+        words: What decides which words pick a row of their results out.
     """
 
-    def __init__(self, step: ScenarioStep, calls: Mapping[str, StepCall]) -> None:
+    def __init__(
+        self,
+        step: ScenarioStep,
+        calls: Mapping[str, StepCall],
+        words: ListRowWords = lambda parameter, call: RowWords(),
+    ) -> None:
         self.step = step
+        self.words = words
         self.calls = calls
         self.rows = RowCondition(step.where) if step.where else None
 
@@ -94,8 +103,9 @@ class StepConstraints:
             if path == field or get_argument_name(path) == field:
                 return [Option(value, Constant() if isinstance(source, FromDefault) else source)]
         options: list[Option] = []
+        words = self.words(field.split(".")[-1], earlier.index)
         for path in list_result_paths(earlier.call.result, field):
-            for value, selectors in pick_values(earlier.call.result, path, rng):
+            for value, selectors in pick_values(earlier.call.result, path, rng, words=words):
                 if value not in [option.value for option in options]:
                     options.append(Option(value, FromOutput(call=earlier.index, path=path, selectors=selectors)))
         return options

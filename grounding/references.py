@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding.names import split_name
 from trajsmith.grounding.paths import ListLevel, PathMatch, find_values, get_value
+from trajsmith.grounding.row_fields import classify_field, list_sayable_fields, score_field
 from trajsmith.phrasing.value_formatting import parse_datetime
 from trajsmith.records import FromOutput, Selector
 
-LONGEST_SAYABLE = 60
 ONLY = 0.4
 """How often the only row of a list is left undescribed."""
-_NAMES = frozenset({"name", "title", "subject", "label", "item", "headline", "nickname", "summary"})
+EXTREME = 0.7
+"""How likely people call a thing the latest or the first one, beside `score_field`."""
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "balance", "rate"})
 _PAST = frozenset(
     {"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "started", "made", "reported"}
@@ -38,19 +39,18 @@ class RowWords:
     """Fields that people say with the time of day; of others they say only the day."""
     has_extreme: Callable[[ListLevel, str], bool] = lambda level, field: True
     """Whether the extreme of a field of a list is that of all there is; False where the list was cut, or has grown."""
+    declared: Callable[[ListLevel], Sequence[str] | None] = lambda level: None
+    """Fields by which alone the rows of a list are called; None where any sayable field may serve."""
 
 
 def choose_row(
-    level: ListLevel,
-    rng: random.Random,
-    preferred: Sequence[str] = (),
-    only: float = ONLY,
-    words: RowWords = RowWords(),
+    level: ListLevel, rng: random.Random, only: float = ONLY, words: RowWords = RowWords()
 ) -> Selector | None:
-    """A selector that picks the row of a level out, or None if nothing that a person could say does.
+    """A selector that picks the row of a level out, or None if nothing that a person would say does.
+
+    Numbers are used only where no name, date or text does it, levels and counts only where no number does.
 
     Args:
-        preferred: Fields that people are known to use for this kind of thing; others come after them.
         only: Probability that the only row of a list is left undescribed.
         words: What else decides which words are clear.
     """
@@ -58,32 +58,14 @@ def choose_row(
         return Selector(rows=level.path, how="only")
     if not isinstance(level.row, dict):
         return None
-    options: list[tuple[float, Selector]] = []
-    for field in list_sayable_fields(level.row):
-        weight = 6.0 if field.split(".")[-1] in preferred or field in preferred else 1.0
-        options += [(weight * likely, selector) for likely, selector in _list_selectors(level, field, words)]
+    tiers: dict[str, list[tuple[float, Selector]]] = {"said": [], "number": [], "level": []}
+    for field in list_sayable_fields(level.row, words.declared(level)):
+        kind = classify_field(field, get_value(level.row, field))
+        tiers[kind if kind in tiers else "said"] += _list_selectors(level, field, words)
+    options = next((tier for tier in tiers.values() if tier), [])
     if not options:
         return Selector(rows=level.path, how="only") if len(level.rows) == 1 else None
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
-
-
-def list_sayable_fields(row: dict[str, Any]) -> list[str]:
-    """Fields of a row, and of the objects in it, that hold something sayable."""
-    fields = []
-    for key, value in row.items():
-        if isinstance(value, dict):
-            fields += [f"{key}.{inner}" for inner, deep in value.items() if _is_sayable(inner, deep)]
-        elif _is_sayable(key, value):
-            fields.append(key)
-    return fields
-
-
-def _is_sayable(name: str, value: Any) -> bool:
-    if isinstance(value, bool) or value is None or is_identifier(name):
-        return False
-    if isinstance(value, int | float):
-        return True
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_SAYABLE and "\n" not in value
 
 
 def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple[float, Selector]]:
@@ -91,17 +73,19 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
     own = values[level.index]
     options = []
     if values.count(own) == 1 and (field in words.timed or _is_only_on_its_day(own, values)):
-        options.append((_score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
+        options.append((score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
         set(split_name(field)) & _PRICES and isinstance(own, int | float)
     )
+    if not isinstance(own, str) and words.declared(level) is not None:
+        comparable = False  # people have words for their things, and none of them is "the one with the lowest balance"
     comparable = comparable and values.count(own) == 1 and all(type(value) is type(own) for value in values)
     if len(values) > 1 and comparable and words.has_extreme(level, field):
         for how, extreme in (("largest", max(values)), ("smallest", min(values))):
             if own == extreme:
                 options.append(
                     (
-                        1.5,
+                        EXTREME,
                         Selector(
                             rows=level.path, how="largest" if how == "largest" else "smallest", field=field, value=own
                         ),
@@ -118,22 +102,10 @@ def _is_only_on_its_day(own: Any, values: Sequence[Any]) -> bool:
     return sum(isinstance(value, str) and value[:10] == str(own)[:10] for value in values) == 1
 
 
-def _score_field(field: str, value: Any) -> float:
-    """Return how likely a person identifies a row by this field."""
-    if set(split_name(field)) & _NAMES:
-        return 5.0
-    if parse_datetime(value) is not None:
-        return 2.0
-    if isinstance(value, str):
-        return 1.5 if len(value) <= 30 else 0.3
-    return 0.6
-
-
 def pick_values(
     result: Any,
     path: str,
     rng: random.Random,
-    preferred: Sequence[str] = (),
     only: float = ONLY,
     keep: Callable[[PathMatch], bool] | None = None,
     words: RowWords = RowWords(),
@@ -149,7 +121,7 @@ def pick_values(
             continue
         if keep is not None and not keep(match):
             continue
-        chosen = [choose_row(level, rng, preferred, only, words) for level in match.levels]
+        chosen = [choose_row(level, rng, only, words) for level in match.levels]
         selectors = tuple(selector for selector in chosen if selector is not None)
         if len(selectors) == len(chosen):
             candidates.append((match.value, selectors))

@@ -41,6 +41,8 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
     for field in step.where:
         if field not in fields:
             yield f"where: no result of any tool has a field {field!r}"
+    if scenario.change_of_mind and step.same_as and not (step.has_words or step.reasons):
+        yield "nothing says why the user changes their mind; give it reasons, or words of its own"
     texts = (*step.ask, *step.say, *((*step.question.ask, *step.question.say) if step.question else ()))
     row = {"row"} if step.question is not None and step.question.row else set()
     for text in texts:

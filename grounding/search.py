@@ -219,7 +219,10 @@ class GroundingSearch:
         failure = self.failures.setdefault(frame.step, StepFailure(frame.step, tool))
         step = self.draft.get_step(frame.step)
         looks_up = frame.step in self.producers and step is None
-        frame.constraints = constraints = None if step is None else StepConstraints(step, self._list_step_calls())
+        frame.constraints = constraints = None
+        if step is not None:
+            words = partial(self.ground.assigner.list_row_words, calls=calls)
+            frame.constraints = constraints = StepConstraints(step, self._list_step_calls(), words)
         if constraints is not None and constraints.missing:
             failure.constraint = constraints.missing
             return False

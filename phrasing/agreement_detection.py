@@ -1,5 +1,6 @@
 """Detection of requests for a yes and of the answers to them, by plain patterns."""
 
+import re
 from collections.abc import Mapping
 
 from trajsmith.phrasing.languages import get_language
@@ -7,12 +8,14 @@ from trajsmith.phrasing.question_detection import is_yes_or_no
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.records import JsonValue
 
+_QUOTED = re.compile(r'"[^"\n]*"|„[^“\n]*“')
+_STOPS = re.compile(r"[.!?:](?=\s)")
+
 
 def find_confirmation_requests(text: str) -> list[str]:
     """Return the sentences of a message that ask for a yes, each with the sentence before it, which may say to what."""
-    sentences = [
-        part.strip() for part in get_language().agreement.piece_end.split(text.replace("’", "'")) if part.strip()
-    ]
+    plain = _QUOTED.sub(lambda match: _STOPS.sub("", match[0]), text.replace("’", "'"))  # a title ends no sentence
+    sentences = [part.strip() for part in get_language().agreement.piece_end.split(plain) if part.strip()]
     return [
         " ".join(sentences[max(0, number - 1) : number + 1])
         for number, sentence in enumerate(sentences)

@@ -50,7 +50,9 @@ class ToolPhrases(FrozenModel):
     narrate: tuple[str, ...] = ()
     """What the agent is doing, as a verb phrase after "Let me": "check your recent orders"."""
     confirm: tuple[str, ...] = ()
-    """What the agent is about to do, as a verb phrase after "Shall I": "cancel order {order_id}"."""
+    """What the agent is about to do, as a verb phrase after "Shall I": "cancel {order_id}; {row.total|money} goes back
+    to you". `row` holds what results show of the thing, as long as nothing was changed since: where it lacks a field,
+    the phrase is not taken. Phrases that leave out no argument come first, and of these those with `row`."""
     done: tuple[str, ...] = ()
     """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
     brief: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class ToolPhrases(FrozenModel):
     """Paths in the result that every `done` tells and a good answer must tell: "$.status"."""
     alternatives: tuple[str, ...] = ()
     """Parameters for which the agent may offer another value where a call is refused: "amount", "room_id"."""
+    implausible: tuple[str, ...] = ()
+    """Patterns of refusals that no user would run into, so that no task is made of them: "is a blind"."""
     request: tuple[str, ...] = ()
     """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
     report: tuple[str, ...] = ()
@@ -96,6 +100,12 @@ class EntityPhrases(FrozenModel):
     """How the user calls the one that they mean when there is no other: "my order"."""
     by: dict[str, tuple[str, ...]] = {}
     """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
+    within: dict[str, Templates] = {}
+    """How it is called by what it is looked up in: the parameter of a look-up to "{phrase} in {owner}" (a thing), or
+    "{phrase} on {value|date}" (a plain value). Said where the look-up is made for the request."""
+    name: Templates = ()
+    """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
+    where no other row of the list has the same name, else `by` names it."""
     row: Templates = ()
     """One row of a list, said shortly: "{order_id}, {status}, {total|money}"; of several templates with the same
     information, one is drawn for each list."""

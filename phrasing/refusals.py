@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from trajsmith.phrasing.plain_sentences import capitalize_first
 from trajsmith.phrasing.voices import draw_pattern
 from trajsmith.phrasing.words import word_set
 from trajsmith.phrasing.yaml_files import load_yaml_model
@@ -46,9 +47,9 @@ class Refusals(FrozenModel):
     rules: dict[str, tuple[str, ...]]
     """The same where a rule that everybody can read says no."""
     partial: tuple[str, ...] = Field(min_length=1)
-    """Before a refusal, where other things of the same message were done."""
-    bridges: tuple[str, ...] = Field(min_length=1)
-    """Between the refusal and the question whether to do something else."""
+    """The same where other things of the same message were done; `{act}` is what could not be done."""
+    offers: tuple[str, ...] = Field(min_length=1)
+    """Questions whether to do something else; `{}` is a verb phrase."""
     accepts: tuple[str, ...] = Field(min_length=1)
     """The user takes what is offered."""
     leaves: tuple[str, ...] = Field(min_length=1)
@@ -69,7 +70,7 @@ def load_refusals(path: Path = REFUSALS) -> Refusals:
     return load_yaml_model(path, Refusals, "refusals")
 
 
-def render_refusal(reason: str, style: str, by_rule: bool, rng: random.Random) -> str:
+def render_refusal(reason: str, style: str, by_rule: bool, rng: random.Random, act: str = "") -> str:
     """Return a sentence that says no and why.
 
     Args:
@@ -77,11 +78,15 @@ def render_refusal(reason: str, style: str, by_rule: bool, rng: random.Random) -
         style: Name of the agent's style.
         by_rule: A rule that everybody can read says no.
         rng: Draws the pattern.
+        act: What cannot be done, as a verb phrase, where "that" would mean something else.
     """
     refusals = load_refusals()
     by_style = refusals.rules if by_rule else refusals.declines
-    patterns = by_style.get(style) or by_style["plain"]
-    return draw_pattern(patterns, rng).replace("{}", reason.strip().rstrip("."))
+    pattern = draw_pattern(refusals.partial if act else by_style.get(style) or by_style["plain"], rng)
+    clause = reason.strip().rstrip(".")
+    if ":" in clause:  # a second colon
+        pattern = pattern.replace(": {}.", ". {Reason}.")
+    return pattern.replace("{act}", act).replace("{Reason}", capitalize_first(clause)).replace("{}", clause)
 
 
 def is_reason_shown(reason: str, texts: Iterable[str]) -> bool:

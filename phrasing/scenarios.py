@@ -44,6 +44,8 @@ class ScenarioStep(FrozenModel):
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()
     """Whole sentences in this story, as `ToolPhrases.say`; slots are the tool's parameters."""
+    reasons: tuple[str, ...] = ()
+    """Whole sentences before the request that say why the user wants it now: "Two of us have fallen ill."."""
     question: Question | None = None
     """Of a read: what exactly the user wants to know; its `ask` and `say` take the place of the step's."""
 
@@ -76,7 +78,8 @@ class Scenario(FrozenModel):
     roles: tuple[str, ...] = ()
     """Who the user may be in it; the phrasebook's roles if empty."""
     change_of_mind: bool = False
-    """True if a later step may undo an earlier one; otherwise nothing that a story did is undone in it."""
+    """True if a later step may undo an earlier one, with words of its own or `reasons` that say why; otherwise nothing
+    that a story did is undone in it."""
     steps: tuple[ScenarioStep, ...] = Field(min_length=1)
 
     def find_step(self, name: str) -> ScenarioStep | None:

@@ -17,6 +17,8 @@ _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
 _EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
+_FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")
+"""Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -39,6 +41,10 @@ class UserVoice(FrozenModel):
     """First words of a later turn."""
     picks: tuple[str, ...] = Field(min_length=1)
     """Frames of an answer to "which one?"."""
+    mentions: tuple[str, ...] = Field(min_length=1)
+    """Sentences of a request that say which thing is meant, where the request itself does not."""
+    links: tuple[str, ...] = Field(min_length=1)
+    """What leads over to a further wish that is a sentence of its own: "Also, {}"."""
     agreements: tuple[str, ...] = Field(min_length=1)
     """Answers to a question for a yes."""
     leads: tuple[str, ...] = Field(min_length=1)
@@ -66,7 +72,8 @@ class AgentVoice(FrozenModel):
     asks_user: tuple[str, ...] = Field(min_length=1)
     """Frames in which it asks the user to do something on their own device."""
     chooses: tuple[str, ...] = Field(min_length=1)
-    """Questions for one of several things; slots are `count`, `plural` and `rows`."""
+    """Questions for one of several things; slots are `count`, `noun`, `plural`, `rows` ("A, B and C") and `choice` ("A,
+    B or C")."""
     endings: tuple[str, ...] = Field(min_length=1)
     """Last words of some turns: offers of more help."""
 
@@ -144,9 +151,16 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used:
     return draw_pattern(patterns, rng, used).replace("{}", phrase)
 
 
-def join_opening(opening: str, text: str, exact: Collection[str] = ()) -> str:
-    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`."""
-    lower = opening.endswith((",", ":")) and not text.startswith(tuple(exact))
+def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bool = False) -> str:
+    """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`.
+    Before a fresh start ("Well, ...") the opening is a sentence of its own.
+
+    Args:
+        small: It goes on in lower case whatever the opening ends with: "And ...".
+    """
+    if opening.endswith(",") and _FRESH_START.match(text):
+        opening = f"{opening[:-1]}."
+    lower = (small or opening.endswith((",", ":"))) and not text.startswith(tuple(exact))
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 

@@ -5,11 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
-from trajsmith.phrasing import EntityPhrases, Wording, get_language
-from trajsmith.phrasing.value_formatting import drop_near_years
+from trajsmith.grounding.row_fields import classify_field, score_field
+from trajsmith.phrasing import EntityPhrases, Wording, get_language, pick_text
+from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
 from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
+
+IT, NAMED = 0.4, 0.35
+"""Probabilities of "it" and of the name for what was spoken of last, where they are clear."""
 
 
 class ReferenceTracker:
@@ -41,11 +45,14 @@ class ReferenceTracker:
         self.things: dict[tuple[str, str], int] = {}
         """(parameter, value) to the turn in which it was last talked about."""
 
-    def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
+    def refer(
+        self, name: str, value: Any, source: FromOutput, held: set[str], alone: bool = False
+    ) -> tuple[str, list[str]]:
         """A noun phrase for the thing with this id, and the keys of the known entries that it says.
 
         Args:
             held: Keys that must not be said yet.
+            alone: No other thing is named in the same sentence, so that "it" can stand for this one.
         """
         entity, kind = self.wording.entity(name), get_entity_kind(name, source)
         picks = [selector for selector in source.selectors if selector.how != "only"]
@@ -53,17 +60,61 @@ class ReferenceTracker:
         stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
         top = self.model.top(kind)
         if top is not None and top.id == str(value) and self.model.turn - top.active_turn <= 1:
-            words = get_language().grammar.again(entity)
-            return self.rng.choice(words if top.active_turn < self.model.turn else words[:1]), stated
+            return self._refer_again(name, kind, str(value), source, alone), stated
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
         first: tuple[str, list[str]] | None = None
-        for phrase, phrase_keys in self._iterate_phrases(name, value, source, held, keys):
-            first = first or (phrase, phrase_keys)
+        for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
+            phrase, outer_keys = self._say_where(entity, inner, source, held)
+            first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):
-                return phrase, phrase_keys
+                first = (phrase, inner_keys + outer_keys)
+                break
         assert first is not None
+        self.spoke_of(self.calls[source.call], entity.within if source.call >= self.turn_start else ())
         return first
+
+    def _refer_again(self, name: str, kind: str, value: str, source: FromOutput, alone: bool) -> str:
+        """Return a phrase for what was spoken of last of its kind: "it", its name, or "that order"."""
+        entity, latest = self.wording.entity(name), self.model.latest()
+        here = latest is not None and latest.active_turn == self.model.turn
+        drawn = self.rng.random()
+        pronoun = get_language().grammar.pronoun(entity)
+        if alone and pronoun and latest is not None and (latest.kind, latest.id) == (kind, value) and drawn < IT:
+            return pronoun
+        if not here and drawn > 1 - NAMED:
+            for phrase in self._describe_otherwise(name, value, source, ("name",)):
+                if self._leads_to(phrase, kind, value, source):
+                    return phrase
+        words = get_language().grammar.again(entity)
+        return words[0] if here or self.rng.random() < 0.75 else self.rng.choice(words)
+
+    def _say_where(
+        self, entity: EntityPhrases, phrase: str, source: FromOutput, held: set[str]
+    ) -> tuple[str, list[str]]:
+        """Add to a phrase what the thing is looked up in, where that look-up is made for this request."""
+        lookup, spoken_keys = self.calls[source.call], list[str]()
+        for parameter, templates in entity.within.items() if source.call >= self.turn_start else ():
+            origin, value = lookup.provenance.get(parameter), lookup.arguments.get(parameter)
+            if isinstance(origin, FromUser) and origin.known not in held:
+                spoken, keys = self.wording.value(lookup.tool, parameter, value, self.rng), [origin.known]
+                slot, names = {"value": spoken}, [str(value), format_value(spoken)]
+            elif isinstance(origin, FromOutput):
+                active = self.model.entities.get(get_entity_kind(parameter, origin), {}).get(str(value))
+                if active is not None and active.active_turn == self.model.turn:
+                    continue
+                picks = [build_selector_key(origin.call, pick) for pick in origin.selectors if pick.how != "only"]
+                if held & set(picks):
+                    continue
+                names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
+                owner, keys = self.refer(parameter, value, origin, held)
+                slot = {"owner": owner}
+            else:
+                continue
+            spoken_keys += keys
+            if not any(is_value_mentioned(phrase.lower(), each.lower()) for each in names if len(each) > 2):
+                phrase = pick_text(templates, {"phrase": phrase, **slot}, self.rng) or phrase
+        return phrase, spoken_keys
 
     def _iterate_phrases(
         self, name: str, value: Any, source: FromOutput, held: set[str], keys: list[str]
@@ -84,12 +135,17 @@ class ReferenceTracker:
                 yield phrase, stated
             yield get_language().grammar.from_before(entity), stated
 
-    def _describe_otherwise(self, name: str, value: str, source: FromOutput) -> Iterator[str]:
+    def _describe_otherwise(
+        self, name: str, value: str, source: FromOutput, kinds: Sequence[str] = ("name", "date", "text", "number")
+    ) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
         referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
-        for field in self.wording.entity(name).by if referent is not None else ():
-            current = referent.latest(field) if referent is not None else None
-            if current is not None:
+        if referent is None:
+            return
+        known = {field: referent.latest(field) for field in self.wording.entity(name).by}
+        known_values = {field: current for field, current in known.items() if current is not None}
+        for field, current in sorted(known_values.items(), key=lambda item: -score_field(*item)):
+            if classify_field(field, current) in kinds:
                 fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
                 yield self.wording.describe(name, fact, self.rng)
 

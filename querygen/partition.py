@@ -1,12 +1,16 @@
 """Cutting a grounded chain into turns."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.records import FromOutput, GoldCall
 
 LONGEST_TURN = 5
+UNRELATED = 8.0
+"""Cost of two wishes in one message that have nothing in common."""
 
 
 def find_producers(call: GoldCall) -> set[int]:
@@ -76,27 +80,54 @@ def partition_scenario(steps: Sequence[str], joins: Mapping[str, float], rng: ra
 
 
 def raise_joins(
-    calls: Sequence[GoldCall], steps: Sequence[str], joins: Mapping[str, float], joint: float
+    calls: Sequence[GoldCall],
+    steps: Sequence[str],
+    joins: Mapping[str, float],
+    joint: float,
+    kinds: Collection[str] | None = None,
+    apart: Collection[str] = (),
 ) -> dict[str, float]:
-    """Return the probabilities of `partition_scenario`, at least `joint` for steps that need nothing of the last.
+    """Return the probabilities of `partition_scenario`, at least `joint` for steps that share a thing with the last.
 
-    The look-ups of a step count as part of it. Two wishes for the same tool in one message are hard to tell apart.
+    A step that uses what the last one returns waits for it. Two wishes for the same tool in one message are hard to
+    tell apart, and two that have nothing in common are two messages, unless the scenario says otherwise.
+
+    Args:
+        kinds: Parameters that identify things which people talk about; None for all that come from results.
+        apart: Steps that are never raised.
     """
     raised = dict(joins)
-    before, start = range(0), 0
+    before = -1
+    start = 0
     for index, step in enumerate(steps):
         if step:
-            own = range(start, index + 1)
-            alike = bool(before) and calls[before[-1]].tool == calls[index].tool
-            if not alike and not any(producer in before for call in own for producer in find_producers(calls[call])):
+            waits = step in apart or any(before in find_producers(call) for call in calls[start : index + 1])
+            alike = before >= 0 and calls[before].tool == calls[index].tool
+            if (
+                before >= 0
+                and not alike
+                and not waits
+                and _list_things(calls[before], kinds) & _list_things(calls[index], kinds)
+            ):
                 raised[step] = max(joint, raised.get(step, 0.0))
-            before, start = own, index + 1
+            before, start = index, index + 1
     return raised
+
+
+def _list_things(call: GoldCall, kinds: Collection[str] | None) -> set[tuple[str, str]]:
+    """Things that a call takes from results, by parameter and id."""
+    return {
+        (get_leaf_name(path), str(value))
+        for path, source, value in iterate_leaves(call)
+        if isinstance(source, FromOutput) and (kinds is None or get_leaf_name(path) in kinds)
+    }
 
 
 def _cost(calls: Sequence[GoldCall], size: int, goals: Sequence[int], later: set[int], mean_calls: float) -> float:
     """Long requests and turns that only prepare a later one read unnaturally."""
     cost = 0.5 * (size - mean_calls) ** 2 + 2.0 * max(0, len(goals) - 2)
+    shared = [_list_things(calls[goal], None) for goal in goals]
+    cost += UNRELATED * sum(not one & other for one, other in pairwise(shared))
     if all(calls[goal].effect == "read" and goal in later for goal in goals):
         cost += 1.2
     return cost

@@ -8,6 +8,7 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key
 from trajsmith.grounding.paths import get_value, iterate_nodes, join_path
+from trajsmith.grounding.row_fields import list_sayable_fields, rank_fields
 from trajsmith.phrasing import Question, Wording, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import format_value
@@ -19,6 +20,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _QUESTION_WORD = re.compile(
     r"\b(when|where|who|why|whether|how (?:much|many|long|often|far)|what time)\b", re.IGNORECASE
 )
+_NO_PRONOUN = re.compile(
+    r"(?:^|[.!?,;:] |\b(?:of|in|into|from|at|inside|under|my|our|the|this|that|and|or|is|are|has|was) )$", re.IGNORECASE
+)
+"""What stands before a slot in which a pronoun sounds odd."""
 _POLITE = frozenset({
     "i", "me", "my", "you", "your", "it", "a", "an", "and", "could", "would", "can", "please", "like", "want", "need",
     "do", "does", "did", "find", "check", "tell", "know", "what", "which", "how", "that", "this", "with", "help",
@@ -88,7 +93,8 @@ def _iter_rows(
         for row in rng.sample(rows, len(rows)):
             if any(get_value(row, field) in (None, [], {}) for field in question.asks):
                 continue
-            for field in rng.sample(list(entity.by), len(entity.by)):
+            fields = [field for field in list_sayable_fields(row, tuple(entity.by)) if "." not in field]
+            for field in rank_fields(row, fields, rng):
                 value = get_value(row, field)
                 same = sum(get_value(other, field) == value for other in rows)
                 if same == 1 and isinstance(value, str | int | float) and field not in question.asks:
@@ -111,15 +117,32 @@ def _describe_row(parameter: str, call: int, selector: Selector, wording: Wordin
 
 
 def pick_question_text(
-    templates: Sequence[str], values: Mapping[str, Any], row: RowChoice | None, rng: random.Random
+    templates: Sequence[str],
+    values: Mapping[str, Any],
+    row: RowChoice | None,
+    rng: random.Random,
+    again: Mapping[str, str] | None = None,
 ) -> tuple[str, str] | None:
-    """Return a template whose slots have values, and the sentence; None if there is none."""
+    """Return a template whose slots have values, and the sentence; None if there is none.
+
+    Args:
+        again: Slot to the phrase that stands where its pronoun does not: "its status", "the price of it".
+    """
     filled = {**values, "row": row.phrase} if row else dict(values)
     for template in rng.sample(list(templates), len(templates)):
-        text = pick_text([template], filled, rng)
+        full = {slot: phrase for slot, phrase in (again or {}).items() if not _takes_pronoun(template, slot)}
+        text = pick_text([template], {**filled, **full}, rng)
         if text is not None and (row is None or "row" in list_slots(template)):
             return template, text
     return None
+
+
+def _takes_pronoun(template: str, slot: str) -> bool:
+    """Return whether "it" can stand in a template's slot: after a verb, and only there."""
+    places = [match.span() for match in re.finditer(rf"{{{slot}\b[^}}]*}}", template)]
+    return len(places) == 1 and not (
+        _NO_PRONOUN.search(template[: places[0][0]]) or template[places[0][1] :].startswith(("'", "’"))
+    )
 
 
 def find_asking_sentence(query: str, info: RequestedInfo) -> str:

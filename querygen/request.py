@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -9,11 +10,12 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first
+from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first, get_language
 from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.phrasing.voices import UserVoice, fill_pattern, get_user_voice
+from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
+from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.querygen.entity_references import ReferenceTracker
+from trajsmith.querygen.fact_sentences import FactSentences
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
@@ -21,6 +23,13 @@ from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
 from trajsmith.verify import ReferenceCheck
+
+_LINKED = re.compile(
+    r"(?:And|Also|Then|Next|Oh|After|Afterwards|Once|While|Now|Besides|Another|One more|In addition)\b"
+)
+"""Beginnings of sentences that go on from the one before."""
+FULL = 0.85
+"""Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,10 @@ class _GoalPhrases:
     ask: Sequence[str]
     say: Sequence[str]
     question: AskableQuestion | None = None
+
+
+class _NothingFits(Exception):
+    """No sentence leaves out what is to be left out."""
 
 
 class RequestWriter:
@@ -106,8 +119,12 @@ class RequestWriter:
         drafts = ReadDrafts(self.check, self.calls, start, stop)
         used = set(self.frames)
         for _ in range(DRAFTS):
-            self.frames = set(used)
-            request, held = self._draft(start, stop, goals, withhold, steps, motive)
+            self.frames.clear()
+            self.frames |= used
+            try:
+                request, held = self._draft(start, stop, goals, withhold, steps, motive)
+            except _NothingFits:
+                request, held = self._draft(start, stop, goals, False, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
             replies = ". ".join(self.known[key].said for key in open_keys)
@@ -140,7 +157,10 @@ class RequestWriter:
         sentences: list[str] = [motive] if motive else []
         asked: list[RequestedInfo] = []
         for number, goal in enumerate(goals):
-            want, info = self._goal(goal, number, held, stated, steps[number] if steps else None)
+            step = steps[number] if steps else None
+            if step is not None and step.reasons:
+                sentences.append(self.rng.choice(step.reasons))
+            want, info = self._goal(goal, number, held, stated, step)
             asked.append(info)
             mentioned = self._find_mentioned(open_keys, " ".join([*sentences, want]))
             stated |= mentioned
@@ -164,9 +184,14 @@ class RequestWriter:
     def tell_facts(self, calls: Sequence[int], keys: Sequence[str]) -> list[str]:
         """Return sentences that state facts of some calls, each once."""
         stated: set[str] = set()
-        sentences = [sentence for index in calls for sentence in self._tells(index, keys, stated)]
+        groups = [self._tells(index, keys, stated) for index in calls]
         self.stated |= stated
-        return sentences
+        return [sentence for group in groups for sentence in group]
+
+    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
+        """Sentences for what one call needs and no goal has said."""
+        sentences = FactSentences(self.references, self.voice, self.frames)
+        return sentences.list_for(self.calls[index], index, keys, stated)
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
@@ -190,6 +215,7 @@ class RequestWriter:
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
 
+        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about.
         Look-ups on the way are the agent's business, but for who the user is; of two wishes for one tool nothing is
         left out, since nobody could tell what a question is about.
         """
@@ -204,7 +230,8 @@ class RequestWriter:
             required = set(self.wording.tools[call.tool].required)
             for path, source, value in iterate_leaves(call):
                 if isinstance(source, FromUser) and get_argument_name(path) in required:
-                    keys.add(source.known)
+                    if index not in self.goals or _is_decided(value):
+                        keys.add(source.known)
                 elif isinstance(source, FromOutput) and call.effect == "write":
                     keys |= {
                         build_selector_key(source.call, selector)
@@ -220,6 +247,19 @@ class RequestWriter:
         call = self.calls[goal]
         self.references.model.horizon = goal
         values, sources = self._slots(goal, held)
+        again = {
+            slot: get_language().grammar.again(self.wording.entity(slot))[0]
+            for slot, value in values.items()
+            if isinstance(call.provenance[slot], FromOutput)
+            and value == get_language().grammar.pronoun(self.wording.entity(slot))
+        }
+        left_open = {
+            name
+            for name, source in call.provenance.items()
+            if isinstance(source, FromOutput)
+            and held & {build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"}
+        }
+        open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
         wanted = [
             extra,
@@ -230,9 +270,8 @@ class RequestWriter:
         ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
-            for kind in self._kinds(phrases.ask, phrases.say):
-                texts = [one for one in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(one)]
-                picked = pick_question_text(texts, values, row, self.rng)
+            for kind, texts in self._rank_texts(phrases, named, open_slots, left_open):
+                picked = pick_question_text(texts, values, row, self.rng, again)
                 if picked is None:
                     continue
                 template, text = picked
@@ -242,10 +281,35 @@ class RequestWriter:
                     stated.add(row.fact.key)
                     self.row_facts[row.fact.key] = row.fact
                 self.references.spoke_of(call, list_slots(template))
-                sentence = capitalize_first(text) if kind == "say" else self._want(text, number)
+                sentence = self._say(text, number) if kind == "say" else self._want(text, number)
                 return sentence, self._info(goal, sentence, template, phrases.question)
+        if held:
+            raise _NothingFits
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
+
+    def _rank_texts(
+        self, phrases: _GoalPhrases, named: frozenset[str], open_slots: set[str], left_open: set[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Return `ask` and `say` with those templates that leave least to be said in sentences of their own, the fuller
+        first; now and then with all of them.
+
+        Args:
+            named: Slots that a template must have.
+            open_slots: Slots of what has not been said.
+            left_open: Slots of things that are not to be said: better no word of them than "one of the products".
+        """
+        full = self.rng.random() < FULL
+        ranked = []
+        for kind in self._kinds(phrases.ask, phrases.say):
+            texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
+            texts = [text for text in texts if not left_open & list_slots(text)] or texts
+            left = [len(open_slots - list_slots(text)) for text in texts]
+            least = min(left, default=0)
+            if full:
+                texts = [text for text, count in zip(texts, left, strict=True) if count == least]
+            ranked.append((least if full else 0, kind, texts))
+        return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
         """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
@@ -298,6 +362,15 @@ class RequestWriter:
         kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
         return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
 
+    def _say(self, text: str, number: int) -> str:
+        """A wish that is a sentence of its own; a further one in a message is linked to the one before."""
+        sentence = capitalize_first(text)
+        if not number or _LINKED.match(sentence):
+            return sentence
+        names = tuple(str(fact.value) for fact in self.known.values() if isinstance(fact.value, str) and fact.value)
+        link = draw_pattern(self.voice.links, self.rng, self.frames)
+        return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
+
     def _want(self, phrase: str, number: int) -> str:
         frames = self.voice.wants if number == 0 else self.voice.further
         return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
@@ -307,53 +380,27 @@ class RequestWriter:
         call = self.calls[goal]
         values: dict[str, Any] = {}
         sources: dict[str, list[str]] = {}
+        names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+        entities = [self.wording.entity(name) for name in names]
+        alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
-                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held)
+                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
         return values, sources
-
-    def _tells(self, index: int, keys: Sequence[str], stated: set[str]) -> list[str]:
-        """Sentences for what one call needs and no goal has said."""
-        sentences: list[str] = []
-        call = self.calls[index]
-        self.references.model.horizon = index
-        for path, source, value in iterate_leaves(call):
-            if isinstance(source, FromUser) and source.known in keys and source.known not in stated:
-                sentences.append(self.wording.tell(call.tool, self.known[source.known], self.rng))
-                stated.add(source.known)
-            elif isinstance(source, FromOutput) and (path, str(value)) not in self.references.things:
-                pick_sentences = self._tell_pick(path, source, keys, stated)
-                if pick_sentences:
-                    self.references.spoke_of(call, (path,))
-                sentences += pick_sentences
-            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
-                sentences += self._point_back(call, path, source)
-        return sentences
-
-    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
-        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
-        if not self.references.is_open(name, call.arguments[name], source):
-            return []
-        phrase, _ = self.references.refer(name, call.arguments[name], source, set())
-        self.references.spoke_of(call, (name,))
-        return [self.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
-
-    def _tell_pick(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
-        sentences = []
-        for selector in source.selectors:
-            key = build_selector_key(source.call, selector)
-            if key in keys and key not in stated:
-                stated.add(key)
-                description = self.wording.describe(path.split(".")[-1], self.known[key], self.rng)
-                sentences.append(capitalize_first(fill_pattern(self.voice.picks, description, self.rng, self.frames)))
-        return sentences
 
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _is_decided(value: Any) -> bool:
+    """Return whether a value is an amount, a date or a time: what people decide, and may forget to say."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    clock = isinstance(value, str) and re.fullmatch(r"\d{1,2}:\d{2}", value) is not None
+    return number or clock or parse_datetime(value) is not None
 
 
 def _find_supporting_calls(calls: Sequence[GoldCall], start: int, goal: int, earlier: Sequence[int]) -> list[int]:

@@ -25,9 +25,23 @@ class Story:
         """Step to the probability that it is asked for together with the step before."""
         return {step.name: step.join for step in self.scenario.steps}
 
+    @property
+    def apart(self) -> frozenset[str]:
+        """Steps that the scenario wants in a message of their own: "join: 0" is written out."""
+        steps = self.scenario.steps
+        return frozenset(step.name for step in steps if not step.join and "join" in step.model_fields_set)
+
     def list_steps(self, calls: Sequence[int]) -> tuple[ScenarioStep | None, ...]:
-        """Return the step that each of some calls is."""
-        return tuple(self.scenario.find_step(self.names[call]) for call in calls)
+        """Return the step that each of some calls is.
+
+        Who changes their mind says why: such a step without `reasons` is told in its sentences, not its verb phrases.
+        """
+        steps = [self.scenario.find_step(self.names[call]) for call in calls]
+        return tuple(step and self._explain(step) for step in steps)
+
+    def _explain(self, step: ScenarioStep) -> ScenarioStep:
+        changes = self.scenario.change_of_mind and step.same_as and step.say and not step.reasons
+        return step.model_copy(update={"ask": ()}) if changes else step
 
     def cast(self, persona: Persona) -> tuple[Persona, str]:
         """The persona in a role that fits, and the situation in the third person."""

@@ -51,9 +51,9 @@ class WriteSettings(FrozenModel):
     """Tool calls per turn that the cut aims at."""
     direct: float = Field(0.15, ge=0, le=1)
     """Share of tasks in direct mode: everything is said at once and the user answers no questions."""
-    joint: float = Field(0.45, ge=0, le=1)
-    """Probability that the user asks for a step of a scenario together with the one before it, if it needs nothing
-    of that one; a step may set a higher one."""
+    joint: float = Field(0.15, ge=0, le=1)
+    """Probability that the user asks for a step of a scenario together with the one before it, if both are about the
+    same thing; a step may set a higher one."""
     withhold: float = Field(0.4, ge=0, le=1)
     """Probability that a turn of a conversation leaves something out that the agent must ask for."""
     questions: float = Field(0.6, ge=0, le=1)
@@ -94,7 +94,9 @@ class TaskWriter:
         if story is None:
             cuts = partition_calls(grounded.calls, rng, self.settings.mean_calls)
         else:
-            joins = raise_joins(grounded.calls, grounded.steps, story.joins, self.settings.joint)
+            entities = self.wording.phrasebook.entities
+            kinds = {name for name, entity in entities.items() if entity.by} if entities else None
+            joins = raise_joins(grounded.calls, grounded.steps, story.joins, self.settings.joint, kinds, story.apart)
             cuts = partition_scenario(grounded.steps, joins, rng)
         plan = self._plan(grounded, state, cuts, rng, story)
         shown = await self._shown(plan, state, session) if author else {}
@@ -168,8 +170,8 @@ class TaskWriter:
         )
         turns = []
         for number, (start, stop) in enumerate(cuts):
-            withhold = mode == "conversation" and rng.random() < self.settings.withhold
             goals = find_goals(grounded.calls, start, stop, steps=grounded.steps)
+            withhold = mode == "conversation" and rng.random() < self.settings.withhold and len(goals) < 2
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
             opening = (

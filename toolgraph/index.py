@@ -10,6 +10,7 @@ from trajsmith.grounding.fields import list_output_fields
 from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.graph import WEAK, Edge, ParameterNode, ToolGraph, ValueLink
+from trajsmith.toolgraph.lookup_arguments import count_said_parameters
 
 NEVER = 1 << 30
 """Depth of a tool that can never be called: something that it needs is given by nobody."""
@@ -225,12 +226,16 @@ class SamplingNetwork:
 
     @cached_property
     def asked(self) -> list[int]:
-        """Tool to the number of required parameters that the user has to say."""
-        specs = (self._index.specs[name] for name in self.names)
-        return [
-            len(set(spec.required) - {get_argument_name(slot.name) for slot in slots})
-            for spec, slots in zip(specs, self.needs, strict=True)
-        ]
+        """Tool to the number of required parameters that the user has to say beside what they name anyway.
+
+        A text that the result shows again is how the thing is called: the name of a file, the number of a customer.
+        Choices, dates and the names of other things narrow a list down.
+        """
+        counts = []
+        for name, slots, shown in zip(self.names, self.needs, self.outputs, strict=True):
+            known = {get_argument_name(slot.name) for slot in slots}
+            counts.append(count_said_parameters(self._index.specs[name], known, shown))
+        return counts
 
     @cached_property
     def row_keys(self) -> list[frozenset[str]]:

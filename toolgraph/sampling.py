@@ -6,7 +6,7 @@ the letter; `random_walk` and `weighted_walk` (Agent-World 3.1.1) are there to c
 """
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from trajsmith.phrasing import ScenarioBook
@@ -99,12 +99,14 @@ def sample_chains(
 
     Args:
         samplers: Environment name to its sampler.
-        states: Environment name to the hashes of its initial states, used in turn.
+        states: Environment name to the hashes of its initial states, used in turn; a scenario takes the one in which it
+            was told least.
         settings: How many chains; what each record says of its sampler.
         seed: Seed of the run.
     """
     names = sorted(samplers)
     record = settings.as_record()
+    counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
     for number in range(settings.count):
         name = names[number % len(names)]
         chain_seed = derive_seed(seed, "chain", number)
@@ -114,16 +116,22 @@ def sample_chains(
             tools, dependencies = sampler.draw(rng)
         else:
             tools, dependencies = [sampler.network.names[tool] for tool in drawn[0].tools], drawn[1]
-        hashes = states[name]
+        hashes, turn = states[name], number // len(names)
+        scenario = drawn[0].scenario if drawn else ""
+        uses = counts[name]
+        place = min(
+            range(len(hashes)), key=lambda one: (uses[scenario, one] if scenario else 0, (one - turn) % len(hashes))
+        )
+        uses[scenario, place] += 1
         yield Chain(
             index=number,
             environment=name,
             tools=tuple(tools),
             dependencies=tuple(dependencies),
-            state=hashes[(number // len(names)) % len(hashes)],
+            state=hashes[place],
             sampler=record,
             seed=chain_seed,
-            scenario=drawn[0].scenario if drawn else "",
+            scenario=scenario,
             steps=tuple(drawn[0].steps) if drawn else (),
         )
 

@@ -12,7 +12,9 @@ from trajsmith.toolgraph.settings import SampleSettings
 
 FRESH = 0.6
 """Probability of a look-up of its own for a thing that must not be the one of before."""
-LESS_SAID = 0.1
+OWNER = 0.7
+"""What it counts to say in which other thing something is looked up, beside a value that has to be said."""
+LESS_SAID = 0.03
 """Factor on the weight of a look-up for each value that the user has to say for it."""
 CLOSE = 0.75
 """Share of the best link's score from which a look-up may give a parameter."""
@@ -153,11 +155,12 @@ class ScenarioSampler:
         ]
         return [giver for giver in lookups if self.network.lists_rows_of(slot, giver)] or lookups
 
-    def _count_asked(self, tool: int, before: Sequence[int], depth: int = 0) -> int:
+    def _count_asked(self, tool: int, before: Sequence[int], depth: int = 0) -> float:
         """Return how many values the user has to say for a look-up, with those that it needs itself."""
-        asked = self.network.asked[tool]
+        asked: float = self.network.asked[tool]
         for need in self.network.needs[tool] if depth < self.settings.max_depth else ():
             lookups = self._list_lookups(need)
+            asked += OWNER
             if not any(one in lookups for one in before):
                 asked += min((self._count_asked(one, before, depth + 1) for one in lookups), default=0)
         return asked
@@ -173,15 +176,17 @@ class ScenarioSampler:
     def _weigh(
         self, slot: Slot, lookups: set[int], step: ScenarioStep, before: Sequence[int], rng: random.Random
     ) -> Iterator[int]:
-        """Look-ups in random order: those first that show what `where` tests, then those for which the user has to say
-        less, near ones and close fits."""
+        """Look-ups in random order: those first that show what `where` tests, then those for which the user has
+        to say no value more, near ones and close fits."""
         ranked = []
-        for giver in sorted(lookups):
+        asked = {giver: self._count_asked(giver, before) for giver in sorted(lookups)}
+        least = min(asked.values(), default=0.0)
+        for giver, count in asked.items():
             depth = self.network.depths[giver]
             ready = depth and all(any(tool in need.givers for tool in before) for need in self.network.needs[giver])
-            weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2
-            weight *= LESS_SAID ** self._count_asked(giver, before)
-            ranked.append((self._shows(giver, step), rng.random() ** (1 / max(weight, 1e-9)), giver))
+            weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2 * LESS_SAID**count
+            draw = rng.random() ** (1 / max(weight, 1e-9))
+            ranked.append((self._shows(giver, step), count < least + 1, draw, giver))
         yield from (giver for *_, giver in sorted(ranked, reverse=True))
 
 

@@ -1,13 +1,15 @@
 """Questions in which the scripted agent asks for a yes: what will happen, to which things, with which consequence."""
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.phrasebook import EntityPhrases
+from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern
 from trajsmith.phrasing.words import split_identifier
@@ -22,11 +24,13 @@ class IdentifiedRow:
         row: The thing.
         rows: All things of the list that it stands in.
         stale: Something was changed since.
+        shown: Everything that results show of the thing which nothing was changed after.
     """
 
     row: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]
     stale: bool
+    shown: Mapping[str, Any] = field(default_factory=dict)
 
 
 IdentifiedRows = Mapping[str, IdentifiedRow]
@@ -41,105 +45,221 @@ class ConfirmationWriter:
         self.rng = rng
         self.voice = voice
 
-    def write(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
-        """Return the question for these calls, each with the rows that its arguments identify."""
-        before: list[str] = []
+    def write(
+        self,
+        calls: Sequence[tuple[GoldCall, IdentifiedRows]],
+        changed: Collection[str] = (),
+        frames: Sequence[str] = (),
+    ) -> str:
+        """Return the question for these calls, each with the rows that its arguments identify.
+
+        Args:
+            calls: What will be done.
+            changed: Parameters that the question must name, whatever else it leaves out.
+            frames: Patterns of the question where no rule asks for it; without any those of the agent's voice.
+        """
+        topics: list[str] = []
         actions: list[str] = []
         notes: list[str] = []
         remarks: list[str] = []
         for tool, group in groupby(calls, key=lambda pair: pair[0].tool):
             members = list(group)
-            phrases = [self._describe(call, identified) for call, identified in members]
-            contexts = [
-                self._find_row_texts(identified, slots)
-                for (_, identified), (_, slots) in zip(members, phrases, strict=True)
-            ]
-            if len({text for text, _ in phrases}) < len(members) > 1:
-                rows = [text for context in contexts for _, text in context]
-                before += [self.rng.choice(get_language().confirms.these_are).format("; ".join(rows))] if rows else []
-                words = get_language().confirms
-                others = len(members) - 1
-                rest = words.other_one if others == 1 else words.other_ones.format(count=others)
-                actions.append(words.same_with.format(action=phrases[0][0], rest=rest))
+            described = self._describe_all(members)
+            if described:
+                actions.append(described)
             else:
-                before += [self._join_rows(context) for context in contexts if context]
-                actions += [text for text, _ in phrases]
-            notes += self._find_consequence(tool, actions[-1])
+                for call, identified in members:
+                    text, slots = self._describe(call, identified, changed)
+                    topics += self._find_row_texts(identified, slots)
+                    actions.append(text)
+            notes += [] if frames else self._find_consequence(tool, actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
-        question = fill_pattern(self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
-        return " ".join([*before, *dict.fromkeys(notes), _add_remarks(question, remarks)])
+        question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
+        if topics:
+            topic = capitalize_first("; ".join(dict.fromkeys(topics)))
+            question = f"{topic}: {get_language().grammar.lower_first(question)}"
+        return " ".join([*dict.fromkeys(notes), _add_remarks(question, remarks)])
 
-    def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]], rows: str) -> str:
-        """Return one question for the same call on many things; `rows` is the sentence that takes their list."""
+    def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
+        """Return one question for the same call on many things, with the name of each."""
         call, _ = calls[0]
         batches = [batch for batch in self.wording.scenarios.batches if batch.tool == call.tool]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
         action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
-        if action is None:
+        names = self.name_all(calls)
+        if action is None or not names:
             return self.write(calls)
-        texts = [text for _, identified in calls for _, text in self._find_row_texts(identified, frozenset())]
-        question = fill_pattern(self.voice.confirms, action, self.rng)
+        listed = "; ".join(names) if any("," in name for name in names) else join_words(names)
         notes = self._find_consequence(call.tool, action)
-        return " ".join([rows.format("; ".join(texts)), *notes, question])
+        return " ".join([fill_pattern(self.voice.confirms, f"{action} ({listed})", self.rng), *notes])
 
-    def _describe(self, call: GoldCall, identified: IdentifiedRows) -> tuple[str, frozenset[str]]:
-        """Return the verb phrase for a call and the parameters that it names; a bounded amount always is."""
-        phrases = self.wording.tool(call.tool)
+    def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
+        """Return the names of the things in which calls differ; with details where names are not enough."""
+        identified = calls[0][1]
+        differing = [name for name in identified if len({str(each.arguments.get(name)) for each, _ in calls}) > 1]
+        if len(differing) != 1 or any(differing[0] not in rows for _, rows in calls):
+            return []
+        (name,) = differing
+        named_rows = [rows[name].row for _, rows in calls]
+        names = self.name_things(name, named_rows, identified[name].rows)
+        template = find_row_template(named_rows, self.wording.rows.get(name, ()))
+        return names or ([render_phrase(template, dict(row)) or "" for row in named_rows] if template else [])
+
+    def _describe(
+        self, call: GoldCall, identified: IdentifiedRows, changed: Collection[str] = ()
+    ) -> tuple[str, frozenset[str]]:
+        """Return the verb phrase for a call and the parameters that it names.
+
+        A bounded amount always is named. Of the phrases that the values fit one is drawn from those which leave out
+        the fewest arguments; those which tell something of the thing (`row`) come first.
+        """
         values = {name: self._name_value(call, name, identified) for name in call.arguments}
-        bounded = get_confirmation_rule(self.wording.tools[call.tool]).above.keys()
-        options = [*phrases.confirm] or [*phrases.narrate]
-        fitting = [option for option in options if list_slots(option) <= values.keys()]
-        options = [option for option in fitting if bounded <= list_slots(option)] or fitting
-        for option in self.rng.sample(options, len(options)):
+        values["row"] = self._collect_shown(identified)
+        required = {*get_confirmation_rule(self.wording.tools[call.tool]).above, *changed}
+        needed = self._list_needed(call, identified)
+        ranked = []
+        for option in self._list_phrases(call, values):
+            slots = list_slots(option) | self._find_pointed(option, identified)
+            ranked.append((len(required - slots), len(needed - slots), "row" not in slots, option))
+        self.rng.shuffle(ranked)
+        for *_, option in sorted(ranked, key=lambda item: item[:-1]):
             text = pick_text([option], values, self.rng)
             if text:
-                return text, list_slots(option)
+                pointed = self._find_pointed(option, identified)
+                return self._put_names(text, pointed, identified), list_slots(option) | pointed
         return f"use {humanize(call.tool)}", frozenset()
+
+    def _describe_all(self, members: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
+        """Return one verb phrase for calls that differ only in the thing, with all their names; empty if there is none.
+
+        "cancel the orders" would leave open which; "cancel the order from 3 May and the one from 8 May" does not.
+        """
+        first, identified_first = members[0]
+        differing = {
+            name for call, _ in members for name in call.arguments if call.arguments[name] != first.arguments.get(name)
+        }
+        if len(members) < 2 or len(differing) != 1 or not differing <= identified_first.keys():
+            return ""
+        (name,) = differing
+        names = [self.name_thing(name, identified[name]) for _, identified in members if name in identified]
+        if not all(names) or len(set(names)) < len(members):
+            return ""
+        values = {key: self._name_value(first, key, identified_first) for key in first.arguments} | {
+            name: join_words(names)
+        }
+        options = self._list_phrases(first, values)
+        singular = get_language().confirms.singular
+        for option in sorted(self.rng.sample(options, len(options)), key=lambda one: bool(singular.search(one))):
+            pointed = self._find_pointed(option, {name: identified_first[name]})
+            text = pick_text([option], values, self.rng) if name in list_slots(option) | pointed else None
+            if text:
+                return self._put_name(text, name, values[name]) if pointed else text
+        return ""
+
+    def _collect_shown(self, identified: IdentifiedRows) -> dict[str, Any]:
+        """Return what fresh results show of the things of a call; of a field that several have, that of the first.
+
+        What people tell apart by nothing, such as the user's own account, comes last.
+        """
+        shown: dict[str, Any] = {}
+        for name in sorted(identified, key=lambda name: not self.wording.entity(name).by):
+            shown = {**identified[name].shown, **shown}
+        return shown
+
+    def _list_phrases(self, call: GoldCall, values: Mapping[str, Any]) -> list[str]:
+        phrases = self.wording.tool(call.tool)
+        options = [*phrases.confirm] or [*phrases.narrate]
+        return [option for option in options if list_slots(option) <= values.keys()]
+
+    def _list_needed(self, call: GoldCall, identified: IdentifiedRows) -> set[str]:
+        """Return the arguments that a question must name: all but the user's own identity, reasons and switches."""
+        needed = set()
+        for name, value in call.arguments.items():
+            taken = isinstance(call.provenance.get(name), FromOutput)
+            plain = value is not None and not isinstance(value, bool) and "reason" not in name
+            if (name in identified and self.wording.entity(name).by) if taken else plain:
+                needed.add(name)
+        return needed
+
+    def _find_pointed(self, option: str, identified: IdentifiedRows) -> frozenset[str]:
+        """Return the parameters at whose things a phrase points ("cancel this order") and which have a name."""
+        pattern = get_language().confirms.this_thing
+        return frozenset(
+            name
+            for name, choice in identified.items()
+            if pattern
+            and re.search(pattern.format(re.escape(self.wording.entity(name).noun)), option)
+            and self.name_thing(name, choice)
+        )
+
+    def _put_names(self, text: str, pointed: Collection[str], identified: IdentifiedRows) -> str:
+        for name in sorted(pointed):
+            text = self._put_name(text, name, self.name_thing(name, identified[name]))
+        return text
+
+    def _put_name(self, text: str, parameter: str, name: str) -> str:
+        """Put the name of a thing in the place of "this order"."""
+        pattern = get_language().confirms.this_thing.format(re.escape(self.wording.entity(parameter).noun))
+        return re.sub(pattern, lambda _: name, text, count=1)
 
     def _name_value(self, call: GoldCall, name: str, identified: IdentifiedRows) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
-            named = self._name_thing(name, identified[name]) if name in identified else ""
+            named = self.name_thing(name, identified[name]) if name in identified else ""
             return named or get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
-    def _name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
-        """Return a noun phrase for a thing by the first field that is its own: "your Bills Account"; empty if none."""
+    def name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
+        """Return a noun phrase for a thing that fits no other of its list: "your Bills Account"; empty if none."""
+        return next(iter(self.name_things(parameter, [choice.row], choice.rows)), "")
+
+    def name_things(
+        self, parameter: str, named_rows: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+    ) -> list[str]:
+        """Return noun phrases for things of a list, all of one form, of which none fits another row; else nothing."""
         entity = self.wording.entity(parameter)
-        fields = sorted(entity.by.items(), key=lambda item: not is_distinctive(choice.row.get(item[0])))
-        for field, templates in fields:
-            value = choice.row.get(field)
-            if value is None or isinstance(value, bool) or [row.get(field) for row in choice.rows].count(value) > 1:
+        for template in self.rng.sample(entity.name, len(entity.name)):
+            names = [pick_text([template], dict(row), self.rng) or "" for row in named_rows]
+            if all(names) and all(self._is_only_one(template, name, rows) for name in names):
+                return names
+        for field_name, templates in entity.by.items():
+            values = [row.get(field_name) for row in named_rows]
+            if any(value is None or isinstance(value, bool) or _is_small_number(value) for value in values):
                 continue
-            spoken = self.wording.value("", field, value, self.rng)
-            neutral = [template for template in templates if not get_language().confirms.first_person.match(template)]
-            text = pick_text(neutral or templates, {"value": spoken, "noun": entity.noun}, self.rng)
-            if text and not (get_language().confirms.speaker_words & set(text.lower().split())):
-                return get_language().confirms.first_person.sub(get_language().confirms.second_person, text)
-        return ""
+            if any([row.get(field_name) for row in rows].count(value) > 1 for value in values):
+                continue
+            names = self._name_by_field(entity, field_name, templates, values)
+            if names:
+                return names
+        return []
 
-    def _join_rows(self, rows: Sequence[tuple[str, str]]) -> str:
-        """Return a sentence that says which things one call is about."""
-        if len(rows) == 1:
-            return self.rng.choice(get_language().confirms.this_is).format(rows[0][1])
-        return (
-            capitalize_first(
-                "; ".join(get_language().confirms.row_is.format(noun=noun, text=text) for noun, text in rows)
-            )
-            + "."
-        )
+    def _is_only_one(self, template: str, name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+        return sum(pick_text([template], dict(row), self.rng) == name for row in rows) <= 1
 
-    def _find_row_texts(self, identified: IdentifiedRows, slots: frozenset[str]) -> list[tuple[str, str]]:
-        """Return noun and row of each thing that a phrase with these slots does not name; of stale rows only a name."""
-        texts = []
+    def _name_by_field(
+        self, entity: EntityPhrases, field_name: str, templates: Sequence[str], values: Sequence[Any]
+    ) -> list[str]:
+        """Return names by the values of one field, in the words of the first template that an agent can say."""
+        words = get_language().confirms
+        neutral = [template for template in templates if not words.first_person.match(template)] or list(templates)
+        for template in self.rng.sample(neutral, len(neutral)):
+            spoken = [self.wording.value("", field_name, value, self.rng) for value in values]
+            names = [pick_text([template], {"value": each, "noun": entity.noun}, self.rng) or "" for each in spoken]
+            if all(name and not words.speaker_words & set(name.lower().split()) for name in names):
+                return [words.first_person.sub(words.second_person, name) for name in names]
+        return []
+
+    def _find_row_texts(self, identified: IdentifiedRows, slots: Collection[str]) -> list[str]:
+        """Return the row of each thing that a phrase with these slots does not name; of stale rows only a name."""
         unnamed = {
             name: choice for name, choice in identified.items() if name not in slots and self.wording.entity(name).by
         }
+        texts = []
         for name, choice in unnamed.items():
             plain = choice.stale or len(unnamed) > 1
-            row = None if plain else pick_text(self.wording.rows.get(name, ()), dict(choice.row), self.rng)
-            text = row or self._name_thing(name, choice)
-            texts += [(self.wording.entity(name).noun, text)] if text else []
-        return texts
+            templates = [template for template in self.wording.rows.get(name, ()) if ": " not in template]
+            row = None if plain else pick_text(templates, dict(choice.row), self.rng)
+            texts.append(row or self.name_thing(name, choice))
+        return [text for text in texts if text]
 
     def _find_consequence(self, tool: str, phrase: str) -> list[str]:
         """Return the rule's reason as a sentence, unless the phrase says what follows already."""
@@ -154,6 +274,10 @@ class ConfirmationWriter:
         ):
             return []
         return [f"{capitalize_first(because)}."]
+
+
+def _is_small_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not is_distinctive(value)
 
 
 def _split_remarks(actions: Sequence[str], remarks: Sequence[str]) -> tuple[list[str], list[str]]:

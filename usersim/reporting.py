@@ -1,6 +1,7 @@
 """Answers and reports of the scripted agent: exactly what was asked, or a result as a whole in the agent's style."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -18,6 +19,9 @@ from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z£\"])")
+_NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
+"""What tells a name: words with a capital letter, and numbers."""
 DETAILED = 0.7
 """Share of reports in which an agent that explains tells more than was asked."""
 
@@ -103,6 +107,26 @@ class ReportWriter:
                 return text
             first = first or text
         return first
+
+
+def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a line for each report, with the name of its thing, and the sentences that all of them share.
+
+    Args:
+        reports: Reports of the same call on many things.
+        names: What each thing is called; empty where that is not known.
+    """
+    split = [_SENTENCE_END.split(report) for report in reports]
+    shared = [part for part in split[0] if len(reports) > 1 and all(part in parts for parts in split)]
+    lines = []
+    for parts, name in zip(split, names, strict=True):
+        line = " ".join(part for part in parts if part not in shared)
+        if not line:
+            line = f"{capitalize_first(name)}." if name else ""
+        elif not set(_NAME_WORD.findall(name)) <= set(_NAME_WORD.findall(line)):
+            line = f"{capitalize_first(name)}: {get_language().grammar.lower_first(line)}"
+        lines += [line] if line else []
+    return lines, shared
 
 
 def render_missing_facts(text: str, facts: Sequence[AnswerFact], results: Sequence[Any]) -> list[str]:

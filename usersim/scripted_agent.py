@@ -17,12 +17,11 @@ from trajsmith.grounding import (
     resolve_reference,
 )
 from trajsmith.grounding.argument_paths import get_value_at
-from trajsmith.grounding.paths import find_values, get_value
+from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
-from trajsmith.phrasing.templates import find_row_template, join_rows
-from trajsmith.phrasing.value_formatting import format_value, humanize, is_value_mentioned
+from trajsmith.phrasing.confirmation import iterate_rows
+from trajsmith.phrasing.value_formatting import humanize
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
-from trajsmith.phrasing.words import pluralize
 from trajsmith.records import (
     Composite,
     FromOutput,
@@ -37,6 +36,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
@@ -44,6 +44,8 @@ from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
 LARGEST_GROUP = 10
 """Calls in one message at most."""
+QUIET = 0.5
+"""Factor of the probability of a word before a call that is not the first of its turn."""
 OFFERS = 0.12
 """Share of answers, before the last one, that end with an offer of more help."""
 
@@ -86,6 +88,8 @@ class ScriptedAgent:
         self.frames: set[str] = set()
         """Frames in which it said what comes next."""
         self.failure = ""
+        self.told = ""
+        """What it has said so far."""
 
     def open_turn(self, turn: int) -> None:
         """The user has made the request of this turn."""
@@ -127,6 +131,7 @@ class ScriptedAgent:
         )
         if turn != self.turn:
             self.open_turn(turn)
+        self.told = "\n".join(message.content for message in messages if message.role == "assistant")
         if self.hearing:
             self.said |= self.hearing.find_stated_facts(messages, self.known)
         if self.failure:
@@ -260,10 +265,10 @@ class ScriptedAgent:
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
-        if self.rng.random() < self.voice.silent:
+        first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
+        if self.rng.random() >= (1 - self.voice.silent) * (1 if first else QUIET):
             return ""
         phrases = [self._phrase(self.calls[member], "narrate") for member in group]
-        first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         opening = self.voice.acts if self.calls[group[0]].effect == "write" else self.voice.starts
         if answered and self.asking[:1] != (group[0],):
             frames = self.voice.answered
@@ -326,15 +331,29 @@ class ScriptedAgent:
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
         identified: dict[str, IdentifiedRow] = {}
-        for path, source, _ in iterate_leaves(call):
+        for path, source, value in iterate_leaves(call):
+            name = path.split(".")[-1]
+            shown = self._find_shown(name, value)
             if isinstance(source, FromOutput) and self.calls[source.call].actor == "assistant":
                 try:
                     row, rows = self._row(source)
                 except ReferenceNotResolved:
                     continue  # the call will say so
                 if row:
-                    identified[path.split(".")[-1]] = IdentifiedRow(row, rows, self._stale(source.call))
+                    identified[name] = IdentifiedRow(row, rows, self._stale(source.call), shown)
+            elif shown and isinstance(value, str):
+                identified[name] = IdentifiedRow(shown, (shown,), False, shown)
         return identified
+
+    def _find_shown(self, name: str, value: Any) -> dict[str, Any]:
+        """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
+        shown: dict[str, Any] = {}
+        for index in range(len(self.results)):
+            if self.calls[index].actor == "assistant" and not self._stale(index):
+                for row in iterate_rows(self.results[index].content):
+                    if next(iter(row), "") == name and row[name] == value:
+                        shown.update(row)
+        return shown
 
     def _stale(self, call: int) -> bool:
         """Return True if a write came after a result: its values may be outdated."""
@@ -368,22 +387,14 @@ class ScriptedAgent:
         return get_language().agent.which_value.format(known.label)
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
-        """A question that shows what there is to choose from."""
-        entity = self.wording.entity(parameter)
+        """A question for one of the things that a result shows, unless they may have changed."""
         rows: Any = next(
             (match.value for match in find_values(self._get_result(source.call).content, selector.rows)), []
         )
         if not isinstance(rows, list) or self._stale(source.call):
-            return get_language().grammar.which(entity)
-        rows = select_described_rows(rows, self.task.turns[self.turn].query)
-        row = find_row_template(rows, self.wording.shuffle_rows(self.rng).get(parameter, ()))
-        shown = (
-            join_rows(rows, (row,))
-            if row
-            else ", ".join(format_value(get_value(item, selector.field)) for item in rows[:10])
-        )
-        plural = entity.plural or pluralize(entity.noun)
-        return draw_pattern(self.voice.chooses, self.rng).format(count=len(rows), plural=plural, rows=shown)
+            return get_language().grammar.which(self.wording.entity(parameter))
+        rows = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
+        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, rows, selector, self.told)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
@@ -419,16 +430,3 @@ class ScriptedAgent:
         if asked and len(answers) == len(asked):
             return " ".join(answers)
         return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
-
-
-def select_described_rows(rows: list[Any], text: str) -> list[Any]:
-    """Return the rows that a request fits best: those with most of the values that it mentions; all if it fits none."""
-    fits = [
-        sum(isinstance(value, str) and len(value) > 3 and is_value_mentioned(text, value) for value in row.values())
-        if isinstance(row, dict)
-        else 0
-        for row in rows
-    ]
-    best = max(fits, default=0)
-    described = [row for row, count in zip(rows, fits, strict=True) if count == best]
-    return described if best and len(described) > 1 else rows

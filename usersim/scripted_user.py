@@ -131,7 +131,7 @@ class ScriptedUser:
         parts = [self.rng.choice(get_language().user.switches)]
         for call, result in zip(self.last_calls, results, strict=True):
             parts.append(self._report(call, result))
-        return " ".join(part for part in parts if part)
+        return self._type(" ".join(part for part in parts if part))
 
     def _tell(self, known: UserFact) -> str:
         tool = self._tool_of(known)

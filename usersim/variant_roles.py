@@ -37,7 +37,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import render_missing_facts
+from trajsmith.usersim.reporting import render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -56,14 +56,11 @@ NO_IDEA = (
 )
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
-_PREAMBLE = re.compile(
-    r"\b(?:Before I (?:do that|go ahead)|Before anything changes|Just to be sure|To be certain)[:,] (\w)"
-)
 CHANGED = (
-    "Actually, wait. {}",
-    "Hold on, I've changed my mind. {}",
-    "Thanks for asking. On second thoughts: {}",
-    "Oh, I need to correct that. {}",
+    "Actually, wait, I've just looked it up again. {}",
+    "Hold on, I've changed my mind, something has come up here. {}",
+    "Thanks for asking. On second thoughts, I got that wrong. {}",
+    "Oh, I need to correct that, I mixed something up. {}",
 )
 
 
@@ -71,13 +68,11 @@ ALL_DONE = (
     "That's all of them done:",
     "Done, every one of them:",
     "I've gone through all of them:",
-    "Here is what came of each of them:",
-    "All of them are taken care of:",
+    "All of them are done:",
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
-GO_THROUGH = ("I'll go through them now.", "Let me do these together.", "One moment, I'll take them all.", "", "")
-THE_REST = ("Now the next ones.", "And now the rest.", "On to the next ones.", "", "")
-THESE_ALL = ("These are the ones: {}.", "It would be all of these: {}.", "This concerns the following: {}.")
+GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
+THE_REST = ("Now the next ones.", "And now the rest.", "", "")
 
 
 NOT_FROM_YOU = (
@@ -152,9 +147,11 @@ class VariantAgent(ScriptedAgent):
         if forbidden and may_try:
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
-        text = render_refusal(because, self.style, self.twist.visible, self.rng)
+        reports = self._report_others() if self.twist.act == "offer" else ()
+        act = self._phrase(forbidden, "narrate") if reports and forbidden else ""
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act)
+        text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
-            text = self._report_others(text)
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
         elif self.twist.instead:
@@ -176,8 +173,8 @@ class VariantAgent(ScriptedAgent):
         text = self._phrase(call, "narrate")
         return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
 
-    def _report_others(self, refusal: str) -> str:
-        """The refusal, after what was done of the same message."""
+    def _report_others(self) -> list[str]:
+        """Return what was done of the same message, as sentences."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         indices = range(start, self.stop - self.twist.accepted)
@@ -186,12 +183,12 @@ class VariantAgent(ScriptedAgent):
         goals = [index for index in indices if self.calls[index].effect == "write" or self._is_reported(index, used)]
         reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
         if not reports:
-            return refusal
+            return []
         between = [self.results[index].content for index in indices if index not in goals]
         text = " ".join(reports)
         self.reported = [fact for fact in turn.answer_facts if is_value_mentioned(text, fact)]
         missing = [] if self.twist.accepted else render_missing_facts(text, turn.facts, between)
-        return " ".join([*reports, *missing, draw_pattern(load_refusals().partial, self.rng).replace("{}", refusal)])
+        return [*reports, *missing]
 
     def _is_reported(self, index: int, used: set[int]) -> bool:
         """Return True for a look-up that leads to nothing else: the user asked for it."""
@@ -219,31 +216,36 @@ class VariantAgent(ScriptedAgent):
         return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
 
     def _answer_batch(self) -> str:
-        """The result for each thing of a batch, in a list."""
+        """The result for each thing of a batch by name, and what holds of all of them once."""
         if self.turn != self.twist.turn:
             return super()._answer()
         start = self.stop - len(self.task.turns[self.turn].gold_calls)
         members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
-        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
-        words, lines = self.rng.random(), []
+        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
+        names = ConfirmationWriter(self.wording, self.rng, self.voice).name_all(pairs) or [""] * len(members)
+        words, reports = self.rng.random(), []
         for index in members:
             self.rng.seed(words)  # each line in the same words
-            lines.append(f"- {capitalize_first(self._report(index, first=False))}")
-        return "\n".join([opening, *lines])
+            reports.append(capitalize_first(self._report(index, first=False)))
+        for place, (report, index) in enumerate(zip(reports, members, strict=True)):
+            if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
+                names[place] = ""  # the report has its number
+        lines, after = summarize_reports(reports, names)
+        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        return "\n".join([opening, *(f"- {line}" for line in lines), *([" ".join(after)] if after else [])])
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
-        """Ask whether to do what can be done instead, by a value that names it."""
+        """Ask whether to do what can be done instead, by a question that names the other value."""
         self.offered = True
         refused = self.twist.tempting[-1].arguments
-        rows = {name: row for name, row in self._identified_rows(call).items()
-                if call.arguments.get(name) != refused.get(name)}  # fmt: skip
-        question = ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, rows)])
-        question = _PREAMBLE.sub(lambda match: match.group(1).upper(), question)
+        changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        question = writer.write([(call, self._identified_rows(call))], changed, load_refusals().offers)
+        content = f"{text} {question}"
         if not any(is_value_mentioned(question, value) for value in self.twist.told):
-            question = f"That would be {format_value(self.twist.told[0])}. {question}"
-        bridge = draw_pattern(load_refusals().bridges, self.rng)
-        content = " ".join(part for part in (text, bridge, question) if part)
+            label = self.wording.parameter(call.tool, changed[0]).label if changed else ""
+            content = f"{text} The {label} would be {format_value(self.twist.told[0])}. {question}"
         return AgentAct(Message(role="assistant", content=content), confirms=True)
 
     async def _settle(self, messages: list[Message]) -> AgentAct:
@@ -275,7 +277,7 @@ class VariantAgent(ScriptedAgent):
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs, self.rng.choice(THESE_ALL))
+        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:

@@ -64,9 +64,10 @@ class ActionMatcher:
         if call.tool.name not in self.words or names_another_thing(text, call) or _is_other_amount(sentences, call):
             return False
         evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
-        clauses = [clause for sentence in sentences for clause in split_clauses(sentence)]
+        labels = _list_labels(call)
+        clauses = [_remove_labels(clause, labels) for sentence in sentences for clause in split_clauses(sentence)]
         if leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
-            clauses += split_clauses(text)
+            clauses += [_remove_labels(clause, labels) for clause in split_clauses(text)]
         scores = [self._score(clause) for clause in clauses] or [Counter()]
         for score in scores:
             own = score[call.tool.name] + evidence
@@ -179,7 +180,8 @@ def names_another_thing(text: str, call: CallContext) -> bool:
         for other in others:
             strange, own = _list_own_values(other, [row]), _list_own_values(row, [other])
             named = any(isinstance(each, str) and is_value_mentioned(text, each) for each in strange)
-            if named and not any(is_value_mentioned(text, each) for each in own):
+            labels = [each for key, each in row.items() if isinstance(each, str) and other.get(key) != each]
+            if named and not any(is_value_mentioned(text, each) for each in (*own, *labels)):
                 return True
     return False
 
@@ -201,6 +203,19 @@ def _list_own_values(row: dict[str, Any], others: Sequence[dict[str, Any]]) -> I
     for key, value in row.items():
         if is_distinctive(value) and all(other.get(key) != value for other in others):
             yield value
+
+
+def _list_labels(call: CallContext) -> list[str]:
+    """List the texts of the rows that a call is about: words of a name, as "work phone", say nothing of the action."""
+    rows = [_find_thing(name, value, call.shown)[0] for name, value in call.arguments.items()]
+    labels = {value for row in rows for value in row.values() if isinstance(value, str) and len(value) > 2}
+    return sorted(labels, key=lambda label: (-len(label), label))
+
+
+def _remove_labels(clause: str, labels: Sequence[str]) -> str:
+    for label in labels:
+        clause = re.sub(rf"\b{re.escape(label)}\b", " ", clause, flags=re.IGNORECASE)
+    return clause
 
 
 def _is_other_amount(sentences: Sequence[str], call: CallContext) -> bool:

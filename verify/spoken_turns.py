@@ -138,7 +138,7 @@ def _build_need(
         selector=picks[-1] if picks else None,
         source=(source.call, source.selectors[-1].rows) if source.selectors else None,
         asked=asked,
-        must_be_named=requested,
+        must_be_named=requested or everything[index].effect == "read",
         looked_up=asks and not picks and source.call >= start,
     )
 

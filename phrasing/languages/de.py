@@ -177,6 +177,7 @@ _AGENT = AgentSentences(
     refused="Das war leider nicht möglich: {}",
     unclear="Ich kann leider nicht erkennen, was Sie meinen: {}.",
     which_value="Was genau meinen Sie ({})?",
+    which_of_many="Es sind {count} {plural}. {which}",
     claims=(
         "Das ist erledigt.",
         "Alles erledigt, so wie Sie es wollten.",
@@ -185,14 +186,10 @@ _AGENT = AgentSentences(
     ),
 )
 _CONFIRMS = ConfirmationSentences(
-    same_with="{action} und mit {rest} genauso verfahren",
-    other_one="dem anderen Eintrag",
-    other_ones="den anderen {count} Einträgen",
-    row_is="{noun}: {text}",
+    this_thing="",
+    singular=re.compile(r"(?!)"),
     second_person=r"Ihr\1",
     speaker_words=word_set("ich mir mich mein meine meinen meiner meinem"),
-    this_is=("Das habe ich gefunden: {}.", "Es geht also um: {}.", "Gemeint ist: {}."),
-    these_are=("Es geht also um: {}.", "Gemeint sind: {}."),
     consequences=word_set(
         "endgültig rückgängig erstattet gebühr kostet belastet zurück verfällt verbraucht dauerhaft einmal nicht mehr"
     ),

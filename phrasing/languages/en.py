@@ -257,6 +257,7 @@ _AGENT = AgentSentences(
     refused="I'm sorry, that was not possible: {}",
     unclear="I'm sorry, I cannot tell which one you mean: {}.",
     which_value="Which one do you mean: what is the {}?",
+    which_of_many="There are {count} {plural}. {which}",
     claims=(
         "That's done.",
         "All done, everything is as you wanted.",
@@ -265,14 +266,10 @@ _AGENT = AgentSentences(
     ),
 )
 _CONFIRMS = ConfirmationSentences(
-    same_with="{action}, and do the same with {rest}",
-    other_one="the other one",
-    other_ones="the other {count}",
-    row_is="the {noun} would be {text}",
+    this_thing=r"\b(?:this|that) {}\b",
+    singular=re.compile(r"\b(?:it|its|it's)\b"),
     second_person="your ",
-    speaker_words=frozenset({"i", "i've", "i'm", "me"}),
-    this_is=("I found it: {}.", "That's {}.", "This is the one: {}.", "It would be this one: {}."),
-    these_are=("It would be these: {}.", "That's about these: {}."),
+    speaker_words=frozenset({"i", "i've", "i'm", "me", "our"}),
     consequences=word_set(
         "can't cannot good undone refund refunded fee charge charged cost costs back gone lost "
         "loses ends stops once never "
@@ -281,7 +278,7 @@ _CONFIRMS = ConfirmationSentences(
     policy_voice=re.compile(
         r"^(it|its|they|their|this|that)\b|\b(customer|user|traveller|owner|guest)s?\b", re.IGNORECASE
     ),
-    first_person=re.compile(r"^(my|our) "),
+    first_person=re.compile(r"^(?:my|our|your) "),
 )
 _REPORTS = ReportSentences(
     second_person="your",

@@ -10,6 +10,11 @@ _YEAR = re.compile(
 )
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 
+_PERSONS = frozenset({
+    "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",
+    "traveller", "passenger", "user", "driver", "friend", "owner", "people", "everybody",
+})  # fmt: skip
+
 
 class Noun(Protocol):
     """Noun for a thing, as the phrases of an entity give it."""
@@ -28,6 +33,7 @@ class EnglishGrammar:
     yes = "yes"
     no = "no"
     conjunction = "and"
+    alternative = "or"
 
     def format_date(self, day: date) -> str:
         """Format a date: 3 March 2026."""
@@ -85,9 +91,14 @@ class EnglishGrammar:
 
     def join(self, parts: Sequence[str]) -> str:
         """Join words: "a, b and c"."""
-        if len(parts) < 2:
-            return "".join(parts)
-        return f"{', '.join(parts[:-1])} {self.conjunction} {parts[-1]}"
+        return self._join_with(parts, self.conjunction)
+
+    def join_choices(self, parts: Sequence[str]) -> str:
+        """Join what there is to choose from: "a, b or c"."""
+        return self._join_with(parts, self.alternative)
+
+    def _join_with(self, parts: Sequence[str], word: str) -> str:
+        return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
     def to_nominative(self, phrase: str) -> str:
         """Return a noun phrase, given as an object, as a subject."""
@@ -108,6 +119,10 @@ class EnglishGrammar:
     def again(self, noun: Noun) -> tuple[str, ...]:
         """Refer to a thing that was spoken of last; the first way does within one message."""
         return (f"that {noun.noun}", f"the same {noun.noun}")
+
+    def pronoun(self, noun: Noun) -> str:
+        """Return what stands for the thing that was spoken of last; empty where none does for sure."""
+        return "" if _PERSONS & set(noun.noun.lower().split()) else "it"
 
     def from_before(self, noun: Noun) -> str:
         """Refer to a thing that has changed since it was shown."""

@@ -60,6 +60,7 @@ class GermanGrammar(EnglishGrammar):
     yes = "ja"
     no = "nein"
     conjunction = "und"
+    alternative = "oder"
 
     def format_date(self, day: date) -> str:
         """Format a date: 3. März 2026."""
@@ -160,6 +161,10 @@ class GermanGrammar(EnglishGrammar):
         """Refer to a thing that was made in the conversation."""
         adjective = "neuen" if noun.gender == "m" else "neue"
         return (f"{_FORMS[noun.gender or 'n']['the']} {adjective} {noun.noun}", f"{self._refer(noun, 'the')} von eben")
+
+    def pronoun(self, noun: Noun) -> str:
+        """Return no pronoun: its case depends on the verb."""
+        return ""
 
     def inside(self, noun: Noun, owner: str) -> str:
         """Refer to the only thing of its kind in another one."""

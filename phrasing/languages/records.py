@@ -128,6 +128,7 @@ class AgentSentences:
     refused: str
     unclear: str
     which_value: str
+    which_of_many: str
     claims: tuple[str, ...]
     """What a faulty agent says of something that it has not done."""
 
@@ -136,15 +137,13 @@ class AgentSentences:
 class ConfirmationSentences:
     """Parts of a request for a yes."""
 
-    same_with: str
-    other_one: str
-    other_ones: str
-    row_is: str
+    this_thing: str
+    """Pattern of a phrase that points at a thing, with a slot for its noun; empty where no name can take its place."""
+    singular: Pattern
+    """What a phrase says of one thing and not of several."""
     second_person: str
     """Takes the place of what `first_person` matches."""
     speaker_words: frozenset[str]
-    this_is: tuple[str, ...]
-    these_are: tuple[str, ...]
     consequences: frozenset[str]
     policy_voice: Pattern
     """Reasons that cannot stand before a question to the user as they are."""

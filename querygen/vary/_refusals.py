@@ -8,8 +8,9 @@ from itertools import islice
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.user_facts import get_label
 from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
@@ -20,9 +21,11 @@ _LOST = re.compile(
 )
 """Refusals of what is not there, has no meaning, or is so anyway."""
 TRIES = 40
-FACTORS = (2, 3, 5, 10, 25)
+FACTORS = (1.5, 2, 3, 5)
 DAYS = (20, 35, 60, 100)
-TIMES = ("06:30", "21:30", "22:30", "23:00")
+TIMES = ("07:00", "09:30", "11:00", "14:00", "16:30", "18:30", "19:00")
+"""Times that people choose: of a full or an ended day, none in the night."""
+SATURDAY = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ async def find_refused_requests(case: VariantCase, turn: int) -> list[RefusedReq
     for argument, calls, known in case.rng.sample(candidates, len(candidates))[:TRIES]:
         refusal = await _find_refusal(session, start, calls)
         await session.rollback(mark)
-        if refusal:
+        unlikely = case.wording.tool(calls[-1].tool).implausible
+        if refusal and not any(re.search(pattern, refusal) for pattern in unlikely):
             refused.append(RefusedRequest(turn, calls, argument, known, refusal))
     return refused
 
@@ -66,8 +70,8 @@ def iterate_other_rows(
     source, value = call.provenance.get(name), call.arguments.get(name)
     if not isinstance(source, FromOutput) or source.pattern is not None:
         return
-    entity = case.wording.phrasebook.entities.get(name)
-    rows = pick_values(case.calls[source.call].result, source.path, case.rng, tuple(entity.by) if entity else (), 1.0)
+    words = RowWords(declared=DeclaredFields(case.wording.phrasebook, name).list_for)
+    rows = pick_values(case.calls[source.call].result, source.path, case.rng, 1.0, words=words)
     for other, selectors in rows:
         picks = [selector for selector in selectors if selector.how != "only"]
         if other != value and len(picks) == 1:
@@ -119,7 +123,7 @@ def _is_used_once(case: VariantCase, key: str) -> bool:
 
 
 def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
-    """Values of the same kind that a user might say as well: choices, larger amounts, later days, other times."""
+    """Values of the same kind that a user might say by mistake: choices, larger amounts, weekends, later days."""
     if field.choices:
         return [choice for choice in field.choices if choice != value and not isinstance(choice, bool)]
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -127,12 +131,15 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
     if isinstance(value, str):
         day = read_day(value)
         if day is not None:
-            return [(day + timedelta(days=days)).isoformat() for days in DAYS]
-        return [time + value[5:] for time in TIMES] if re.fullmatch(r"\d\d:\d\d(:00)?", value) else []
+            weekend = day + timedelta(days=(SATURDAY - day.weekday()) % 7)
+            days = (weekend, weekend + timedelta(days=1), *(day + timedelta(days=ahead) for ahead in DAYS))
+            return [each.isoformat() for each in days if each != day]
+        is_time = re.fullmatch(r"\d\d:\d\d(:00)?", value)
+        return [time + value[5:] for time in TIMES if time != value[:5]] if is_time else []
     if isinstance(value, int):
         high = field.schema.get("maximum", value + 30)
         return [
-            other for other in (value + 1, value + 2, value + 4, *(value * by for by in FACTORS[:3])) if other <= high
+            other for other in (value + 1, value + 2, value + 4, *(value * by for by in (2, 3, 5))) if other <= high
         ]
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from trajsmith.phrasing import is_reason_shown
+from trajsmith.phrasing.refusals import measure_reason
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
@@ -15,26 +16,44 @@ ACCEPTED = 0.75
 """Share of offers that the user takes."""
 WITHOUT = 0.3
 """Share of tasks in which a refusal without an alternative is as good as one with."""
+KNOWN = 0.75
+"""Share of the words of a reason that must stand in policy, requests and results."""
 SEARCHES = 4
 _WORD = re.compile(r"[a-z]+")
-_PERSON = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
+_NAME = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
 """Names of people and things."""
+_CLAUSE = re.compile(r"[;:] ")
+_BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s?\b)?")
+"""A bound of a rule: "24 hours", "£200.00"."""
+_RULE = re.compile(r"\bonly\b")
+"""A clause that says what holds of all: "only pending orders can be changed"."""
+_NUMBER = re.compile(r"\d[\d.,:-]*\d|\d")
 
 
 def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
-    """Return True if policy, requests and results before the refused call tell every word of the reason.
-
-    What the state holds of a thing ("internal", "shipped") must stand in a result: the policy only speaks of it.
-    """
+    """Return True if policy, requests and results before the refused call tell the reason."""
     start, _ = case.spans[request.turn]
     shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
-    shown.append(canonical_json(request.calls[-1].arguments).decode())
-    words = set(_WORD.findall(request.refusal.lower()))
-    facts = " ".join(sorted(words & collect_state_words(case.state)))
-    if _PERSON.search(request.refusal):  # what holds of this one is no rule
-        return is_reason_shown(request.refusal, [*shown, query])
-    return is_reason_shown(facts, [*shown, query]) and is_reason_shown(
-        request.refusal, [case.base.policy, *shown, query]
+    shown += [canonical_json(request.calls[-1].arguments).decode(), query]
+    return can_be_known(request.refusal, case.base.policy, shown, collect_state_words(case.state))
+
+
+def can_be_known(reason: str, policy: str, shown: Sequence[str], state_words: set[str]) -> bool:
+    """Return True if an agent who has read policy and results can tell the reason before it tries.
+
+    What the state holds of a thing ("internal", "shipped") must stand in a result, and so must what a clause of the
+    reason says of a thing by name, but for the bounds of a rule ("less than 24 hours"): the policy speaks of no single
+    one. Numbers must be shown; of the words of the rule most must, since a refusal puts it in words of its own.
+    """
+    everything = " ".join([policy, *shown])
+    clauses = _CLAUSE.split(reason)
+    own = " ".join(clause for clause in clauses if not _RULE.search(clause))
+    facts = sorted(set(_WORD.findall(own.lower())) & state_words)
+    named = [_BOUND.sub(" ", clause) for clause in clauses if _NAME.search(clause)]
+    return (
+        all(is_reason_shown(clause, shown) for clause in (*named, " ".join(facts)))
+        and all(is_reason_shown(number, [everything]) for number in _NUMBER.findall(reason))
+        and measure_reason(reason, everything) >= KNOWN
     )
 
 

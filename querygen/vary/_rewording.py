@@ -37,11 +37,13 @@ class _AmbiguousReferences(ReferenceTracker):
     open_key = ""
     open_words = ""
 
-    def refer(self, name: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]]:
+    def refer(
+        self, name: str, value: Any, source: FromOutput, held: set[str], alone: bool = False
+    ) -> tuple[str, list[str]]:
         picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
         if self.open_words and self.open_key in held and self.open_key in picks:
             return self.open_words, [key for key in picks if key not in held]
-        return super().refer(name, value, source, held)
+        return super().refer(name, value, source, held, alone)
 
 
 class _WithholdingWriter(RequestWriter):

@@ -6,7 +6,7 @@ A state may hold thousands of rows that no call ever returns. What makes a conte
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from string import digits
 from typing import Any
@@ -18,6 +18,8 @@ NUMBER = 4
 """Digits from which on a text of digits is a number of its own, as of an account or a card."""
 TRIES = 20
 """Draws of a row until its columns stand in the order that they have in all rows; then it keeps what it takes after."""
+ROOM = 40
+"""Numbers above the highest one that are left to the environment."""
 SHORT = 3
 """Words of a text that is no more than a name."""
 _DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
@@ -27,6 +29,57 @@ def build_new_key(key: str, number: str) -> str:
     """Build a key in the same format: W1001 becomes W90000011001, W90000021001, ..."""
     match = _DIGITS.match(key)
     return f"{match[1]}{number}{match[2]}" if match else f"{key}-{number}"
+
+
+def build_free_key(table: Mapping[str, JsonObject], key: str, number: int) -> str:
+    """Build a key as the environment would, above those that are there and those that it gives next: W10082."""
+    match = _DIGITS.match(key)
+    if match is None:
+        return f"{key}-{number + 1}"
+    same = [other for other in map(_DIGITS.match, table) if other is not None and other[1] == match[1]]
+    highest = max(int(other[2]) for other in same)
+    return f"{match[1]}{highest + ROOM + number:0{len(match[2])}d}"
+
+
+def build_adopted_rows(
+    table: Mapping[str, JsonObject], listed: Sequence[str], like: str, same: Collection[str], count: int,
+    rng: random.Random,
+) -> JsonObject:  # fmt: skip
+    """Build new rows from rows of others, so that what belongs together in a row stays together.
+
+    Args:
+        table: The rows that are there.
+        listed: Ids of rows that a list shows: what all of them share and others do not is the new rows', too.
+        like: Id of the row that they take after.
+        same: Columns that they take from it.
+        count: How many at most; each row of others is taken once.
+        rng: Draws the rows of others.
+    """
+    own = [table[key] for key in listed]
+    shared = {
+        name
+        for name, value in table[like].items()
+        if all(row.get(name) == value for row in own) and any(row.get(name) != value for row in table.values())
+    }
+    others = [key for key in table if key not in listed]
+    rows: JsonObject = {}
+    for number, other in enumerate(rng.sample(others, min(count, len(others)))):
+        new = build_free_key(table, like, number)
+        row = {name: table[like][name] for name in table[like] if name in shared | {*same}}
+        rows[new] = _rename(table[other] | row, other, new)
+    return rows
+
+
+def _rename(value: Any, old: str, new: str) -> Any:
+    """Put a key in the place of another one, and its number into ids that are made of it: L10001-1."""
+    if isinstance(value, dict):
+        return {name: _rename(inner, old, new) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rename(inner, old, new) for inner in value]
+    before, after = _DIGITS.match(old), _DIGITS.match(new)
+    if not isinstance(value, str) or before is None or after is None:
+        return value
+    return new if value == old else re.sub(rf"(?<=^[A-Z]){before[2]}(?=-\d)", after[2], value)
 
 
 def is_table(rows: JsonValue) -> bool:
@@ -80,7 +133,7 @@ def build_sibling_rows(
     rows: JsonObject = {}
     for number in range(count):
         key = like[number % len(like)]
-        new = build_new_key(key, f"8{number:05d}")
+        new = build_free_key(table, key, number)
         row = table[key]
         for _ in range(TRIES):
             drawn = {name: _draw_value(name, value, key, new, columns[name], rng) for name, value in row.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key, iterate_leaves
 from trajsmith.grounding.paths import ListLevel, find_values, get_value
-from trajsmith.grounding.references import list_sayable_fields
+from trajsmith.grounding.row_fields import list_sayable_fields
 from trajsmith.phrasing.templates import render_phrase
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
@@ -81,7 +81,7 @@ def _find_shared_fields(
 def _can_be_named(case: VariantCase, parameter: str, field: str) -> bool:
     """Return True if the phrasebook can identify an entity by this field, or has no phrases for the entity at all."""
     entity = case.wording.phrasebook.entities.get(parameter.split(".")[-1])
-    return entity is None or field in entity.by or field in ("status", "kind", "type", "category", "priority")
+    return entity is None or field in entity.by
 
 
 def _get_value_in_row(matches: list[Any], level: ListLevel, alike: list[Any], value: Any) -> Any:

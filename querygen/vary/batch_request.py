@@ -19,7 +19,7 @@ from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.querygen.vary._siblings import build_sibling_rows, find_listed_rows
+from trajsmith.querygen.vary._siblings import build_adopted_rows, find_listed_rows
 from trajsmith.querygen.vary.long_context import normalize_key_order
 from trajsmith.records import (
     EnvironmentFault,
@@ -38,8 +38,8 @@ from trajsmith.records import (
 
 FEWEST = 3
 """Rows from which on a request is one for many things."""
-MOST = 30
-WANTED = (10, 20)
+MOST = 12
+WANTED = (4, 9)
 """Rows that a list is made to hold, where the environment shows as many."""
 ROUNDS = 4
 _LIMIT = re.compile(r"\bat most (\d+)\b")
@@ -128,10 +128,12 @@ async def _enlarge(case: VariantCase, request: BatchRequest, turn: int, calls: t
         return None
     arguments = {name: case.rng.choice(values) for name, values in request.arguments.items()}
     table, own = _find_table(state, rows, fitting, request.parameter) if request.grow else ("", [])
+    listed = [str(row[request.parameter]) for row in rows]
+    table = table if set(state.get(table, ())) - set(listed) else ""
     wanted = case.rng.randint(*WANTED) - len(fitting)
     for number in range(ROUNDS if table else 1):
         count = max(0, wanted // 2**number)
-        more = build_sibling_rows(state[table], own, count + 1, case.rng) if table else {}
+        more = build_adopted_rows(state[table], listed, own[0], request.where, count + 1, case.rng) if table else {}
         *keys, spare = list(more) or [""]
         tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
         batch = await _try(case, request, tried, turn, before, calls, arguments)

@@ -11,10 +11,10 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
 
 AGAIN = (
-    "I mean as it is now, after the changes.",
-    "As it stands after all that, please.",
-    "What it says now, I mean, not what it said before.",
-    "It should show what we've changed by now.",
+    "I'd like to see it as it is now.",
+    "Just to be sure that it's right now.",
+    "I'd like to check that it all went through.",
+    "Just so that I know where things stand now.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from trajsmith.grounding import ReferenceNotResolved, resolve_reference
 from trajsmith.grounding.paths import find_values, get_value, join_path, split_path
-from trajsmith.grounding.references import pick_values
+from trajsmith.grounding.references import RowWords, pick_values
+from trajsmith.grounding.row_fields import DeclaredFields
+from trajsmith.phrasing import EntityPhrases, Phrasebook
 from trajsmith.records import FromOutput, Selector
 
 steady = settings(deadline=None, derandomize=True, max_examples=80)
@@ -115,7 +117,7 @@ def test_get_inside_a_row() -> None:
 @given(ROWS, PATHS, st.integers(0, 20), st.sampled_from([0.0, 0.4, 1.0]))
 def test_what_was_picked_resolves_to_the_same_value(rows: list[Any], path: str, seed: int, only: float) -> None:
     result = {"rows": rows}
-    for value, selectors in pick_values(result, path, random.Random(seed), (), only):
+    for value, selectors in pick_values(result, path, random.Random(seed), only):
         assert resolve_reference(FromOutput(call=0, path=path, selectors=selectors), result) == value
 
 
@@ -198,3 +200,59 @@ def test_a_value_in_a_text_is_found_by_its_pattern() -> None:
     assert resolve_reference(reference, {"result": "your order W77 is made"}) == "W77"
     with pytest.raises(ReferenceNotResolved, match="nothing in the text matches"):
         resolve_reference(reference, "no such thing")
+
+
+CONNECTIONS = [
+    {"departure_id": f"D{number}", "service": "Coast Line", "departs_at": departs, "standard_left": left, "fare": fare}
+    for number, (departs, left, fare) in enumerate(
+        [("2026-03-02T08:00:00", 48, 20.0), ("2026-03-02T10:30:00", 12, 25.0), ("2026-03-02T14:00:00", 30, 30.0)]
+    )
+]
+
+
+def declare(**fields: list[str]) -> RowWords:
+    by = {field: tuple(templates) for field, templates in fields.items()}
+    book = Phrasebook(entities={"departure_id": EntityPhrases(noun="connection", by=by)})
+    return RowWords(frozenset({"departs_at"}), declared=DeclaredFields(book, "departure_id").list_for)
+
+
+def list_fields(words: RowWords, rows: list[dict[str, Any]] = CONNECTIONS) -> set[str]:
+    picks = [pick_values(rows, "$[*].departure_id", random.Random(seed), words=words) for seed in range(60)]
+    return {selector.field for values in picks for _, selectors in values for selector in selectors}
+
+
+def test_only_declared_fields_call_a_row_where_the_phrasebook_knows_the_thing() -> None:
+    words = declare(departs_at=["the connection at {value|time}"], service=["the {value}"])
+    assert list_fields(words) == {"departs_at"}  # the service is the same on all three
+
+
+def test_nothing_is_chosen_where_no_declared_field_tells_the_rows_apart() -> None:
+    words = declare(service=["the {value}"])
+    assert pick_values(CONNECTIONS, "$[*].departure_id", random.Random(0), words=words) == []
+
+
+def test_a_level_calls_no_row_even_if_it_has_a_template() -> None:
+    words = declare(standard_left=["the connection with {value} seats left"])
+    assert pick_values(CONNECTIONS, "$[*].departure_id", random.Random(0), words=words) == []
+
+
+def test_money_calls_a_row_only_where_no_name_or_date_does() -> None:
+    words = declare(fare=["the one for {value|money}"], departs_at=["the one at {value|time}"])
+    assert list_fields(words) == {"departs_at"}
+    assert list_fields(declare(fare=["the one for {value|money}"])) == {"fare"}
+
+
+def test_without_a_phrasebook_names_and_dates_come_before_counts() -> None:
+    assert list_fields(RowWords(frozenset({"departs_at"}))) == {"departs_at"}
+    counts = [{"departure_id": row["departure_id"], "standard_left": row["standard_left"]} for row in CONNECTIONS]
+    assert list_fields(RowWords(), counts) == {"standard_left"}
+
+
+def test_no_superlative_of_money_where_the_phrasebook_knows_the_thing() -> None:
+    def list_hows(words: RowWords) -> set[str]:
+        rows = [{"departure_id": row["departure_id"], "fare": row["fare"]} for row in CONNECTIONS]
+        picks = [pick_values(rows, "$[*].departure_id", random.Random(seed), words=words) for seed in range(60)]
+        return {selector.how for values in picks for _, selectors in values for selector in selectors}
+
+    assert list_hows(declare(fare=["the one for {value|money}"])) == {"equals"}
+    assert list_hows(RowWords()) == {"equals", "largest", "smallest"}

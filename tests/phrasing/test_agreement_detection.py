@@ -81,3 +81,10 @@ def test_users_who_want_to_be_asked(text):
 @pytest.mark.parametrize("text", ["Just go ahead.", "No need to check with me.", "Do it without asking, please."])
 def test_users_who_permit_it_in_advance(text):
     assert grants_permission(text)
+
+
+def test_a_title_with_a_colon_ends_no_sentence():
+    text = 'Shall I pass the ticket "Network: nobody can connect" on to Second Line Support?'
+    assert find_confirmation_requests(text) == [
+        'Shall I pass the ticket "Network nobody can connect" on to Second Line Support?'
+    ]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from trajsmith.phrasing.agreement_detection import is_agreement, is_refusal
+from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement, is_refusal
 from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, load_refusals, measure_reason, render_refusal
 from trajsmith.phrasing.voices import draw_pattern, load_voices
 
@@ -20,7 +20,7 @@ def test_refusals_start_in_many_ways_and_each_is_heard():
     patterns = [
         each for by_style in (refusals.declines, refusals.rules) for group in by_style.values() for each in group
     ]
-    texts = draw_many(patterns)
+    texts = {text.replace("{Reason}", "{}") for text in draw_many(patterns)}
     assert all(DECLINES.search(text.replace("{}", "the moon is full")) for text in texts), texts
     assert len({" ".join(text.split()[:3]) for text in texts}) >= 20
 
@@ -34,6 +34,25 @@ def test_the_reason_stands_in_the_refusal():
     text = render_refusal(f"{REASON}.", "warm", True, random.Random(1))
     assert REASON in text and measure_reason(REASON, text) == 1.0
     assert measure_reason(REASON, "I'm sorry, that isn't possible.") == 0.0
+
+
+def test_a_refusal_is_whole_sentences_and_one_colon():
+    for style in load_voices().agents:
+        for seed in range(40):
+            text = render_refusal("rooms are full: only 3 seats are left", style, False, random.Random(seed))
+            assert text[0].isupper() and text.endswith(".") and text.count(":") == 1 and "{" not in text
+
+
+def test_after_something_else_was_done_a_refusal_says_what_was_not():
+    for seed in range(20):
+        text = render_refusal(REASON, "plain", False, random.Random(seed), "move the trip")
+        assert "couldn't move the trip" in text and DECLINES.search(text)
+
+
+def test_offers_are_questions_for_a_yes():
+    offers = draw_many(load_refusals().offers)
+    asked = [text.replace("{}", "book the technician for the morning of 2 January") for text in offers]
+    assert [text for text in asked if not find_confirmation_requests(text)] == []
 
 
 def test_answers_to_an_offer_are_a_clear_yes_or_no():

@@ -6,7 +6,14 @@ import pytest
 
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice, load_voices
+from trajsmith.phrasing.voices import (
+    apply_surface,
+    draw_pattern,
+    fill_pattern,
+    get_user_voice,
+    join_opening,
+    load_voices,
+)
 
 USERS = load_voices().users
 AGENTS = load_voices().agents
@@ -73,3 +80,20 @@ def test_no_slip_breaks_a_word_of_the_request():
     typed = {apply_surface(text, get_user_voice("casual"), (), random.Random(seed)) for seed in range(200)}
     assert len(typed) > 1
     assert all(each.endswith(" you move the kitchen cleaning schedule after lunch") for each in typed)
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_no_chat_begins_like_a_letter(name):
+    assert not [text for text in draw_all(USERS[name].greetings) if text.startswith("Dear")]
+
+
+@pytest.mark.parametrize(
+    ("opening", "text", "joined"),
+    [
+        ("Oh good,", "Please cancel it.", "Oh good, please cancel it."),
+        ("Oh good,", "The thing is, I'd love to see it.", "Oh good. The thing is, I'd love to see it."),
+        ("Right then,", "Well, I'd like to know.", "Right then. Well, I'd like to know."),
+    ],
+)
+def test_a_fresh_start_follows_a_sentence(opening, text, joined):
+    assert join_opening(opening, text) == joined

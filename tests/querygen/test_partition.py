@@ -44,6 +44,13 @@ def test_a_turn_asks_for_its_writes_and_for_reads_that_nothing_in_it_uses(calls)
 def test_the_mean_is_aimed_at(mean):
     lengths = []
     for seed in range(40):
-        cuts = partition_calls([call() for _ in range(12)], random.Random(seed), mean)
+        first = call(uses=[0])  # all are about the same thing
+        cuts = partition_calls([first for _ in range(12)], random.Random(seed), mean)
         lengths += [stop - start for start, stop in cuts]
     assert abs(sum(lengths) / len(lengths) - mean) < 1.1
+
+
+def test_wishes_that_share_nothing_are_not_put_into_one_message():
+    for seed in range(20):
+        apart = [call("write"), call("write"), call("write")]
+        assert partition_calls(apart, random.Random(seed), 2.6) == [(0, 1), (1, 2), (2, 3)]

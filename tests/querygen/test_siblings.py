@@ -1,6 +1,12 @@
 import random
 
-from trajsmith.querygen.vary._siblings import build_new_key, build_sibling_rows, find_listed_rows
+from trajsmith.querygen.vary._siblings import (
+    build_adopted_rows,
+    build_free_key,
+    build_new_key,
+    build_sibling_rows,
+    find_listed_rows,
+)
 
 ORDERS = {
     "W1": {"order_id": "W1", "customer_id": "C1", "title": "Blue Kettle", "total": 10.0, "placed_at": "2026-01-03"},
@@ -54,3 +60,20 @@ def test_columns_keep_the_order_that_they_have_in_all_rows():
     made = build_sibling_rows(table, ["G1", "G5", "G11"], 60, random.Random(1))
     assert len({row["saved"] for row in made.values()}) > 3
     assert all(row["saved"] <= row["target"] and row["start"] <= row["end"] for row in made.values())
+
+
+def test_adopted_rows_are_whole_rows_of_others_under_ids_like_the_old_ones():
+    table = {
+        f"W{10001 + number}": {
+            "order_id": f"W{10001 + number}", "customer_id": "C1" if number < 2 else "C2", "status": "pending",
+            "total": 10.0 * number, "lines": [{"line_id": f"L{10001 + number}-1", "unit_price": 10.0 * number}],
+        }
+        for number in range(6)
+    }  # fmt: skip
+    made = build_adopted_rows(table, ["W10001", "W10002"], "W10001", ["status"], 9, random.Random(1))
+    assert list(made) == ["W10046", "W10047", "W10048", "W10049"], "each row of others once"
+    assert {row["customer_id"] for row in made.values()} == {"C1"}
+    assert len({row["total"] for row in made.values()}) == 4
+    for key, row in made.items():
+        assert row["order_id"] == key and row["lines"][0] == {"line_id": f"L{key[1:]}-1", "unit_price": row["total"]}
+    assert build_free_key({"K1": {}, "K7": {}}, "K1", 0) == "K47"

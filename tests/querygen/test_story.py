@@ -8,9 +8,9 @@ from writing_desk import Place, Told
 
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Scenario, ScenarioBook, Wording
-from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_scenario
-from trajsmith.querygen.story import find_story, read_story
-from trajsmith.records import Task, content_hash
+from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_scenario, raise_joins
+from trajsmith.querygen.story import Story, find_story, read_story
+from trajsmith.records import FromOutput, GoldCall, Task, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 MOTIVE = "I left my wallet on the tram."
@@ -86,6 +86,41 @@ async def test_a_joined_read_stays_a_goal() -> None:
     stop = len(grounded.calls)
     goals = find_goals(grounded.calls, 0, stop, steps=grounded.steps)
     assert [grounded.calls[goal].tool for goal in goals] == ["freeze_card", "list_transactions"]
+
+
+RETURN = {"tool": "unfreeze_card", "same_as": {"card_id": "freeze_card.card_id"}, "ask": ["unfreeze {card_id} again"]}
+FOUND = "It was in my coat all the time, so please unfreeze {card_id}."
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        ({"say": [FOUND]}, ()),
+        ({"say": [FOUND], "reasons": ["It was in my coat."]}, tuple(RETURN["ask"])),
+    ],
+    ids=["in_its_sentence", "before_it"],
+)
+def test_who_changes_their_mind_says_why(words: dict, asks: tuple[str, ...]) -> None:
+    steps = [{"tool": "freeze_card"}, RETURN | words]
+    scenario = Scenario.model_validate({"id": "x", "motives": ["x"], "change_of_mind": True, "steps": steps})
+    told = Story(scenario, ("freeze_card", "unfreeze_card"), "x", 0).list_steps([0, 1])
+    assert told[0] == scenario.steps[0]
+    assert (told[1].ask, told[1].say) == (asks, (FOUND,))
+
+
+def test_a_step_with_join_0_is_never_raised() -> None:
+    steps = [{"tool": "freeze_card"}, {"tool": "unfreeze_card", "join": 0}, {"tool": "list_cards"}]
+    scenario = Scenario.model_validate({"id": "x", "motives": ["x"], "steps": steps})
+    assert Story(scenario, (), "x", 0).apart == {"unfreeze_card"}
+    source = FromOutput(call=0, path="$.card_id")
+    calls = [
+        GoldCall(tool=name, arguments={"card_id": "K1"}, provenance={"card_id": source}, effect="read")
+        for name in ("freeze_card", "unfreeze_card", "list_cards")
+    ]
+    names = [call.tool for call in calls]
+    calls = [GoldCall(tool="find_card", arguments={}, provenance={}, effect="read"), *calls]
+    raised = raise_joins(calls, ["", *names], {}, 0.5, None, {"unfreeze_card"})
+    assert raised == {"list_cards": 0.5}
 
 
 async def test_a_chain_outside_of_scenarios_has_no_story() -> None:

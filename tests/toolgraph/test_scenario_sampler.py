@@ -89,3 +89,32 @@ def test_later_tools_take_things_of_earlier_ones_more_often_with_focus() -> None
         )
 
     assert count_pairs(0.9) > 1.1 * count_pairs(0.0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "tool", "finder", "others"),
+    [
+        ("file_store", "move_file", "find_file", {"search_files", "list_files"}),
+        ("calendar", "cancel_event", "find_events", {"list_events"}),
+        ("calendar", "invite_contact", "find_contact", {"list_group_members"}),
+    ],
+)
+def test_a_thing_is_looked_up_by_its_name_where_a_tool_does_that(
+    environment: str, tool: str, finder: str, others: set[str]
+) -> None:
+    spec = ENVIRONMENTS.get(environment).describe()
+    settings = SampleSettings(count=100, scenarios=1.0, length=(1, 11))
+    book = ScenarioBook(scenarios=(scenario("one", {"tool": tool}),))
+    sampler = Sampler(GraphIndex(build_graph(spec.tools), environment), settings, book)
+    chains = list(sample_chains({environment: sampler}, {environment: ["s1"]}, settings, 5))
+    assert sum(finder in chain.tools for chain in chains) >= 95
+    assert sum(not others.isdisjoint(chain.tools) for chain in chains) <= 5
+
+
+def test_a_scenario_is_told_on_every_state_before_one_comes_again() -> None:
+    scenarios = tuple(scenario(f"s{number}", FREEZE, LOOK) for number in range(4))
+    settings = SampleSettings(count=12, scenarios=1.0, length=(2, 11))
+    sampler = Sampler(GraphIndex(build_graph(SPEC.tools), "bank"), settings, ScenarioBook(scenarios=scenarios))
+    chains = list(sample_chains({"bank": sampler}, {"bank": ["a", "b", "c", "d"]}, settings, 5))
+    assert len({(chain.scenario, chain.state) for chain in chains}) == 12
+    assert min(Counter(chain.state for chain in chains).values()) >= 2

@@ -6,11 +6,16 @@ import pytest
 
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
+from trajsmith.phrasing.scenarios import BatchRequest, ScenarioBook
 from trajsmith.phrasing.voices import get_agent_voice
 from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, ToolSpec
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 
 ACCOUNTS = [{"account_id": "A1", "name": "Bills Account"}, {"account_id": "A2", "name": "Bonus Saver"}]
+TRIPS = [
+    {"trip_id": "B1", "city": "Lunna", "day": "2026-05-03", "fee": 12.5},
+    {"trip_id": "B2", "city": "Lunna", "day": "2026-05-09", "fee": 0.0},
+]
 ORDERS = [{"order_id": f"S{n}", "payee": payee} for n, payee in enumerate(("Ida", "Noor", "Umar"))]
 
 
@@ -22,25 +27,35 @@ def make_tool(name, rule, *parameters):
 TOOLS = [
     make_tool("pay", ConfirmationRule(above={"amount": 200}, because="a payment is final"), "account_id", "amount"),
     make_tool("stop", ConfirmationRule(always=True, because="the customer loses it"), "order_id"),
+    make_tool("cancel", ConfirmationRule(always=True), "trip_id"),
+    make_tool("book", ConfirmationRule(always=True), "trip_id", "seats"),
 ]
 BOOK = Phrasebook(
     entities={
         "account_id": EntityPhrases(noun="account", by={"name": ("my {value}", "the {value}")}),
         "order_id": EntityPhrases(noun="standing order", by={"payee": ("my order to {value}",)}, row="to {payee}"),
+        "trip_id": EntityPhrases(
+            noun="trip",
+            name="the trip to {city} on {day|date}",
+            by={"city": ("my trip to {value}",)},
+            row="{city}, {day}",
+        ),
     },
     tools={
         "pay": ToolPhrases(confirm=("send it", "send {amount|money} from {account_id}; it can't be taken back")),
         "stop": ToolPhrases(confirm=("stop this standing order for good",)),
+        "cancel": ToolPhrases(confirm=("cancel it", "cancel {trip_id}", "cancel {trip_id} and keep {row.fee|money}")),
+        "book": ToolPhrases(confirm=("book this connection", "book {seats} seats on {trip_id}", "book {seats} seats")),
     },
 )
 
 
-def make_call(tool, row, rows, **arguments):
+def make_call(tool, row, rows, stale=False, **arguments):
     name = next(iter(row))
     provenance = {name: FromOutput(call=0, path=f"$.result[*].{name}")}
     provenance |= {key: FromUser(known=key) for key in arguments}
     call = GoldCall(tool=tool, arguments={name: row[name], **arguments}, provenance=provenance, effect="write")
-    return call, {name: IdentifiedRow(row, rows, stale=False)}
+    return call, {name: IdentifiedRow(row, rows, stale, {} if stale else row)}
 
 
 def ask(*calls, seed=0):
@@ -60,12 +75,48 @@ def test_a_thing_that_the_phrase_does_not_name_is_shown():
     assert "to Noor" in ask(make_call("stop", ORDERS[1], ORDERS))
 
 
-def test_several_things_are_asked_for_together():
+def test_a_thing_is_named_in_the_question_and_not_introduced():
+    for seed in range(30):
+        text = ask(make_call("stop", ORDERS[1], ORDERS), seed=seed)
+        assert "stop your order to Noor for good" in text
+        assert "this standing order" not in text and text.count("Noor") == 1
+
+
+def test_what_a_row_shows_is_said_of_that_row_alone():
+    for seed in range(12):
+        text = ask(make_call("cancel", TRIPS[0], TRIPS), seed=seed)
+        assert "cancel the trip to Lunna on 3 May 2026 and keep £12.50" in text
+        assert "£12.50" not in ask(make_call("cancel", TRIPS[0], TRIPS, stale=True), seed=seed)
+
+
+def test_no_argument_is_left_out_where_a_phrase_has_them_all():
+    for seed in range(12):
+        assert "book 3 seats on the trip to Lunna on 9 May 2026" in ask(
+            make_call("book", TRIPS[1], TRIPS, seats=3), seed=seed
+        )
+
+
+def test_a_name_that_two_rows_share_is_no_name():
+    twins = [{**TRIPS[0]}, {**TRIPS[0], "trip_id": "B7"}]
+    text = ask(make_call("stop", ORDERS[1], ORDERS), make_call("cancel", twins[1], twins))
+    assert "the trip to Lunna" not in text and "that trip" in text
+
+
+def test_several_things_are_asked_for_together_each_by_name():
     text = ask(*(make_call("stop", row, ORDERS) for row in ORDERS))
-    assert "to Ida; to Noor; to Umar" in text and "do the same with the other 2" in text and text.count("?") == 1
+    assert "stop your order to Ida, your order to Noor and your order to Umar for good" in text and text.count("?") == 1
     text = ask(make_call("pay", ACCOUNTS[0], ACCOUNTS, amount=300.0), make_call("stop", ORDERS[1], ORDERS))
-    assert "send £300.00 from the Bills Account and stop this standing order for good" in text
+    assert "send £300.00 from the Bills Account and stop your order to Noor for good" in text
 
 
 def test_a_reason_in_the_words_of_the_policy_is_not_said_to_the_user():
     assert "customer" not in ask(make_call("stop", ORDERS[1], ORDERS))
+
+
+def test_a_question_for_many_lists_them_by_name_in_one_form():
+    batch = BatchRequest(list="list", tool="stop", parameter="order_id", confirm="stop all of these orders", ask=("x",))
+    wording = Wording(BOOK, TOOLS, ScenarioBook(batches=(batch,)))
+    writer = ConfirmationWriter(wording, random.Random(3), get_agent_voice("plain"))
+    text = writer.write_for_all([make_call("stop", row, ORDERS) for row in ORDERS])
+    assert "stop all of these orders (your order to Ida, your order to Noor and your order to Umar)" in text
+    assert "all of these orders" in find_confirmation_requests(text)[0]

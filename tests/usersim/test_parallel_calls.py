@@ -133,18 +133,27 @@ async def test_an_agent_that_makes_one_call_at_a_time_makes_the_same_calls(stage
         assert together.final_state == alone.final_state
 
 
-def test_steps_are_joined_only_if_they_need_nothing_of_the_one_before():
-    made = []
+def test_steps_are_joined_only_if_they_are_about_the_same_thing():
+    def call(tool, **things):
+        provenance = {
+            name: FromOutput(call=producer, path=f"$.result[*].{name}") for name, (producer, _) in things.items()
+        }
+        arguments = {name: value for name, (_, value) in things.items()}
+        return GoldCall(tool=tool, arguments=arguments, provenance=provenance, effect="read")
 
-    def call(*producers, tool=None):
-        provenance = {str(number): FromOutput(call=number, path="$.id") for number in producers}
-        name = tool or f"t{len(made)}"
-        made.append(name)
-        return GoldCall(tool=name, arguments=dict.fromkeys(provenance, ""), provenance=provenance, effect="read")
-
-    calls = [call(), call(0), call(), call(2), call(1)]
-    steps = ["", "first", "", "second", "third"]
-    assert raise_joins(calls, steps, {"third": 0.1}, 0.5) == {"first": 0.5, "second": 0.5, "third": 0.5}
-    assert raise_joins([*calls[:4], call(3)], steps, {"third": 0.1}, 0.5)["third"] == 0.1
-    alike = call(1, tool=calls[3].tool)
-    assert raise_joins([*calls[:4], alike], steps, {"third": 0.1}, 0.5)["third"] == 0.1, "two wishes for one tool"
+    me = {"customer_id": (0, "C1")}
+    calls = [
+        call("find"),
+        call("list", **me),
+        call("open", line_id=(1, "L1"), **me),
+        call("move", line_id=(1, "L1"), **me),
+        call("close", line_id=(1, "L2"), **me),
+    ]
+    steps = ["", "", "open", "move", "close"]
+    kinds = {"line_id"}
+    assert raise_joins(calls, steps, {"close": 0.1}, 0.5, kinds) == {"move": 0.5, "close": 0.1}
+    assert raise_joins(calls, steps, {"close": 0.1}, 0.5)["close"] == 0.5, "without a phrasebook all ids are things"
+    alike = [*calls[:3], calls[2], calls[4]]
+    assert raise_joins(alike, steps, {}, 0.5, kinds) == {}, "two wishes for one tool"
+    waits = [*calls[:3], call("move", line_id=(2, "L1"), **me), calls[4]]
+    assert raise_joins(waits, steps, {}, 0.5, kinds) == {}, "it needs what the last one returns"

@@ -25,6 +25,7 @@ from trajsmith.records import (
     UserFact,
 )
 from trajsmith.verify import VerifySettings, find_confirmation_faults, verify_trajectory
+from trajsmith.verify.action_descriptions import CallContext, get_action_matcher
 from trajsmith.verify.confirmation import MISSING, NEEDLESS, REPORTED
 from trajsmith.verify.variant_checks import CONDUCT
 
@@ -360,3 +361,12 @@ async def test_a_needless_question_is_rejected_with_its_own_reason(bank):
     place.spec = bank.spec.model_copy(update={"tools": tuple(rules.values()), "id": "env_without_rules"})
     verdict = await judge(place, task, trajectory)
     assert not verdict.accepted and verdict.reasons == (f"check failed: {CONDUCT}: {NEEDLESS}",)
+
+
+def test_words_of_a_name_say_nothing_of_the_action():
+    shown = {"result": [{"order_id": "W1", "item": "address label printer", "status": "pending"}]}
+    call = CallContext(SPEC.tools[1], {"order_id": "W1"}, [shown])
+    other = CallContext(SPEC.tools[3], {"order_id": "W1", "city": "Oslo"}, [shown])
+    matcher = get_action_matcher(SPEC, None)
+    question = "Shall I cancel the order of the address label printer?"
+    assert matcher.describes([question], question, call) and not matcher.describes([question], question, other)

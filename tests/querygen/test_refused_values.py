@@ -1,0 +1,47 @@
+"""Refused requests: which reasons an agent can know before it tries, and which values a person would say by mistake."""
+
+from datetime import date
+
+import pytest
+
+from trajsmith.grounding.fields import SchemaField
+from trajsmith.querygen.vary._refusals import _propose_values
+from trajsmith.querygen.vary._refused_task import can_be_known
+
+POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
+4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
+outside gets access. 6. Only pending orders can be changed."""
+FIELD = SchemaField("value", "value", (), ("string",), True, {"type": "string"})
+ROWS = [
+    '{"result":[{"account_id":"A2","name":"Green Saver","kind":"savings"}]}',
+    '{"result":[{"payee_id":"P1","name":"Judith Carver","added_on":"2026-01-01","in_cooling_off":true}]}',
+    '{"result":[{"file_name":"Job Advert.docx","label":"confidential"},{"order_id":"W10013","status":"delivered"}]}',
+    '{"email":"kofi.rossi@example.com"}',
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "known"),
+    [
+        ("Green Saver is a savings account; standing orders run from current accounts only", True),
+        ("Judith Carver was added less than 24 hours ago and can get only £200.00 until then", True),
+        ("order W10013 is delivered; this is possible only while it is pending", True),
+        ("Job Advert.docx is confidential and Kofi Rossi is from outside", False),
+        ("Bonus Saver is a savings account; standing orders run from current accounts only", False),
+        ("events in Office must lie within working hours: Mon-Fri, 08:00 to 18:30", False),
+        ("the minimum term runs until 2027-01-18", False),
+    ],
+)
+def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
+    words = {"savings", "confidential", "delivered", "pending", "outside"}
+    assert can_be_known(reason, POLICY, ROWS, words) is known
+
+
+def test_times_are_such_as_people_choose():
+    times = _propose_values("13:30", FIELD)
+    assert times and all("07:00" <= time <= "19:00" for time in times)
+
+
+def test_days_are_weekends_before_anything_far():
+    days = _propose_values("2026-05-27", FIELD)
+    assert [date.fromisoformat(day).weekday() for day in days[:2]] == [5, 6]

@@ -1,0 +1,137 @@
+"""Sentences of a request: where a thing is looked up, what is linked, what points back, what may be left out."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
+from trajsmith.phrasing.voices import load_voices
+from trajsmith.querygen.questions import pick_question_text
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, ToolSpec, UserFact
+
+ROOMS = {"result": [{"room_id": "R1", "room_name": "hallway"}, {"room_id": "R2", "room_name": "attic"}]}
+LAMPS = {"result": [{"device_id": "D1", "kind": "lamp"}, {"device_id": "D2", "kind": "blind"}]}
+BOOK = Phrasebook(
+    tools={
+        "dim": ToolPhrases(ask=["dim {device_id} to {percent} percent", "dim {device_id}"]),
+        "rename": ToolPhrases(say=["My name for {device_id} is {label} from now on."]),
+        "read": ToolPhrases(say=["How long has {device_id} been on?"]),
+    },
+    parameters={"percent": ParameterPhrases(tell=["{value} percent, please."])},
+    entities={
+        "room_id": EntityPhrases(noun="room", by={"room_name": ["the {value}"]}),
+        "device_id": EntityPhrases(
+            noun="device", by={"kind": ["the {value}"]}, within={"room_id": ["{phrase} in {owner}"]}
+        ),
+    },
+)
+
+
+def tool(name: str, *parameters: str) -> ToolSpec:
+    schema = {"type": "object", "properties": {key: {"type": "string"} for key in parameters}}
+    return ToolSpec(
+        server="home", name=name, description=f"{name}.", input_schema=schema | {"required": sorted(parameters)}
+    )
+
+
+TOOLS = [tool("list_rooms"), tool("list_devices", "room_id"), tool("dim", "device_id", "percent"),
+         tool("rename", "device_id", "label"), tool("read", "device_id")]  # fmt: skip
+
+
+def pick(call: int, name: str, field: str, value: str) -> FromOutput:
+    selector = Selector(rows="$.result", how="equals", field=field, value=value)
+    return FromOutput(call=call, path=f"$.result[*].{name}", selectors=(selector,))
+
+
+ROOM, LAMP = pick(0, "room_id", "room_name", "hallway"), pick(1, "device_id", "kind", "lamp")
+KNOWN = {
+    fact.key: fact
+    for fact in (
+        UserFact(key="pick.0.$.result.room_name.equals=hallway", label="room name", value="hallway",
+                 said="the hallway", slot="room_id|room_name", how="equals"),
+        UserFact(key="pick.1.$.result.kind.equals=lamp", label="kind", value="lamp", said="the lamp",
+                 slot="device_id|kind", how="equals"),
+        UserFact(key="dim.percent", label="percent", value=40, said="40", slot="percent"),
+        UserFact(key="rename.label", label="label", value="Bibi", said="Bibi", slot="label"),
+    )
+}  # fmt: skip
+
+
+def call(tool: str, effect: str, result: object, **sources: object) -> GoldCall:
+    values = {"room_id": "R1", "device_id": "D1", "percent": 40, "label": "Bibi"}
+    return GoldCall(
+        tool=tool, arguments={name: values[name] for name in sources}, provenance=sources, effect=effect, result=result
+    )
+
+
+CALLS = [
+    call("list_rooms", "read", ROOMS),
+    call("list_devices", "read", LAMPS, room_id=ROOM),
+    call("dim", "write", {"device_id": "D1"}, device_id=LAMP, percent=FromUser(known="dim.percent")),
+    call("rename", "write", {"device_id": "D1"}, device_id=LAMP, label=FromUser(known="rename.label")),
+    call("read", "read", {"device_id": "D1", "hours": 3}, device_id=LAMP),
+]
+
+
+def build_writer(seed: int, calls: list[GoldCall] = CALLS) -> RequestWriter:
+    return RequestWriter(
+        Wording(BOOK, TOOLS), calls, KNOWN, '{"R1": 1, "R2": 2, "D1": 1, "D2": 2}', random.Random(seed)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_thing_is_said_with_what_it_is_looked_up_in(seed: int) -> None:
+    request = build_writer(seed).write(0, 3, [2], withhold=False)
+    assert "the lamp in the hallway" in request.text
+    assert request.text.count("hallway") == 1, "and not once more in a sentence of its own"
+    assert {"pick.0.$.result.room_name.equals=hallway", "dim.percent"} <= request.stated
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_further_sentence_is_linked_to_the_one_before(seed: int) -> None:
+    text = build_writer(seed).write(0, 5, [2, 4], withhold=False).text
+    links = [link.removesuffix("{}").strip() for link in load_voices().users["plain"].links]
+    question = text[text.index("ow long has") - 1 :]
+    assert question.startswith("how")
+    assert text.removesuffix(question).strip().endswith(tuple(links))
+
+
+def test_a_thing_of_before_is_called_in_more_than_one_way() -> None:
+    texts = set()
+    for seed in range(40):
+        writer = build_writer(seed)
+        writer.write(0, 3, [2], withhold=False)
+        text = writer.write(3, 4, [3], withhold=False).text
+        texts.add(text.removeprefix("My name for ").removesuffix(" is Bibi from now on."))
+    assert texts == {"it", "that device", "the same device"}
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("cancel {order_id}", "cancel it"),
+        ("check the price of {order_id}", "check the price of that order"),
+        ("{order_id} has to go", "that order has to go"),
+        ("find out {order_id}'s status", "find out that order's status"),
+        ("put {order_id} with {order_id}", "put that order with that order"),
+    ],
+)
+def test_a_pronoun_stands_only_after_a_verb(template: str, text: str) -> None:
+    picked = pick_question_text([template], {"order_id": "it"}, None, random.Random(0), {"order_id": "that order"})
+    assert picked == (template, text)
+
+
+def test_only_what_people_decide_is_left_out() -> None:
+    left_out = set()
+    for seed in range(30):
+        writer = build_writer(seed)
+        left_out |= {"dim.percent"} - writer.write(0, 3, [2], withhold=True).stated
+        left_out |= {"rename.label"} - writer.write(3, 4, [3], withhold=True).stated
+    assert left_out == {"dim.percent"}, "a name is what the wish is about"
+
+
+def test_the_reasons_of_a_step_stand_before_it() -> None:
+    step = ScenarioStep(tool="dim", reasons=("The film is about to begin.",))
+    text = build_writer(0).write(0, 3, [2], withhold=False, steps=(step,)).text
+    assert text.index("The film is about to begin.") < text.index("the lamp in the hallway")

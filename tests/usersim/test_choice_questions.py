@@ -1,0 +1,69 @@
+"""Questions for one of several things: by name, only what fits, no list twice, and no long ones."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, Wording
+from trajsmith.phrasing.agreement_detection import find_confirmation_requests
+from trajsmith.phrasing.voices import get_agent_voice, load_voices
+from trajsmith.records import Selector
+from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
+
+NAMES = ("Drone Flight", "Office Tour", "Puppy Clips", "Lecture", "Panning Shot", "Cat Clip")
+FILES = [
+    {
+        "file_id": f"F{n}",
+        "file_name": f"{name}.{'zip' if n in (1, 3) else 'mp4'}",
+        "file_type": kind,
+        "size_mb": 12.5 + n,
+    }
+    for n, name in enumerate(NAMES)
+    for kind in ["archive" if n in (1, 3) else "video"]
+]
+BOOK = Phrasebook(
+    parameters={"file_type": ParameterPhrases(values={"archive": ("zip file",), "video": ("video",)})},
+    entities={
+        "file_id": EntityPhrases(
+            noun="file",
+            by={"file_name": ("the file {value}", "{value}"), "size_mb": ("the file of {value} MB",)},
+            row="{file_name} ({size_mb} MB)",
+        )
+    },
+)
+WORDING = Wording(BOOK, [])
+
+
+def pick(row, field="file_name"):
+    return Selector(rows="$.result", field=field, how="equals", value=row[field])
+
+
+def ask(rows, selector, told="", seed=0, style="plain"):
+    return ChoiceWriter(WORDING, random.Random(seed), get_agent_voice(style)).write("file_id", rows, selector, told)
+
+
+@pytest.mark.parametrize("style", load_voices().agents)
+def test_few_things_are_listed_by_name_in_one_form(style):
+    for seed in range(20):
+        text = ask(FILES[:3], pick(FILES[0]), seed=seed, style=style)
+        assert all(row["file_name"] in text for row in FILES[:3]) and "MB" not in text and "?" in text
+        assert text.count("the file ") in (0, 3) and not find_confirmation_requests(text)
+
+
+def test_details_are_told_where_the_user_picks_by_them():
+    assert "12.5 MB" in ask(FILES[:3], pick(FILES[0], "size_mb"))
+
+
+def test_of_many_things_none_is_listed():
+    assert ask(FILES, pick(FILES[0])) == "There are 6 files. Which file do you mean?"
+
+
+def test_a_list_that_was_told_is_not_told_again():
+    told = "I see " + ", ".join(row["file_name"] for row in FILES[:4])
+    assert ask(FILES[:4], pick(FILES[0]), told) == "Which file do you mean?"
+
+
+def test_only_what_fits_the_words_of_the_user_is_offered():
+    rows = select_meant_rows(FILES, pick(FILES[1]), "Could you share the zip file with my team?", WORDING)
+    assert [row["file_name"] for row in rows] == ["Office Tour.zip", "Lecture.zip"]
+    assert select_meant_rows(FILES, pick(FILES[0]), "Could you share the zip file?", WORDING) == FILES

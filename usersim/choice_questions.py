@@ -1,0 +1,93 @@
+"""Questions for one of several things: few are listed by name, of many the user is asked which one it is."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trajsmith.grounding.paths import get_value
+from trajsmith.phrasing import Wording, get_language
+from trajsmith.phrasing.templates import find_row_template, render_phrase
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, join_words
+from trajsmith.phrasing.voices import AgentVoice, draw_pattern
+from trajsmith.phrasing.words import pluralize
+from trajsmith.records import Selector
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter
+
+LONGEST_CHOICE = 5
+"""Things that a question lists at most."""
+
+
+class ChoiceWriter:
+    """Writes the question which of several things is meant."""
+
+    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice) -> None:
+        self.wording = wording
+        self.rng = rng
+        self.voice = voice
+
+    def write(self, parameter: str, rows: Sequence[Any], selector: Selector, earlier: str = "") -> str:
+        """Return the question.
+
+        Args:
+            parameter: What identifies the thing.
+            rows: What there is to choose from.
+            selector: How the user will pick one.
+            earlier: What was said before; a list that stands in it is not repeated.
+        """
+        entity = self.wording.entity(parameter)
+        plain = get_language().grammar.which(entity)
+        if all(is_value_mentioned(earlier, get_value(row, selector.field)) for row in rows):
+            return plain
+        plural = entity.plural or pluralize(entity.noun)
+        if len(rows) > LONGEST_CHOICE:
+            return get_language().agent.which_of_many.format(count=len(rows), plural=plural, which=plain)
+        names = self._name_rows(parameter, rows, selector)
+        detailed = any("," in name for name in names)
+        return draw_pattern(self.voice.chooses, self.rng).format(
+            count=len(rows),
+            noun=entity.noun,
+            plural=plural,
+            rows="; ".join(names) if detailed else join_words(names),
+            choice="; ".join(names) if detailed else get_language().grammar.join_choices(names),
+        )
+
+    def _name_rows(self, parameter: str, rows: Sequence[Any], selector: Selector) -> list[str]:
+        """Return the rows by name, or with details where names do not tell what the user picks one by."""
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        names = writer.name_things(parameter, rows, rows) if all(isinstance(row, dict) for row in rows) else []
+        if any(is_value_mentioned(name, selector.value) for name in names):
+            return names
+        template = find_row_template(rows, self.wording.shuffle_rows(self.rng).get(parameter, ()))
+        return [
+            (template and render_phrase(template, row)) or format_value(get_value(row, selector.field)) for row in rows
+        ]
+
+
+def select_meant_rows(rows: list[Any], selector: Selector, text: str, wording: Wording) -> list[Any]:
+    """Return the rows that fit what the user has said, if the one that is meant is among them; else all."""
+    described = select_described_rows(rows, text, wording)
+    return described if any(get_value(row, selector.field) == selector.value for row in described) else rows
+
+
+def select_described_rows(rows: list[Any], text: str, wording: Wording | None = None) -> list[Any]:
+    """Return the rows that a request fits best: those with most of the values that it mentions; all if it fits none.
+
+    Args:
+        rows: The rows of a list.
+        text: The request.
+        wording: Has the words by which people say a value: "zip file" for an archive.
+    """
+    fits = [_count_mentioned(row, text, wording) if isinstance(row, dict) else 0 for row in rows]
+    best = max(fits, default=0)
+    described = [row for row, count in zip(rows, fits, strict=True) if count == best]
+    return described if best and len(described) > 1 else rows
+
+
+def _count_mentioned(row: dict[str, Any], text: str, wording: Wording | None) -> int:
+    count = 0
+    for field, value in row.items():
+        words = wording.parameter("", field).values.get(str(value), ()) if wording else ()
+        by_words = any(re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) for word in words)
+        count += by_words or (isinstance(value, str) and len(value) > 3 and is_value_mentioned(text, value))
+    return count
