@@ -428,5 +428,7 @@ class ScriptedAgent:
             answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
         if asked and len(answers) == len(asked):
-            return " ".join(answers)
-        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+            text = " ".join(answers)
+        else:
+            text = self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+        return " ".join(filter(None, (text, self.reports.note_limit(call, content, text))))
