@@ -156,11 +156,15 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
     Before a fresh start ("Well, ...") the opening is a sentence of its own.
 
     Args:
+        opening: Words before the request.
+        text: The request.
+        exact: Values and names that keep their capital: "Right, Gantry Planner is slow".
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."
-    lower = (small or opening.endswith((",", ":"))) and not text.startswith(tuple(exact))
+    named = any(re.match(rf"{re.escape(value)}(?!\w)", text) for value in exact if value)
+    lower = (small or opening.endswith((",", ":"))) and not named
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 

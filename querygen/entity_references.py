@@ -65,7 +65,7 @@ class ReferenceTracker:
             return render_indefinite_reference(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
-            phrase, outer_keys = self._say_where(entity, inner, source, held)
+            phrase, outer_keys = self._say_where(entity, inner, source, {*held, *inner_keys})
             first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):
                 first = (phrase, inner_keys + outer_keys)

@@ -69,7 +69,9 @@ def render_query(
         now: The environment's clock: near dates are said without their year.
         rng: Draws slips of the keyboard.
     """
-    return render_message(drop_near_years(join_opening(opening, text), now), persona, known, rng)
+    facts = list(known)
+    names = [fact.value for fact in facts if isinstance(fact.value, str)]
+    return render_message(drop_near_years(join_opening(opening, text, names), now), persona, facts, rng)
 
 
 def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: random.Random) -> str:

@@ -124,6 +124,7 @@ class RequestWriter:
             try:
                 request, held = self._draft(start, stop, goals, withhold, steps, motive)
             except _NothingFits:
+                self.check.model.restore_focus(drafts.focus)  # the draft that was given up has named nothing
                 request, held = self._draft(start, stop, goals, False, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
@@ -267,7 +268,8 @@ class RequestWriter:
             *([frozenset()] if extra else []),
         ]
         own = list(self._own_options(goal, held, step)) if step is not None else []
-        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
+        other = [] if own and held else self._options(goal, held)
+        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, other))
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
             for kind, texts in self._rank_texts(phrases, named, open_slots, left_open):
@@ -297,19 +299,26 @@ class RequestWriter:
         Args:
             named: Slots that a template must have.
             open_slots: Slots of what has not been said.
-            left_open: Slots of things that are not to be said: better no word of them than "one of the products".
+            left_open: Slots of things that are not to be said.
         """
         full = self.rng.random() < FULL
         ranked = []
         for kind in self._kinds(phrases.ask, phrases.say):
             texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
-            texts = [text for text in texts if not left_open & list_slots(text)] or texts
+            texts = [text for text in texts if self._may_leave_open(list_slots(text), left_open)]
             left = [len(open_slots - list_slots(text)) for text in texts]
             least = min(left, default=0)
             if full:
                 texts = [text for text, count in zip(texts, left, strict=True) if count == least]
             ranked.append((least if full else 0, kind, texts))
         return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
+
+    def _may_leave_open(self, slots: set[str], left_open: set[str]) -> bool:
+        """Return whether people would leave open which things are meant in a sentence with these slots: they say
+        nothing of them, or "cancel one of my trips"; nobody orders "one of the products" or pays "one of my payees".
+        """
+        own = all(get_language().grammar.is_own(self.wording.entity(slot).own) for slot in slots)
+        return not slots & left_open or (len(slots) == 1 and own)
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
         """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""

@@ -1,14 +1,16 @@
 """Sentences of a request: where a thing is looked up, what is linked, what points back, what may be left out."""
 
 import random
+from datetime import date
 
 import pytest
 
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
 from trajsmith.phrasing.voices import load_voices
+from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, ToolSpec, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
 
 ROOMS = {"result": [{"room_id": "R1", "room_name": "hallway"}, {"room_id": "R2", "room_name": "attic"}]}
 LAMPS = {"result": [{"device_id": "D1", "kind": "lamp"}, {"device_id": "D2", "kind": "blind"}]}
@@ -115,6 +117,8 @@ def test_a_thing_of_before_is_called_in_more_than_one_way() -> None:
         ("{order_id} has to go", "that order has to go"),
         ("find out {order_id}'s status", "find out that order's status"),
         ("put {order_id} with {order_id}", "put that order with that order"),
+        ("call off {order_id}, please", "call it off, please"),
+        ("take {order_id} back", "take it back"),
     ],
 )
 def test_a_pronoun_stands_only_after_a_verb(template: str, text: str) -> None:
@@ -135,3 +139,50 @@ def test_the_reasons_of_a_step_stand_before_it() -> None:
     step = ScenarioStep(tool="dim", reasons=("The film is about to begin.",))
     text = build_writer(0).write(0, 3, [2], withhold=False, steps=(step,)).text
     assert text.index("The film is about to begin.") < text.index("the lamp in the hallway")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_thing_in_another_is_said_once(seed: int) -> None:
+    """The only device of a room is called by the room; `within` does not say the room again."""
+    only = FromOutput(call=1, path="$.result[*].device_id", selectors=())
+    lamps = {"result": LAMPS["result"][:1]}
+    dim = call("dim", "write", {"device_id": "D1"}, device_id=only, percent=FromUser(known="dim.percent"))
+    calls = [CALLS[0], call("list_devices", "read", lamps, room_id=ROOM), dim]
+    text = build_writer(seed, calls).write(0, 3, [2], withhold=False).text
+    assert text.count("hallway") == 1
+
+
+@pytest.mark.parametrize(
+    ("slots", "left_open", "said"),
+    [
+        ({"percent"}, {"device_id"}, True),
+        ({"room_id"}, {"room_id"}, True),
+        ({"device_id"}, {"device_id"}, False),
+        ({"room_id", "percent"}, {"room_id"}, False),
+    ],
+    ids=["not_named", "one_of_my_rooms", "one_of_the_devices", "beside_something_else"],
+)
+def test_a_thing_is_left_open_only_as_people_do(slots: set[str], left_open: set[str], said: bool) -> None:
+    own = EntityPhrases(noun="room", own=["my room"])
+    book = BOOK.model_copy(update={"entities": {**BOOK.entities, "room_id": own}})
+    writer = RequestWriter(Wording(book, TOOLS), CALLS, KNOWN, "", random.Random(0))
+    assert writer._may_leave_open(slots, left_open) is said
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_step_must_name_is_not_held_back(seed: int) -> None:
+    """A story is told in its own words, or nothing is left out of it."""
+    step = ScenarioStep(tool="dim", ask=("get the light at {device_id} down to {percent} percent",))
+    request = build_writer(seed).write(0, 3, [2], withhold=True, steps=(step,))
+    assert "get the light at the lamp in the hallway down to 40 percent" in request.text
+
+
+@pytest.mark.parametrize("opening", ["Right,", "Next:"])
+def test_a_name_that_opens_a_sentence_keeps_its_capital(opening: str) -> None:
+    persona = Persona(name="Ann", role="clerk", style="plain")
+    text = "Gantry Planner is slow."
+    facts = [UserFact(key="a", label="name", value="Gantry Planner", said="Gantry Planner", slot="name"),
+             UserFact(key="b", label="level", value="G", said="G", slot="level")]  # fmt: skip
+    now = date(2026, 5, 1)
+    assert render_query(opening, text, persona, facts, now, random.Random(0)) == f"{opening} {text}"
+    assert render_query(opening, "Give it up.", persona, facts, now, random.Random(0)) == f"{opening} give it up."
