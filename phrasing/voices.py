@@ -22,6 +22,21 @@ _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The 
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
+class Reactions(FrozenModel):
+    """First words of a later turn, by what came of the turn before. Answers may be bad news: no cheers for them."""
+
+    answered: tuple[str, ...] = Field(min_length=1)
+    """After an answer."""
+    done: tuple[str, ...] = Field(min_length=1)
+    """After something was done."""
+    refused: tuple[str, ...] = Field(min_length=1)
+    """After something could not be done, or nothing was there."""
+
+
+Outcome = Literal["answered", "done", "refused"]
+"""What came of a turn for the user."""
+
+
 class UserVoice(FrozenModel):
     """One register of users. Patterns may hold choices: "[Could|Can] you {}?"."""
 
@@ -37,7 +52,7 @@ class UserVoice(FrozenModel):
     """Frames of the first request of a message."""
     further: tuple[str, ...] = Field(min_length=1)
     """Frames of further requests of the same message."""
-    reactions: tuple[str, ...] = Field(min_length=1)
+    reactions: Reactions
     """First words of a later turn."""
     picks: tuple[str, ...] = Field(min_length=1)
     """Frames of an answer to "which one?"."""

@@ -271,7 +271,11 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     if request is None:
         raise RecordDropped("no_words", batch.request.tool)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])
