@@ -85,7 +85,7 @@ class AgentVoice(FrozenModel):
     confirms: tuple[str, ...] = Field(min_length=1)
     """Frames in which it asks for a yes."""
     asks_user: tuple[str, ...] = Field(min_length=1)
-    """Frames in which it asks the user to do something on their own device."""
+    """Frames in which it asks the user to do something on their own device; `{purpose}` is what a tool says of it."""
     chooses: tuple[str, ...] = Field(min_length=1)
     """Questions for one of several things; slots are `count`, `noun`, `plural`, `rows` ("A, B and C") and `choice` ("A,
     B or C")."""

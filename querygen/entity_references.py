@@ -12,7 +12,7 @@ from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
-IT, NAMED = 0.4, 0.35
+IT, NAMED = 0.5, 0.12
 """Probabilities of "it" and of the name for what was spoken of last, where they are clear."""
 
 

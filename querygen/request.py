@@ -28,6 +28,8 @@ _LINKED = re.compile(
     r"(?:And|Also|Then|Next|Oh|After|Afterwards|Once|While|Now|Besides|Another|One more|In addition)\b"
 )
 """Beginnings of sentences that go on from the one before."""
+_ADDED = re.compile(r"\b(?:too|as well|also)\b", re.IGNORECASE)
+"""Words that link a wish to the one before: one such word is enough."""
 FULL = 0.85
 """Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
 
@@ -374,14 +376,14 @@ class RequestWriter:
     def _say(self, text: str, number: int) -> str:
         """A wish that is a sentence of its own; a further one in a message is linked to the one before."""
         sentence = capitalize_first(text)
-        if not number or _LINKED.match(sentence):
+        if not number or _LINKED.match(sentence) or _ADDED.search(sentence):
             return sentence
         names = tuple(str(fact.value) for fact in self.known.values() if isinstance(fact.value, str) and fact.value)
         link = draw_pattern(self.voice.links, self.rng, self.frames)
         return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
 
     def _want(self, phrase: str, number: int) -> str:
-        frames = self.voice.wants if number == 0 else self.voice.further
+        frames = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
         return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:

@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 from trajsmith.grounding.argument_paths import get_leaf_name
@@ -50,17 +51,30 @@ class ScenarioSampler:
         """One chain in the scenario that was used least; None if no step of any can be led up to."""
         for scenario in sorted(self.scenarios, key=lambda one: (self.used[one.id], self._rank(one), rng.random())):
             self.used[scenario.id] += 1
-            chain = self._draw(scenario, rng, set())
-            optional = {step.name for step in scenario.steps if step.share < 1} - set(chain.steps)
-            forced: set[str] = set()
-            while optional and len(chain.tools) < self.settings.length[0]:
-                forced.add(optional.pop() if len(optional) == 1 else rng.choice(sorted(optional)))
-                optional -= forced
-                chain = self._draw(scenario, rng, forced)
+            chain = self._draw_long(scenario, rng)
             if chain.tools:
                 self.tools.update(number for number, name in zip(chain.tools, chain.steps, strict=True) if name)
                 return chain
         return None
+
+    def draw_other(self, told: Collection[str], rng: random.Random) -> ScenarioChain | None:
+        """One chain in a scenario that is not among `told`, whatever was drawn before; it counts for nothing."""
+        apart = copy(self)
+        apart.tools = Counter(dict.fromkeys(self.network.number.values(), 1))
+        others = [scenario for scenario in self.scenarios if scenario.id not in told]
+        chains = (apart._draw_long(scenario, rng) for scenario in rng.sample(others, len(others)))
+        return next((chain for chain in chains if chain.tools), None)
+
+    def _draw_long(self, scenario: Scenario, rng: random.Random) -> ScenarioChain:
+        """Draw a chain, with as many optional steps as make it long enough."""
+        chain = self._draw(scenario, rng, set())
+        optional = {step.name for step in scenario.steps if step.share < 1} - set(chain.steps)
+        forced: set[str] = set()
+        while optional and len(chain.tools) < self.settings.length[0]:
+            forced.add(optional.pop() if len(optional) == 1 else rng.choice(sorted(optional)))
+            optional -= forced
+            chain = self._draw(scenario, rng, forced)
+        return chain
 
     def _rank(self, scenario: Scenario) -> int:
         """Return how often the tool was drawn that the scenario has and that was drawn least."""
