@@ -15,6 +15,8 @@ FRESH = 0.6
 """Probability of a look-up of its own for a thing that must not be the one of before."""
 OWNER = 0.7
 """What it counts to say in which other thing something is looked up, beside a value that has to be said."""
+BY_NAME = 20.0
+"""Factor on the weight of a look-up by name: who says what a thing is called wants it found, not listed."""
 LESS_SAID = 0.03
 """Factor on the weight of a look-up for each value that the user has to say for it."""
 CLOSE = 0.75
@@ -199,6 +201,7 @@ class ScenarioSampler:
             depth = self.network.depths[giver]
             ready = depth and all(any(tool in need.givers for tool in before) for need in self.network.needs[giver])
             weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2 * LESS_SAID**count
+            weight *= BY_NAME if self.network.by_name[giver] else 1.0
             draw = rng.random() ** (1 / max(weight, 1e-9))
             ranked.append((self._shows(giver, step), count < least + 1, draw, giver))
         yield from (giver for *_, giver in sorted(ranked, reverse=True))

@@ -186,3 +186,10 @@ def test_a_name_that_opens_a_sentence_keeps_its_capital(opening: str) -> None:
     now = date(2026, 5, 1)
     assert render_query(opening, text, persona, facts, now, random.Random(0)) == f"{opening} {text}"
     assert render_query(opening, "Give it up.", persona, facts, now, random.Random(0)) == f"{opening} give it up."
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_word_links_a_wish_to_the_one_before(seed: int) -> None:
+    writer = build_writer(seed)
+    assert not writer._want("invite Ann as well", 1).startswith(("And", "Also", "I'd also", "While", "One more"))
+    assert writer._say("Ann should come, too.", 1) == "Ann should come, too."
