@@ -48,6 +48,13 @@ class Refusals(FrozenModel):
     """The same where a rule that everybody can read says no."""
     partial: tuple[str, ...] = Field(min_length=1)
     """The same where other things of the same message were done; `{act}` is what could not be done."""
+    left_out: tuple[str, ...] = Field(min_length=1)
+    """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
+    left_out_reason: tuple[str, ...] = Field(min_length=1)
+    """The same where the reason names the thing."""
+    left_out_rule: tuple[str, ...] = Field(min_length=1)
+    """As `left_out`, where the agent reads it and does not try."""
+    left_out_reason_rule: tuple[str, ...] = Field(min_length=1)
     offers: tuple[str, ...] = Field(min_length=1)
     """Questions whether to do something else; `{}` is a verb phrase."""
     accepts: tuple[str, ...] = Field(min_length=1)

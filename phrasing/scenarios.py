@@ -125,7 +125,8 @@ class BatchRequest(FrozenModel):
     confirm: str = ""
     """Verb phrase in which the agent asks for a yes for all of them, where it must."""
     ask: tuple[str, ...] = Field(min_length=1)
-    """Whole sentences that ask for it, with slots for the arguments."""
+    """Whole sentences that ask for it, with slots for the arguments, and for what the list needs and was not said yet:
+    "every {file_type}" (then without article) or "of {lock_id}". Sentences with more slots come first."""
 
 
 class ScenarioBook(FrozenModel):

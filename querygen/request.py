@@ -3,7 +3,7 @@
 import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -315,20 +315,19 @@ class RequestWriter:
             ranked.append((least if full else 0, kind, texts))
         return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
 
-    def _may_leave_open(self, slots: set[str], left_open: set[str]) -> bool:
+    def _may_leave_open(self, slots: Collection[str], left_open: Collection[str]) -> bool:
         """Return whether people would leave open which things are meant in a sentence with these slots: they say
         nothing of them, or "cancel one of my trips"; nobody orders "one of the products" or pays "one of my payees".
         """
         own = all(get_language().grammar.is_own(self.wording.entity(slot).own) for slot in slots)
-        return not slots & left_open or (len(slots) == 1 and own)
+        return set(slots).isdisjoint(left_open) or (len(slots) == 1 and own)
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
-        """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
+        """Return the optional arguments that the user says, best in the sentence that asks for the goal; also those
+        whose values were said before, since they narrow this goal down anew."""
         required = self.wording.tools[call.tool].required
         return frozenset(
-            name
-            for name, source in call.provenance.items()
-            if isinstance(source, FromUser) and name not in required and source.known not in self.stated
+            name for name, source in call.provenance.items() if isinstance(source, FromUser) and name not in required
         )
 
     def _own_options(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[_GoalPhrases]:
@@ -336,7 +335,7 @@ class RequestWriter:
         question = step.question
         if question is not None and not (question.ask or question.say):
             question = question.model_copy(update={"ask": step.ask, "say": step.say})
-        yield from self._questions(goal, [question] if question else [], held)
+        yield from self._questions(goal, [question] if question else [], held, step)
         if step.ask or step.say:
             yield _GoalPhrases(step.ask, step.say)
 
@@ -347,12 +346,14 @@ class RequestWriter:
             yield from self._questions(goal, phrases.questions, held)
         yield _GoalPhrases(phrases.ask, phrases.say)
 
-    def _questions(self, goal: int, questions: Sequence[Question], held: set[str]) -> Iterator[_GoalPhrases]:
-        call = self.calls[goal]
-        if call.effect == "read":
-            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng):
-                if askable.row is None or askable.row.fact.key not in held:
-                    yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
+    def _questions(
+        self, goal: int, questions: Sequence[Question], held: set[str], step: ScenarioStep | None = None
+    ) -> Iterator[_GoalPhrases]:
+        call, where = self.calls[goal], step.where if step is not None else {}
+        reads = questions if call.effect == "read" else []
+        for askable in list_askable_questions(reads, goal, call.result, self.wording, self.rng, where, self.calls):
+            if askable.row is None or askable.row.fact.key not in held:
+                yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
         call = self.calls[goal]

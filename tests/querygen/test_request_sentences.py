@@ -7,6 +7,7 @@ import pytest
 
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
 from trajsmith.phrasing.voices import load_voices
+from trajsmith.querygen.entity_references import _leave_out_name
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.request import RequestWriter
@@ -193,3 +194,35 @@ def test_one_word_links_a_wish_to_the_one_before(seed: int) -> None:
     writer = build_writer(seed)
     assert not writer._want("invite Ann as well", 1).startswith(("And", "Also", "I'd also", "While", "One more"))
     assert writer._say("Ann should come, too.", 1) == "Ann should come, too."
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [
+        ("the order with the Monitor Arm and Desk Chair", "the order with the Desk Chair"),
+        ("my order with the Desk Chair, Monitor Arm and Shaver", "my order with the Desk Chair and Shaver"),
+        ("the order with the Desk Chair and Shaver", "the order with the Desk Chair and Shaver"),
+        ("the order from 3 May", "the order from 3 May"),
+    ],
+)
+def test_an_owner_is_not_called_by_the_thing_itself(owner: str, said: str) -> None:
+    assert _leave_out_name(owner, "my Monitor Arm") == said
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_filter_is_said_again_where_it_narrows_something_else_down(seed: int) -> None:
+    tools = [tool("add", "day"), ToolSpec(server="home", name="agenda", description="agenda.",
+             input_schema={"type": "object", "properties": {"from_day": {"type": "string"}}})]  # fmt: skip
+    book = Phrasebook(
+        tools={"add": ToolPhrases(ask=["add it on {day}"]),
+               "agenda": ToolPhrases(ask=["see what is next", "see what there is from {from_day} on"])}
+    )  # fmt: skip
+    day = UserFact(key="add.day", label="day", value="Friday", said="Friday", slot="day")
+    calls = [
+        GoldCall(tool=name, arguments={slot: "Friday"}, provenance={slot: FromUser(known="add.day")}, effect=effect,
+                 result={"day": "Friday"})
+        for name, slot, effect in (("add", "day", "write"), ("agenda", "from_day", "read"))
+    ]  # fmt: skip
+    writer = RequestWriter(Wording(book, tools), calls, {"add.day": day}, "", random.Random(seed))
+    assert "Friday" in writer.write(0, 1, [0], withhold=False).text
+    assert "from Friday on" in writer.write(1, 2, [1], withhold=False).text
