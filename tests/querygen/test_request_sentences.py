@@ -10,8 +10,10 @@ from trajsmith.phrasing.voices import load_voices
 from trajsmith.querygen.entity_references import _leave_out_name
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
+from trajsmith.querygen.reference_drafts import ReadDrafts
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
+from trajsmith.verify import ReferenceCheck
 
 ROOMS = {"result": [{"room_id": "R1", "room_name": "hallway"}, {"room_id": "R2", "room_name": "attic"}]}
 LAMPS = {"result": [{"device_id": "D1", "kind": "lamp"}, {"device_id": "D2", "kind": "blind"}]}
@@ -226,3 +228,15 @@ def test_a_filter_is_said_again_where_it_narrows_something_else_down(seed: int) 
     writer = RequestWriter(Wording(book, tools), calls, {"add.day": day}, "", random.Random(seed))
     assert "Friday" in writer.write(0, 1, [0], withhold=False).text
     assert "from Friday on" in writer.write(1, 2, [1], withhold=False).text
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [("Dim the lamp to 40 percent.", False), ("Dim the lamp in the hallway to 40 percent.", True)],
+)
+def test_what_a_look_up_is_made_in_must_be_named(text: str, accepted: bool) -> None:
+    """An agent that lists the devices of a room that nobody spoke of would guess."""
+    check = ReferenceCheck(Wording(BOOK, TOOLS), '{"R1": 1, "R2": 2, "D1": 1, "D2": 2}')
+    drafts = ReadDrafts(check, CALLS, 0, 3)
+    assert drafts.accept(text, [], "", ()) is accepted
+    assert [(fault.kind, fault.expected) for fault in drafts.faults] == ([] if accepted else [("unnamed_value", "R1")])
