@@ -241,8 +241,10 @@ class SamplingNetwork:
     def by_name(self) -> list[bool]:
         """Tool to whether it looks a thing up by what the user calls it, and by nothing else."""
         known = [{get_argument_name(slot.name) for slot in slots} for slots in self.needs]
-        said = (set(self._index.specs[name].required) - of for name, of in zip(self.names, known, strict=True))
-        return [bool(own) and not asked for own, asked in zip(said, self.asked, strict=True)]
+        own_parameters = (
+            set(self._index.specs[name].required) - of for name, of in zip(self.names, known, strict=True)
+        )
+        return [bool(own) and not asked for own, asked in zip(own_parameters, self.asked, strict=True)]
 
     @cached_property
     def row_keys(self) -> list[frozenset[str]]:

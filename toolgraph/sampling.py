@@ -69,15 +69,15 @@ class Sampler:
                 self.chains.use(tool)
         return story, self._dependencies(story.tools)
 
-    def draw_other_story(self, chain: Chain, told: Collection[str]) -> Chain | None:
+    def draw_other_story(self, chain: Chain, tried: Collection[str]) -> Chain | None:
         """Return a chain in place of one whose state its scenario does not fit, with the same id and state.
 
         Args:
             chain: The chain; what is drawn depends on it alone.
-            told: Scenarios that were tried on this state.
+            tried: Scenarios that were tried on this state.
         """
-        seed = derive_seed(chain.seed, "another story", len(told))
-        story = self.stories.draw_other(told, random.Random(seed))
+        seed = derive_seed(chain.seed, "another story", len(tried))
+        story = self.stories.draw_other(tried, random.Random(seed))
         if story is None:
             return None
         update = {

@@ -59,11 +59,11 @@ class ScenarioSampler:
                 return chain
         return None
 
-    def draw_other(self, told: Collection[str], rng: random.Random) -> ScenarioChain | None:
-        """One chain in a scenario that is not among `told`, whatever was drawn before; it counts for nothing."""
+    def draw_other(self, tried: Collection[str], rng: random.Random) -> ScenarioChain | None:
+        """One chain in a scenario that is not among `tried`, whatever was drawn before; it counts for nothing."""
         apart = copy(self)
         apart.tools = Counter(dict.fromkeys(self.network.number.values(), 1))
-        others = [scenario for scenario in self.scenarios if scenario.id not in told]
+        others = [scenario for scenario in self.scenarios if scenario.id not in tried]
         chains = (apart._draw_long(scenario, rng) for scenario in rng.sample(others, len(others)))
         return next((chain for chain in chains if chain.tools), None)
 

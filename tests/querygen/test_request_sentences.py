@@ -8,6 +8,7 @@ import pytest
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
 from trajsmith.phrasing.voices import load_voices
 from trajsmith.querygen.entity_references import _leave_out_name
+from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.reference_drafts import ReadDrafts
@@ -168,8 +169,8 @@ def test_a_thing_in_another_is_said_once(seed: int) -> None:
 def test_a_thing_is_left_open_only_as_people_do(slots: set[str], left_open: set[str], said: bool) -> None:
     own = EntityPhrases(noun="room", own=["my room"])
     book = BOOK.model_copy(update={"entities": {**BOOK.entities, "room_id": own}})
-    writer = RequestWriter(Wording(book, TOOLS), CALLS, KNOWN, "", random.Random(0))
-    assert writer._may_leave_open(slots, left_open) is said
+    wordings = GoalWordings(Wording(book, TOOLS), CALLS, random.Random(0), 0.5)
+    assert wordings.may_leave_open(slots, left_open) is said
 
 
 @pytest.mark.parametrize("seed", range(12))

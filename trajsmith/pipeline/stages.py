@@ -245,15 +245,15 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def ground(chain: Chain) -> tuple[GroundedChain]:
         grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
-            told = {chain.scenario}
+            tried = {chain.scenario}
             try:
                 return (await grounder.ground(chain, session),)
             except RecordDropped:
-                while chain.scenario and len(told) < STORIES:
-                    other = samplers()[chain.environment].draw_other_story(chain, told)
+                while chain.scenario and len(tried) < STORIES:
+                    other = samplers()[chain.environment].draw_other_story(chain, tried)
                     if other is None:
                         break
-                    told.add(other.scenario)
+                    tried.add(other.scenario)
                     with suppress(RecordDropped):
                         return (await grounder.ground(other, session),)
                 raise
