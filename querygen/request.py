@@ -249,8 +249,7 @@ class RequestWriter:
         left_open = {
             name
             for name, source in call.provenance.items()
-            if isinstance(source, FromOutput)
-            and held & {build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"}
+            if isinstance(source, FromOutput) and held & {*_list_naming_keys(source, self.calls)}
         }
         open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
@@ -337,6 +336,12 @@ class RequestWriter:
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _list_naming_keys(source: FromOutput, calls: Sequence[GoldCall]) -> list[str]:
+    """Return the keys by which a thing is called: those that pick it out, and what it is looked up by."""
+    picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
+    return [*picks, *(one.known for one in calls[source.call].provenance.values() if isinstance(one, FromUser))]
 
 
 def _is_decided(value: Any) -> bool:

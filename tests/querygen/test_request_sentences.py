@@ -12,7 +12,7 @@ from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.reference_drafts import ReadDrafts
-from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.request import RequestWriter, _list_naming_keys
 from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
 from trajsmith.verify import ReferenceCheck
 
@@ -241,3 +241,12 @@ def test_what_a_look_up_is_made_in_must_be_named(text: str, accepted: bool) -> N
     drafts = ReadDrafts(check, CALLS, 0, 3)
     assert drafts.accept(text, [], "", ()) is accepted
     assert [(fault.kind, fault.expected) for fault in drafts.faults] == ([] if accepted else [("unnamed_value", "R1")])
+
+
+def test_a_thing_is_called_by_what_it_is_looked_up_by() -> None:
+    """Nobody says "invite the contact": without the name of the look-up, the thing is left open."""
+    named = GoldCall(tool="find", arguments={"name": "Ann"}, provenance={"name": FromUser(known="find.name")},
+                     effect="read", result={"contact_id": "C1"})  # fmt: skip
+    source = FromOutput(call=0, path="$.contact_id", selectors=())
+    assert _list_naming_keys(source, [named]) == ["find.name"]
+    assert _list_naming_keys(ROOM, [CALLS[0]]) == ["pick.0.$.result.room_name.equals=hallway"]
