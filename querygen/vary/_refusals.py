@@ -55,11 +55,11 @@ async def find_refused_requests(case: VariantCase, turn: int) -> list[RefusedReq
     session = await case.at(start)
     mark = await session.checkpoint()
     for argument, calls, known in case.rng.sample(candidates, len(candidates))[:TRIES]:
-        refusal = await _find_refusal(session, start, calls)
+        refusal, shown = await _find_refusal(session, start, calls)
         await session.rollback(mark)
         unlikely = case.wording.tool(calls[-1].tool).implausible
         if refusal and not any(re.search(pattern, refusal) for pattern in unlikely):
-            refused.append(RefusedRequest(turn, calls, argument, known, refusal))
+            refused.append(RefusedRequest(turn, shown, argument, known, refusal))
     return refused
 
 
@@ -164,25 +164,32 @@ def _build_fact(case: VariantCase, name: str, tool: str, call: int, selector: Se
     return entry.model_copy(update={"said": case.wording.describe(name, entry, case.rng)})
 
 
-async def _find_refusal(session: Rewindable, start: int, calls: tuple[GoldCall, ...]) -> str:
-    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing."""
+async def _find_refusal(
+    session: Rewindable, start: int, calls: tuple[GoldCall, ...]
+) -> tuple[str, tuple[GoldCall, ...]]:
+    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing.
+
+    With it the calls as they went: what earlier calls of the turn show of another row is not what they showed of that
+    of the base task.
+    """
     results: dict[int, JsonValue] = {}
     for number, call in enumerate(calls[:-1], start):
         if not _is_provenance_valid(call, results):
-            return ""
+            return "", calls
         done = await session.call(call.tool, call.arguments, call.actor)
         if not done.ok:
-            return ""
+            return "", calls
         results[number] = done.content
     if not _is_provenance_valid(calls[-1], results):
-        return ""
+        return "", calls
     before = await session.state_hash()
     result = await session.call(calls[-1].tool, calls[-1].arguments)
     if result.error != "refused" or await session.state_hash() != before:
-        return ""
+        return "", calls
     content: JsonValue = result.content
     text = str(content.get("error", "")) if isinstance(content, dict) else str(content)
-    return "" if _LOST.search(text) else text
+    shown = [call.model_copy(update={"result": results[number]}) for number, call in enumerate(calls[:-1], start)]
+    return "" if _LOST.search(text) else text, (*shown, calls[-1])
 
 
 def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:
