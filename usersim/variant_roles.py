@@ -14,9 +14,11 @@ from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_neede
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
+    is_fact_answered,
     is_reason_shown,
     is_refusal_told,
     load_refusals,
+    pick_text,
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
@@ -36,8 +38,9 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.batch_texts import join_names
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import render_missing_facts, summarize_reports
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
@@ -72,7 +75,6 @@ ALL_DONE = (
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
 GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
-THE_REST = ("Now the next ones.", "And now the rest.", "", "")
 
 
 NOT_FROM_YOU = (
@@ -100,7 +102,7 @@ class VariantAgent(ScriptedAgent):
         self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        act = await self._take_step(messages)
+        act = self.drop_near_years(await self._take_step(messages))
         if self.twist.act != "ignore":
             return act
         text = act.message.content  # what it reads out is the entry, without the instruction in it
@@ -216,24 +218,47 @@ class VariantAgent(ScriptedAgent):
         return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
 
     def _answer_batch(self) -> str:
-        """The result for each thing of a batch by name, and what holds of all of them once."""
+        """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""
         if self.turn != self.twist.turn:
             return super()._answer()
-        start = self.stop - len(self.task.turns[self.turn].gold_calls)
+        turn = self.task.turns[self.turn]
+        start = self.stop - len(turn.gold_calls)
         members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
-        names = ConfirmationWriter(self.wording, self.rng, self.voice).name_all(pairs) or [""] * len(members)
-        words, reports = self.rng.random(), []
-        for index in members:
-            self.rng.seed(words)  # each line in the same words
-            reports.append(capitalize_first(self._report(index, first=False)))
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        names = writer.name_all(pairs) or [""] * len(members)
+        entity = self.wording.entity(writer.find_differing(pairs))
+        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
+        call = self.calls[members[0]]
+        values = {name: self.wording.value(call.tool, name, value, self.rng) for name, value in call.arguments.items()}
+        values |= {"count": len(members), "outs": [self.results[index].content for index in members]}
+        if all(names):
+            values["names"] = join_names(names, entity)
+        at_once = pick_text([text for batch in batches for text in batch.done], values, self.rng)
+        if at_once and all(is_fact_answered(at_once, fact) for fact in turn.facts):
+            return capitalize_first(at_once)
+        reports = self._report_each(members)
         for place, (report, index) in enumerate(zip(reports, members, strict=True)):
             if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
                 names[place] = ""  # the report has its number
         lines, after = summarize_reports(reports, names)
         opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        if all(names) and lines == [f"{capitalize_first(name)}." for name in names]:
+            return " ".join([opening, f"{join_names(names, entity)}.", *after])
+        closing = pick_text([text for batch in batches for text in batch.closing], values, self.rng)
+        after += [closing] if closing else []
         return "\n".join([opening, *(f"- {line}" for line in lines), *([" ".join(after)] if after else [])])
+
+    def _report_each(self, members: Sequence[int]) -> list[str]:
+        """Return short reports of calls, all in the same words."""
+        words, reports = self.rng.random(), []
+        self.reports, usual = ReportWriter(self.wording, "short", self.rng), self.reports
+        for index in members:
+            self.rng.seed(words)
+            reports.append(capitalize_first(self._report(index, first=False)))
+        self.reports = usual
+        return reports
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
         """Ask whether to do what can be done instead, by a question that names the other value."""
@@ -280,10 +305,11 @@ class VariantAgent(ScriptedAgent):
         return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
-        if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
+        """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
+        if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
-        return self.rng.choice(THE_REST if again else GO_THROUGH)
+        return "" if again else self.rng.choice(GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])

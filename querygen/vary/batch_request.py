@@ -6,7 +6,7 @@ each row; and the checks want all calls and no other.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
@@ -14,7 +14,7 @@ from trajsmith.phrasing import BatchRequest, pick_text
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.partition import find_producers
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
+from trajsmith.querygen.persona import draw_greeting, render_query
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
@@ -51,14 +51,12 @@ class _Batch:
 
     Attributes:
         state: The initial state.
-        turn: The turn that is asked for in place of the base task's.
-        calls: The calls of that turn up to the list.
+        calls: The calls up to the list.
         members: The calls for the rows.
     """
 
     request: BatchRequest
     state: JsonObject
-    turn: int
     calls: tuple[GoldCall, ...]
     members: tuple[GoldCall, ...]
     facts: tuple[UserFact, ...]
@@ -68,46 +66,57 @@ class _Batch:
 
 @VARIANTS.register("batch_request")
 async def vary(case: VariantCase) -> VariantResult:
-    """The task up to a list, and then a request for all rows of it that fit.
+    """A request for all rows of a list that fit, with which the dialogue opens.
 
     Raises:
         RecordDropped: No list of the task has enough rows that a request of the environment is about.
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        place = _find_list(case, request)
-        if place is None:
+        calls = _find_calls(case, request)
+        if calls is None:
             continue
-        batch = await _enlarge(case, request, *place)
+        batch = await _enlarge(case, request, calls)
         if batch is not None:
             return await _build_variant(case, batch)
     raise RecordDropped("no_batch")
 
 
-def _find_list(case: VariantCase, request: BatchRequest) -> tuple[int, tuple[GoldCall, ...]] | None:
-    """Return the turn that makes way for the batch and the calls that lead to its list; None if the task has none."""
+def _find_calls(case: VariantCase, request: BatchRequest) -> tuple[GoldCall, ...] | None:
+    """Return the calls that lead to the batch's list, and nothing else of the task; None if it has no such list.
+
+    The batch opens its dialogue and has a motive of its own: it would not fit in the middle of another story.
+    """
     tool = case.tools[request.list]
-    for turn, (start, stop) in enumerate(case.spans):
-        for index in range(start, stop):
-            if case.calls[index].tool == request.list and _leads_to(case.calls, start, index):
-                call = _drop_optional(case.calls[index], tool.required)
-                return turn, (*case.calls[start:index], call)
-    if tool.required:
-        return None
-    call = GoldCall(tool=request.list, arguments={}, provenance={}, effect="read")
-    return min(len(case.spans), case.rng.randint(1, 2)), (call,)
+    for index, call in enumerate(case.calls):
+        if call.tool == request.list:
+            listing = _drop_optional(call, tool.required)
+            needed = _collect_producers(case.calls, listing)
+            if all(
+                case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed
+            ):
+                places = {number: place for place, number in enumerate(needed)}
+                return tuple(_move_sources(each, places) for each in (*(case.calls[n] for n in needed), listing))
+    return None if tool.required else (GoldCall(tool=request.list, arguments={}, provenance={}, effect="read"),)
 
 
-def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
-    """Return True if every call of the turn before this one is there for its sake, and no one else acts."""
-    needed = {index}
-    for number in range(index, start - 1, -1):
-        if number in needed:
-            needed |= find_producers(calls[number])
-    return all(
-        number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
-        for number in range(start, index + 1)
-    )
+def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
+    """Return the calls whose results lead to a call, in order."""
+    needed, open_calls = set[int](), [call]
+    while open_calls:
+        for number in find_producers(open_calls.pop()) - needed:
+            needed.add(number)
+            open_calls.append(calls[number])
+    return sorted(needed)
+
+
+def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:
+    """Return a call whose values come from calls at other places."""
+    provenance = {
+        name: source.model_copy(update={"call": places[source.call]}) if isinstance(source, FromOutput) else source
+        for name, source in call.provenance.items()
+    }
+    return call.model_copy(update={"provenance": provenance, "result": None})
 
 
 def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
@@ -117,12 +126,10 @@ def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
     return call.model_copy(update={"arguments": arguments, "provenance": provenance, "result": None})
 
 
-async def _enlarge(case: VariantCase, request: BatchRequest, turn: int, calls: tuple[GoldCall, ...]) -> _Batch | None:
+async def _enlarge(case: VariantCase, request: BatchRequest, calls: tuple[GoldCall, ...]) -> _Batch | None:
     """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few."""
-    start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
-    before = (*case.calls[:start], *calls)
     state = normalize_key_order(case.state)
-    rows = await _list_rows(case, state, before)
+    rows = await _list_rows(case, state, calls)
     fitting = [row for row in rows or () if _fits(row, request)]
     if rows is None or not fitting:
         return None
@@ -136,13 +143,13 @@ async def _enlarge(case: VariantCase, request: BatchRequest, turn: int, calls: t
         more = build_adopted_rows(state[table], listed, own[0], request.where, count + 1, case.rng) if table else {}
         *keys, spare = list(more) or [""]
         tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
-        batch = await _try(case, request, tried, turn, before, calls, arguments)
+        batch = await _try(case, request, tried, calls, arguments)
         if batch is None or not FEWEST <= len(batch.members) <= MOST:
             continue
         if not table:
             return batch if _is_complete(case.tools[request.list], len(rows)) else None
         longer = {**tried, table: {**tried[table], spare: more[spare]}}
-        now, then = await _list_rows(case, tried, before), await _list_rows(case, longer, before)
+        now, then = await _list_rows(case, tried, calls), await _list_rows(case, longer, calls)
         if now is not None and then is not None and len(then) == len(now) + 1:
             return batch
     return None
@@ -192,13 +199,11 @@ async def _try(
     case: VariantCase,
     request: BatchRequest,
     state: JsonObject,
-    turn: int,
-    before: Sequence[GoldCall],
     calls: tuple[GoldCall, ...],
     arguments: JsonObject,
 ) -> _Batch | None:
     """Return the batch if the call succeeds for each row that fits, one after the other."""
-    rows = await _list_rows(case, state, before)
+    rows = await _list_rows(case, state, calls)
     if rows is None:
         return None
     fitting = [row for row in rows if _fits(row, request)]
@@ -209,7 +214,7 @@ async def _try(
     for row in fitting:
         value = row[request.parameter]
         each = Selector(rows="$.result", how="each", field=request.parameter, value=value)
-        source = FromOutput(call=len(before) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
+        source = FromOutput(call=len(calls) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
         unchanged = await case.session.state_hash()
         result = await case.session.call(request.tool, {request.parameter: value, **arguments})
         if not result.ok:
@@ -223,7 +228,7 @@ async def _try(
                 result=result.content,
             )
         )
-    return _Batch(request, state, turn, calls, tuple(members), facts, len(rows) - len(fitting))
+    return _Batch(request, state, calls, tuple(members), facts, len(rows) - len(fitting))
 
 
 def _describe_argument(case: VariantCase, tool: str, name: str, value: JsonValue) -> UserFact:
@@ -233,12 +238,10 @@ def _describe_argument(case: VariantCase, tool: str, name: str, value: JsonValue
 
 
 async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
-    words = case.words()
-    pieces = [*case.unchanged(words, range(batch.turn)), _draft_turn(case, batch, words.stated[: batch.turn])]
     count, request = len(batch.members), batch.request
     perturbation = Perturbation(
         base=case.base.id,
-        turn=batch.turn,
+        turn=0,
         act="batch",
         tool=request.tool,
         tempting=(batch.members[0],),
@@ -247,14 +250,13 @@ async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
             f"{request.tool} succeeds for each of them"
         ),
     )
-    task = await case.finish(pieces, perturbation, state=batch.state)
+    task = await case.finish([_draft_turn(case, batch)], perturbation, state=batch.state)
     return VariantResult(task, batch.state)
 
 
-def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) -> TurnDraft:
+def _draft_turn(case: VariantCase, batch: _Batch) -> TurnDraft:
     """Write the turn: what leads to the list, in the words of the task, and the request for all of it."""
-    start = case.spans[batch.turn][0] if batch.turn < len(case.spans) else len(case.calls)
-    calls = [*case.calls[:start], *batch.calls]
+    calls = batch.calls
     writer = RequestWriter(
         case.wording,
         calls,
@@ -263,21 +265,20 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
         case.rng,
         voice=get_user_voice(case.base.persona.style),
     )
-    needed = list(dict.fromkeys(key for call in batch.calls for key in list_needed_keys(call)))
-    fresh = [key for key in needed if not stated or key not in stated[-1]]
-    sentences = writer.tell_facts(range(start, len(calls)), fresh)
+    needed = list(dict.fromkeys(key for call in calls for key in list_needed_keys(call)))
+    sentences = writer.tell_facts(range(len(calls)), needed)
     values = {fact.slot: fact.said for fact in batch.facts}
     request = pick_text(batch.request.ask, values, case.rng)
     if request is None:
         raise RecordDropped("no_words", batch.request.tool)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    opening = draw_greeting(persona, case.state, case.rng)
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])
     query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
     asked = tuple(
-        build_general_info(len(batch.calls) + number, member, request, "", case.wording)
+        build_general_info(len(calls) + number, member, request, "", case.wording)
         for number, member in enumerate(batch.members)
     )
-    return TurnDraft(query, request, tuple(known), (*batch.calls, *batch.members), asked=asked)
+    return TurnDraft(query, request, tuple(known), (*calls, *batch.members), asked=asked)
