@@ -1,4 +1,4 @@
-"""Texts about many things at once: their names in one noun phrase, and one sentence for what was done to all of them."""
+"""Texts about many things at once: their names in one noun phrase, and in the question for a yes."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,9 @@ def join_names(names: Sequence[str], entity: EntityPhrases) -> str:
 def _find_prefix(texts: Sequence[str]) -> str:
     """Return what all texts begin with."""
     first, last = min(texts), max(texts)
-    length = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+    length = next(
+        (place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
+    )
     return first[:length]
 
 
@@ -40,5 +42,7 @@ def put_names(action: str, names: str, entity: EntityPhrases) -> str:
     """Put names in the place of "all of these orders"; behind it in brackets where they do not fit there."""
     pattern = get_language().confirms.these_things
     plural = re.escape(entity.plural or pluralize(entity.noun))
-    text, count = re.subn(pattern.format(plural), lambda _: names, action, count=1) if pattern else (action, 0)
-    return text if count else f"{action} ({names})"
+    pointed = re.search(pattern.format(plural), action) if pattern and "; " not in names else None
+    if pointed is None:
+        return f"{action} ({names})"
+    return f"{action[: pointed.start()]}{names}{action[pointed.end() :]}"

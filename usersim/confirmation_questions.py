@@ -91,7 +91,8 @@ class ConfirmationWriter:
         if action is None or not names:
             return self.write(calls)
         entity = self.wording.entity(self.find_differing(calls))
-        (action,), remarks = _split_remarks([put_names(action, join_names(names, entity), entity)], [])
+        (action,), remarks = _split_remarks([action], [])
+        action = put_names(action, join_names(names, entity), entity)
         notes = self._find_consequence(call.tool, action)
         return " ".join([_add_remarks(fill_pattern(self.voice.confirms, action, self.rng), remarks), *notes])
 
@@ -230,10 +231,12 @@ class ConfirmationWriter:
             values = [row.get(field_name) for row in named_rows]
             if any(value is None or isinstance(value, bool) or _is_small_number(value) for value in values):
                 continue
+            if len(values) > 2 and any(isinstance(value, float) for value in values):
+                continue  # nobody tells many things apart by what they cost
             if any([row.get(field_name) for row in rows].count(value) > 1 for value in values):
                 continue
             names = self._name_by_field(entity, field_name, templates, values)
-            if names:
+            if names and len(set(names)) == len({str(value) for value in values}):
                 return names
         return []
 

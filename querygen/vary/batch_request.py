@@ -88,7 +88,7 @@ def _find_calls(case: VariantCase, request: BatchRequest) -> tuple[GoldCall, ...
     The batch opens its dialogue and has a motive of its own: it would not fit in the middle of another story.
     """
     tool = case.tools[request.list]
-    for index, call in enumerate(case.calls):
+    for call in case.calls:
         if call.tool == request.list:
             listing = _drop_optional(call, tool.required)
             needed = _collect_producers(case.calls, listing)
