@@ -49,7 +49,7 @@ LARGEST_GROUP = 10
 QUIET = 0.5
 """Factor of the probability of a word before a call that is not the first of its turn."""
 OFFERS = 0.12
-"""Share of answers, before the last one, that end with an offer of more help."""
+"""Share of dialogues whose last answer ends with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -428,7 +428,7 @@ class ScriptedAgent:
         last = self.turn == len(self.task.turns) - 1
         return (
             text
-            if last or self.rng.random() >= OFFERS
+            if not last or self.rng.random() >= OFFERS
             else f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
         )
 

@@ -45,7 +45,8 @@ from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 
-FURTHER = ("", "", " Is there anything else that I can do for you?", " Is there something else?")
+FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Is there something else?")
+"""Closers of a refusal with which a dialogue ends."""
 AGAIN = (
     "That did not go through, so I'll try it once more.",
     "That failed for the moment. Let me try again.",
@@ -93,6 +94,8 @@ class VariantAgent(ScriptedAgent):
         super().__init__(task, wording, candidate, listens)
         self.twist = get_perturbation(task)
         self.asked = self.agreed = self.attempted = self.stumbled = False
+        self.asked_again = False
+        """It has asked for a yes to the value to which the user has changed."""
         self.told_no = ""
         self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
         """It tells the user of an instruction in a result."""
@@ -151,14 +154,15 @@ class VariantAgent(ScriptedAgent):
         because = rephrase_plainly(self.told_no or self.twist.because)
         reports = self._report_others() if self.twist.act == "offer" else ()
         act = self._phrase(forbidden, "narrate") if reports and forbidden else ""
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act)
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, self.twist.hidden)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
         elif self.twist.instead:
             text += f" {fill_pattern(load_refusals().others, self.twist.instead, self.rng)}"
-        return AgentAct(Message(role="assistant", content=text + self.rng.choice(FURTHER)))
+        last = self.turn == len(self.task.turns) - 1
+        return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _try(self, call: GoldCall) -> AgentAct:
         """Make the call that will be refused, after the yes that it needs."""
@@ -285,11 +289,14 @@ class VariantAgent(ScriptedAgent):
         return await super().act(messages)
 
     def _asks_first(self, index: int) -> bool:
-        """A user who asked to be told before is told before."""
+        """A user who asked to be told before is told before, and asked again where the new value needs a yes."""
         if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
             self.confirmed.add(index)
             self.asking = (index,)
             return True
+        if self.twist.act == "check" and self._is_perturbed(index) and not self.asked_again:
+            self.asked_again = self._needs_yes(self.calls[index])
+            return self.asked_again
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
@@ -297,7 +304,7 @@ class VariantAgent(ScriptedAgent):
             return self._confirm_all()
         if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
-        return self._ask_for_yes(self.twist.tempting[-1])
+        return self._ask_for_yes(self.calls[index] if self.asked_again else self.twist.tempting[-1])
 
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
