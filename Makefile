@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full test-fast lint docs bench train-extra demo-model train-demo servers integrations clean
+.PHONY: demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -40,9 +40,32 @@ demo-model: $(STAMPS)/train  ## Fetch the pretrained model of the demonstration 
 	$(BIN)/trajsmith models fetch-demo
 
 # glibc gives every large tensor back to the kernel and asks for it again: two fifths of the CPU time of a step of GRPO.
-train-demo: export MALLOC_MMAP_MAX_ = 0
-train-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
-train-demo: $(STAMPS)/train  ## Make data, fine-tune a small model made here, train it by GRPO, and evaluate each
+train-demo train-scratch: export MALLOC_MMAP_MAX_ = 0
+train-demo train-scratch: export MALLOC_TRIM_THRESHOLD_ = 20000000000
+PRETRAINED := runs/pretrained-demo
+train-demo: demo-model  ## Fine-tune a pretrained model, train it by GRPO, and evaluate each; stopped, the same command goes on
+	for part in data turns held_out foreign; do \
+		folder=$(PRETRAINED)/$$(echo $$part | tr _ -); \
+		if [ -f $$folder/summary.json ]; then echo "$$folder is there"; \
+		elif [ -d $$folder ]; then $(BIN)/trajsmith resume $$folder; \
+		else $(BIN)/trajsmith run configs/pretrained_$$part.yaml; fi || exit 1; \
+	done
+	for stage in sft grpo; do \
+		if [ -f $(PRETRAINED)/$$stage/config.json ]; then echo "$(PRETRAINED)/$$stage is there"; continue; fi; \
+		again=; if ls $(PRETRAINED)/$$stage/checkpoints/checkpoint-*/trainer_state.json > /dev/null 2>&1; then again=--resume; fi; \
+		$(BIN)/trajsmith $$stage configs/pretrained_$$stage.yaml $$again || exit 1; \
+	done
+	for model in base sft grpo; do \
+		folder=$(PRETRAINED)/$$model; if [ $$model = base ]; then folder=runs/models/SmolLM2-135M-Instruct; fi; \
+		$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set model=$$folder --set out=$(PRETRAINED)/eval-$$model || exit 1; \
+		for other in held-out foreign; do \
+			$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set model=$$folder --set out=$(PRETRAINED)/eval-$$model-$$other \
+				--set run=$(PRETRAINED)/$$other --set split=all --set limit=100 || exit 1; \
+		done; \
+	done
+	$(BIN)/python benchmarks/pretrained_demo.py $(PRETRAINED)
+
+train-scratch: $(STAMPS)/train  ## The same for a small model made here from random weights
 	$(BIN)/trajsmith run configs/train_demo_data.yaml --fresh
 	$(BIN)/trajsmith run configs/train_demo_other.yaml --fresh
 	rm -rf runs/train-demo/base runs/train-demo/sft runs/train-demo/more runs/train-demo/grpo runs/train-demo/eval-*

@@ -1,4 +1,4 @@
-"""Small ablations of the papers on the models of `make train-demo`, which must have run before.
+"""Small ablations of the papers on the models of `make train-scratch`, which must have run before.
 
 python benchmarks/ablations.py filter     # rows with mistakes in them, taken as they are or filtered by the checks
 python benchmarks/ablations.py rewards    # GRPO with the state, the trajectory, or both (EnvFactory, Figure 4)

@@ -1,4 +1,4 @@
-"""Table and curves of `make train-demo`, from what its trainings and evaluations wrote.
+"""Table and curves of `make train-scratch`, from what its trainings and evaluations wrote.
 
 python benchmarks/train_demo.py runs/train-demo                  # table; pictures beside the models
 python benchmarks/train_demo.py runs/train-demo --curves docs    # pictures of docs/results.md

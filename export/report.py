@@ -60,7 +60,9 @@ class ReportBuilder:
         self.variety = DialogueVariety(compared)
         self.pairs = SiblingPairs()
         self._specs = specs
-        self._tools = {spec.name: frozenset(tool.name for tool in spec.tools) for spec in specs}
+        self._tools = {
+            spec.name: frozenset(tool.name for tool in spec.tools if tool.actor == "assistant") for spec in specs
+        }
         self._gallery = Gallery(gallery, len(specs))
         self._browser = browser
         self.groups: Counter[Group] = Counter()

@@ -1,5 +1,7 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
+from collections.abc import Sequence
+
 from trajsmith.records import (
     EnvironmentSpec,
     InputError,
@@ -9,6 +11,7 @@ from trajsmith.records import (
     Task,
     TaskHeader,
     ToolCall,
+    ToolSpec,
     Trajectory,
     Verdict,
 )
@@ -48,7 +51,7 @@ def build_row(
         "turns": len(trajectory.turns),
         "tool_calls": calls,
         "messages": messages,
-        "tools": _shared_tools(trajectory, spec, {} if shown is None else shown),
+        "tools": _shared_tools(task, trajectory, spec, {} if shown is None else shown),
         "verdict": _verdict(verdict),
         "initial_state": trajectory.initial_state,
         "final_state": trajectory.final_state,
@@ -56,10 +59,14 @@ def build_row(
     }
 
 
-def _shared_tools(trajectory: Trajectory, spec: EnvironmentSpec, shown: ToolSchemaCache) -> list[JsonObject]:
+def _shared_tools(
+    task: Task | TaskHeader, trajectory: Trajectory, spec: EnvironmentSpec, shown: ToolSchemaCache
+) -> list[JsonObject]:
+    if task.distractors:  # hardly two tasks have the same
+        return _tools(trajectory, (*spec.tools, *task.distractors), spec.name)
     key = spec.name, trajectory.tools
     if key not in shown:
-        shown[key] = _tools(trajectory, spec)
+        shown[key] = _tools(trajectory, spec.tools, spec.name)
     return shown[key]
 
 
@@ -74,11 +81,11 @@ def _check_parents(task: Task | TaskHeader, trajectory: Trajectory, verdict: Ver
             raise InputError(f"{trajectory.id}: belongs to {label} {wanted}, was given {actual}")
 
 
-def _tools(trajectory: Trajectory, spec: EnvironmentSpec) -> list[JsonObject]:
-    known = {tool.name: tool for tool in (*TWO_LEVEL, *spec.tools)}
+def _tools(trajectory: Trajectory, tools: Sequence[ToolSpec], environment: str) -> list[JsonObject]:
+    known = {tool.name: tool for tool in (*TWO_LEVEL, *tools)}
     for name in trajectory.tools:
         if name not in known:
-            raise RecordDropped("tool_without_schema", f"{spec.name} has no tool {name}")
+            raise RecordDropped("tool_without_schema", f"{environment} has no tool {name}")
     return [known[name].as_function() for name in trajectory.tools]
 
 

@@ -8,6 +8,8 @@ from trajsmith.phrasing import has_yes_or_no_question
 from trajsmith.records import CALL_TOOL, LIST_TOOLS, Task, TaskHeader, Trajectory, TurnSpan
 
 MANY_CALLS = 10
+FEWER = 3
+"""Tools that are left out, at least, where an agent is shown few; a variant hides one."""
 BASE_VARIANT = "base"
 
 
@@ -39,7 +41,8 @@ class SkillTally:
         Args:
             task: What was played.
             trajectory: The dialogue.
-            own_tools: Tools of the environments of the task; others that are shown are distractors. Empty if unknown.
+            own_tools: Tools for the agent of the task's environments; others that are shown are distractors. Empty if
+                unknown.
         """
         shown = _count_messages(trajectory)
         asked = [_list_asked(trajectory, span) for span in trajectory.turns]
@@ -53,6 +56,11 @@ class SkillTally:
         shown["refused"] = sum(not event.ok for event in trajectory.events)
         shown["user_calls"] = sum(event.actor == "user" for event in trajectory.events)
         shown["distractors"] = bool(own_tools and {*trajectory.tools} - {LIST_TOOLS, CALL_TOOL} - own_tools)
+        shown["few"] = bool(own_tools and CALL_TOOL not in trajectory.tools) and (
+            len(own_tools & {*trajectory.tools}) <= len(own_tools) - FEWER
+        )
+        shown["partial"] = task.variant == "partial_batch"
+        shown["paging"] = task.variant == "later_page"
         shown["search"] = CALL_TOOL in trajectory.tools
         shown["composite"] = len(task.environments) > 1
         shown["variants"] = task.variant != BASE_VARIANT
@@ -74,6 +82,9 @@ class SkillTally:
             (f"{MANY_CALLS} or more calls in one turn", "many", f"{_tell(counts, 'many', 'turns')} turns"),
             ("calls by the user", "user_calls", f"{counts['user_calls']} on a device of the user"),
             ("distractor tools", "distractors", "tools of other environments are shown, too"),
+            ("few tools", "few", f"{FEWER} or more tools of the environment are not shown"),
+            ("batches refused in part", "partial", "the rest is done, and the answer says both"),
+            ("later pages of a list", "paging", "read on until it is found"),
             ("tool search", "search", "tools are listed and called through two others"),
             ("several environments", "composite", "one task over two or more"),
             ("reasoning", "reasoning", f"{_tell(counts, 'reasoning', 'messages')} messages of the agent"),

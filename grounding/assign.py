@@ -11,7 +11,7 @@ from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_f
 from trajsmith.grounding.identity import UserIdentity
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
-from trajsmith.grounding.names import is_identifier, is_paging, is_removal
+from trajsmith.grounding.names import is_identifier, is_page, is_paging, is_removal
 from trajsmith.grounding.paths import ListLevel, get_value
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
 from trajsmith.grounding.references import ONLY, RowWords, pick_values
@@ -86,7 +86,7 @@ class Assigner:
             internal = leaf.path in sources
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
                 continue
-            if lookup and not leaf.required and not internal and is_paging(leaf.name):
+            if not leaf.required and not internal and (is_page(leaf.name) or (lookup and is_paging(leaf.name))):
                 continue  # who wants one thing does not say how many are to be shown on the way to it
             if internal:
                 options = self._from_outputs(tool, leaf, sources[leaf.path], context, rng, where)

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from trajsmith.grounding.argument_paths import get_argument_name
@@ -71,7 +72,7 @@ class StepConstraints:
         failed = ""
         for kind, parameter, leaf in self._leaves(fields):
             if kind == "same_as":
-                options = self._values(self.step.same_as[parameter], rng, used)
+                options = self._values(self.step.same_as[parameter], rng, used, self.rows)
                 plan.bind(leaf.path, options)
             elif kind == "other_than":
                 others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
@@ -94,8 +95,11 @@ class StepConstraints:
             for parameter in getattr(self.step, kind):
                 yield from ((kind, parameter, leaf) for leaf in match_leaves(fields, parameter))
 
-    def _values(self, reference: str, rng: random.Random, used: set[int]) -> list[Option]:
-        """The values that "step.name" stands for, each with its provenance: an argument, else fields of the result."""
+    def _values(
+        self, reference: str, rng: random.Random, used: set[int], rows: RowCondition | None = None
+    ) -> list[Option]:
+        """The values that "step.name" stands for, each with its provenance: an argument, else fields of the result, of
+        the rows that a condition keeps."""
         name, _, field = reference.partition(".")
         earlier = self.calls[name]
         used.add(earlier.index)
@@ -103,9 +107,11 @@ class StepConstraints:
             if path == field or get_argument_name(path) == field:
                 return [Option(value, Constant() if isinstance(source, FromDefault) else source)]
         options: list[Option] = []
-        words = self.words(field.split(".")[-1], earlier.index)
-        for path in list_result_paths(earlier.call.result, field):
-            for value, selectors in pick_values(earlier.call.result, path, rng, words=words):
+        words, result = self.words(field.split(".")[-1], earlier.index), earlier.call.result
+        for path in list_result_paths(result, field):
+            tested = rows is not None and rows.applies(result, path)
+            keep = partial(rows.keeps, result) if rows is not None and tested else None
+            for value, selectors in pick_values(result, path, rng, keep=keep, words=words):
                 if value not in [option.value for option in options]:
                     options.append(Option(value, FromOutput(call=earlier.index, path=path, selectors=selectors)))
         return options

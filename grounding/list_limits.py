@@ -57,6 +57,11 @@ def is_extreme_certain(tool: ToolSpec | None, values: list[Any], own: Any) -> bo
         return False
 
 
+def find_page_size(tool: ToolSpec) -> int | None:
+    """Return the most rows of one page, as the description gives it; None if it does not."""
+    return next(iter(_described_bounds(tool.description)), None)
+
+
 def _list_bounds(tool: ToolSpec | None, arguments: Mapping[str, Any], path: str) -> list[int]:
     if tool is None:
         return [value for name, value in arguments.items() if is_paging(name) and _is_size(name, value)]

@@ -52,6 +52,12 @@ def is_paging(name: str) -> bool:
     return bool(parts) and (parts[-1] in {"limit", "offset", "page"} or parts in _PAGING)
 
 
+def is_page(name: str) -> bool:
+    """True for names such as page, offset, next_cursor: from where on a list is shown, which no user says."""
+    parts = split_name(name)
+    return bool(parts) and parts[-1] in {"offset", "page", "cursor"}
+
+
 def is_identifier(name: str) -> bool:
     """True for names such as order_id, sku, tracking_number: values that systems give out and people forget."""
     parts = split_name(name)

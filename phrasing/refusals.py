@@ -29,7 +29,8 @@ DECLINES = re.compile(
     r"(the )?rules (say no|rule (that|it) out)|rule (for this case|against it)|(have|has) to (say no|decline)|"
     r"(was|were|is|are) (refused|declined|rejected|turned down)|out of the question|against the rules|"
     r"did not work out|"
-    r"outside (of )?what|beyond what|nothing (that )?I can do|won't be able|couldn't|could not|not something (that )?I|without (it|that))\b",
+    r"outside (of )?what|beyond what|nothing (that )?I can do|"
+    r"won't be able|couldn't|could not|not something (that )?I|without (it|that))\b",
     re.IGNORECASE,
 )
 """Ways to say that something cannot be done."""
@@ -50,6 +51,13 @@ class Refusals(FrozenModel):
     """The same where other things of the same message were done; `{act}` is what could not be done."""
     missing: tuple[str, ...] = Field(min_length=1)
     """The same where no tool does it; the reason says "I can't" already."""
+    left_out: tuple[str, ...] = Field(min_length=1)
+    """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
+    left_out_reason: tuple[str, ...] = Field(min_length=1)
+    """The same where the reason names the thing."""
+    left_out_rule: tuple[str, ...] = Field(min_length=1)
+    """As `left_out`, where the agent reads it and does not try."""
+    left_out_reason_rule: tuple[str, ...] = Field(min_length=1)
     offers: tuple[str, ...] = Field(min_length=1)
     """Questions whether to do something else; `{}` is a verb phrase."""
     accepts: tuple[str, ...] = Field(min_length=1)

@@ -130,7 +130,8 @@ class BatchRequest(FrozenModel):
     closing: tuple[str, ...] = ()
     """Sentences after a report of each thing, with the same slots: what all of it comes to."""
     ask: tuple[str, ...] = Field(min_length=1)
-    """Whole sentences that ask for it, with slots for the arguments."""
+    """Whole sentences that ask for it, with slots for the arguments, and for what the list needs and was not said yet:
+    "every {file_type}" (then without article) or "of {lock_id}". Sentences with more slots come first."""
 
 
 class ScenarioBook(FrozenModel):

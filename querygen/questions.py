@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trajsmith.grounding import build_selector_key
@@ -14,7 +15,7 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.phrasing.words import split_identifier, stem
 from trajsmith.querygen.requested_info import has_empty_list, iter_places
-from trajsmith.records import JsonValue, RequestedInfo, Selector, UserFact
+from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _QUESTION_WORD = re.compile(
@@ -63,17 +64,28 @@ class AskableQuestion:
 
 
 def list_askable_questions(
-    questions: Sequence[Question], call: int, result: JsonValue, wording: Wording, rng: random.Random
+    questions: Sequence[Question],
+    call: int,
+    result: JsonValue,
+    wording: Wording,
+    rng: random.Random,
+    where: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
+    calls: Sequence[GoldCall] = (),
 ) -> list[AskableQuestion]:
     """Return the questions that a result answers, in random order.
 
     A question about one row needs a row that something which people say tells apart from all others in the list.
+
+    Args:
+        where: Field of such a row to the values that it may have.
+        calls: All gold calls: where they change a row of the list, the question is about that one.
     """
     askable = []
     for question in rng.sample(list(questions), len(questions)):
         row = None
         if question.row:
-            row = next(_iter_rows(question, call, result, wording, rng), None)
+            changed = _list_changed(question.row, call, calls)
+            row = next(_iter_rows(question, call, result, wording, rng, where, changed), None)
             if row is None:
                 continue
         info = AskableQuestion(question, row)
@@ -82,16 +94,33 @@ def list_askable_questions(
     return askable
 
 
+def _list_changed(parameter: str, call: int, calls: Sequence[GoldCall]) -> list[JsonValue]:
+    """Return the things of one kind that calls change: before a call the last one first, after it in order."""
+    before = [one.arguments[parameter] for one in calls[:call] if one.effect == "write" and parameter in one.arguments]
+    after = [one.arguments[parameter] for one in calls[call:] if one.effect == "write" and parameter in one.arguments]
+    return [*before[::-1], *after]
+
+
 def _iter_rows(
-    question: Question, call: int, result: JsonValue, wording: Wording, rng: random.Random
+    question: Question,
+    call: int,
+    result: JsonValue,
+    wording: Wording,
+    rng: random.Random,
+    where: Mapping[str, Sequence[JsonValue]],
+    changed: Sequence[JsonValue],
 ) -> Iterator[RowChoice]:
     """Yield rows that can be told apart and hold all that is asked, each with a field that does it."""
     entity = wording.entity(question.row)
     for parts, rows in iterate_nodes(result):
         if not isinstance(rows, list) or not any(isinstance(row, dict) and question.row in row for row in rows):
             continue
-        for row in rng.sample(rows, len(rows)):
+        shuffled = rng.sample(rows, len(rows))
+        meant = [row for row_id in changed for row in shuffled if get_value(row, question.row) == row_id]
+        for row in meant or shuffled:
             if any(get_value(row, field) in (None, [], {}) for field in question.asks):
+                continue
+            if any(get_value(row, field) not in (None, *values) for field, values in where.items()):
                 continue
             fields = [field for field in list_sayable_fields(row, tuple(entity.by)) if "." not in field]
             for field in rank_fields(row, fields, rng):

@@ -325,7 +325,7 @@ class RequestWriter:
         question = step.question
         if question is not None and not (question.ask or question.say):
             question = question.model_copy(update={"ask": step.ask, "say": step.say})
-        yield from self._questions(goal, [question] if question else [], held)
+        yield from self._questions(goal, [question] if question else [], held, step)
         if step.ask or step.say:
             yield _GoalPhrases(step.ask, step.say)
 
@@ -336,12 +336,14 @@ class RequestWriter:
             yield from self._questions(goal, phrases.questions, held)
         yield _GoalPhrases(phrases.ask, phrases.say)
 
-    def _questions(self, goal: int, questions: Sequence[Question], held: set[str]) -> Iterator[_GoalPhrases]:
-        call = self.calls[goal]
-        if call.effect == "read":
-            for askable in list_askable_questions(questions, goal, call.result, self.wording, self.rng):
-                if askable.row is None or askable.row.fact.key not in held:
-                    yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
+    def _questions(
+        self, goal: int, questions: Sequence[Question], held: set[str], step: ScenarioStep | None = None
+    ) -> Iterator[_GoalPhrases]:
+        call, where = self.calls[goal], step.where if step is not None else {}
+        reads = questions if call.effect == "read" else []
+        for askable in list_askable_questions(reads, goal, call.result, self.wording, self.rng, where, self.calls):
+            if askable.row is None or askable.row.fact.key not in held:
+                yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
         call = self.calls[goal]

@@ -23,6 +23,7 @@ from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_valu
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
+from trajsmith.querygen.shown_tools import ShownToolsSettings
 from trajsmith.querygen.story import Story, find_story
 from trajsmith.records import (
     EnvironmentSpec,
@@ -35,6 +36,7 @@ from trajsmith.records import (
     RecordDropped,
     RequestedInfo,
     Task,
+    ToolSpec,
     Turn,
     UserFact,
     canonical_json,
@@ -60,6 +62,8 @@ class WriteSettings(FrozenModel):
     """Share of reads that are asked for by a narrow question, among those of which the phrasebook has some."""
     shown_tools: PositiveInt | None = None
     """Tools shown to the agent: those that are needed and others drawn by chance up to this many; None shows all."""
+    tools: ShownToolsSettings = ShownToolsSettings()
+    """Tasks that show few tools, or tools of other environments beside their own; not with `shown_tools`."""
     policy: bool = True
     """False leaves the policy out of the agent's prompt, for models with little room."""
     author: AuthorSettings = AuthorSettings()
@@ -71,7 +75,11 @@ class WriteSettings(FrozenModel):
 class TaskWriter:
     """Writes the tasks of one environment: the plan is made here, the words are scripted or an author's."""
 
-    def __init__(self, spec: EnvironmentSpec, wording: Wording, settings: WriteSettings) -> None:
+    def __init__(
+        self, spec: EnvironmentSpec, wording: Wording, settings: WriteSettings, others: Sequence[ToolSpec] = ()
+    ) -> None:
+        """`others` are tools of other environments, which may be shown as distractors."""
+        self.others = others
         self.spec = spec
         self.wording = wording
         self.settings = settings
@@ -114,6 +122,7 @@ class TaskWriter:
         weakness = tested.fault(None)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
+        exposed, distractors = self._draw_shown_tools(grounded)
         task = Task(
             grounded_id=grounded.id,
             environments=(grounded.environment,),
@@ -123,7 +132,8 @@ class TaskWriter:
             scenario_id=grounded.scenario,
             motive=story.motive if story else "",
             policy=self.spec.policy if self.settings.policy else "",
-            exposed_tools=self._exposed(grounded),
+            exposed_tools=exposed,
+            distractors=distractors,
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
             mode=plan.mode,
             difficulty=estimate_difficulty(grounded, turns),
@@ -138,16 +148,16 @@ class TaskWriter:
             author.keep(grounded.id, words.queries)
         return task
 
-    def _exposed(self, grounded: GroundedChain) -> tuple[str, ...]:
-        """Names of the tools that the agent is shown, in the order of the environment."""
-        names = [tool.name for tool in self.spec.tools if tool.actor == "assistant"]
-        if self.settings.shown_tools is None:
-            return tuple(names)
+    def _draw_shown_tools(self, grounded: GroundedChain) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
+        """Names of the tools that the agent is shown, in the order of the environment, and distractors."""
+        own = [tool for tool in self.spec.tools if tool.actor == "assistant"]
         needed = {call.tool for call in grounded.calls if call.actor == "assistant"}
-        others = [name for name in names if name not in needed]
-        room = min(len(others), max(0, self.settings.shown_tools - len(needed)))
-        drawn = random.Random(derive_seed(grounded.seed, "shown tools")).sample(others, room)
-        return tuple(name for name in names if name in needed or name in drawn)
+        rng = random.Random(derive_seed(grounded.seed, "shown tools"))
+        if self.settings.shown_tools is None:
+            return self.settings.tools.draw(own, needed, self.others, rng)
+        others = [tool.name for tool in own if tool.name not in needed]
+        drawn = rng.sample(others, min(len(others), max(0, self.settings.shown_tools - len(needed))))
+        return tuple(tool.name for tool in own if tool.name in needed or tool.name in drawn), ()
 
     def _plan(
         self,

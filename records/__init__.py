@@ -57,7 +57,16 @@ from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
-from trajsmith.records.task import MAX_FACTS, Persona, Perturbation, Task, TaskHeader, Turn, list_answer_facts
+from trajsmith.records.task import (
+    MAX_FACTS,
+    Persona,
+    Perturbation,
+    RefusedMember,
+    Task,
+    TaskHeader,
+    Turn,
+    list_answer_facts,
+)
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
 from trajsmith.records.tool_rendering import ToolStyle, render_tools
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
@@ -111,6 +120,7 @@ __all__ = [
     "PrunedCall",
     "Record",
     "RecordDropped",
+    "RefusedMember",
     "Registry",
     "RequestedInfo",
     "RunError",

@@ -1,15 +1,17 @@
 """Tasks: queries, user facts and checks around executed calls."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import ConfigDict, PrivateAttr
 
 from trajsmith.records.answers import AnswerFact, RequestedInfo
-from trajsmith.records.canonical import JsonValue
+from trajsmith.records.canonical import JsonValue, derive_seed
 from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.tool import ToolSpec
 
 MAX_FACTS = 8
 """Values that the answer of one turn must state, at most."""
@@ -55,6 +57,17 @@ class Turn(FrozenModel):
         return list_answer_facts(self.asked) or tuple(AnswerFact(value=value) for value in self.answer_facts)
 
 
+class RefusedMember(FrozenModel):
+    """One of the many things of a batch for which the call is refused."""
+
+    call: GoldCall
+    """The refused call, with the environment's refusal as its result."""
+    because: str
+    """Why, in the environment's words."""
+    told: tuple[JsonValue, ...]
+    """Values by which an answer names the thing; any of them will do."""
+
+
 class Perturbation(FrozenModel):
     """Difference between a variant and its base task, the required behaviour, and the proof of the label."""
 
@@ -62,10 +75,12 @@ class Perturbation(FrozenModel):
     """Id of the task that it was derived from."""
     turn: int
     """Turn in which it happens."""
-    act: Literal["ask", "decline", "recover", "check", "delegate", "offer", "reread", "batch", "ignore", "plain"]
+    act: Literal[
+        "ask", "decline", "recover", "check", "delegate", "offer", "reread", "batch", "ignore", "page", "plain"
+    ]
     """What is right: ask for what is missing, say that it cannot be done, try again, come back before writing, have the
     user do it, say that one thing cannot be done and offer what can, read again what has changed, do it for all that
-    are meant and nothing else, not do what a result demands, or nothing special."""
+    are meant and nothing else, not do what a result demands, read on to the page that has it, or nothing special."""
     tool: str = ""
     """Tool that the twist is about: hidden, failing, forbidden to call so, or only for the user."""
     hidden: bool = False
@@ -92,6 +107,8 @@ class Perturbation(FrozenModel):
     """The user takes the offer; else they leave it."""
     instead: str = ""
     """What the agent can do instead where nothing serves the request itself, in words for the user."""
+    refused: tuple[RefusedMember, ...] = ()
+    """Of a batch: the things for which the call is refused."""
     tempting: tuple[GoldCall, ...] = ()
     """Calls of the turn that an agent would make which does not notice the twist."""
     proof: str
@@ -114,6 +131,7 @@ class TaskHeader(Record):
     difficulty: float
     language: str
     seed: int
+    distractors: tuple[ToolSpec, ...] = ()
     _line: bytes = PrivateAttr(b"")
 
     @classmethod
@@ -149,6 +167,8 @@ class Task(Record):
     policy: str
     exposed_tools: tuple[str, ...]
     """Plain names of the tools that the agent is shown."""
+    distractors: tuple[ToolSpec, ...] = ()
+    """Tools of other environments that the agent is shown, too. They cannot be called here."""
     user_tools: tuple[str, ...] = ()
     """Plain names of the tools that only the user can call."""
     mode: Literal["conversation", "direct"]
@@ -170,6 +190,19 @@ class Task(Record):
     def whole(self) -> "Task":
         """The task itself, as `TaskHead.whole` gives it."""
         return self
+
+    @property
+    def shown_tools(self) -> tuple[str, ...]:
+        """Names of all tools that the agent is shown; with distractors in an order that does not tell them apart."""
+        if not self.distractors:
+            return self.exposed_tools
+        names = [*self.exposed_tools, *(tool.name for tool in self.distractors)]
+        return tuple(random.Random(derive_seed(self.seed, "tool order")).sample(names, len(names)))
+
+    def find_shown_specs(self, tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """Return the tools that the agent is shown, in their order; `tools` are those of the environment."""
+        known = {tool.name: tool for tool in (*tools, *self.distractors)}
+        return tuple(known[name] for name in self.shown_tools)
 
     @property
     def gold_calls(self) -> list[GoldCall]:

@@ -10,7 +10,9 @@ from trajsmith.train_grpo.rollouts import Rollout
 
 def build_class_name(task: Task) -> str:
     """Return the class name; tasks of one environment with equal tools share it, since TRL renders tools per class."""
-    return f"{task.environments[0]}:{','.join(task.exposed_tools)}"
+    foreign = {tool.name: f"{tool.server}." for tool in task.distractors}
+    names = ",".join(foreign.get(name, "") + name for name in task.shown_tools)
+    return f"{task.environments[0]}:{names}"
 
 
 def build_environment_class(

@@ -86,9 +86,9 @@ def build_episode_classes(
     schemas: dict[str, list[JsonObject]] = {}
     for task in tasks:
         name = build_class_name(task)
-        known = {tool.name: tool for tool in grounds[task.environments[0]].spec.tools}
-        classes[name] = build_environment_class(name, task.exposed_tools, by_id, make, background)
-        schemas[name] = render_tools([known[tool].as_function() for tool in task.exposed_tools], tools)
+        shown = task.find_shown_specs(grounds[task.environments[0]].spec.tools)
+        classes[name] = build_environment_class(name, task.shown_tools, by_id, make, background)
+        schemas[name] = render_tools([tool.as_function() for tool in shown], tools)
     return classes, schemas
 
 

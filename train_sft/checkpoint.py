@@ -17,6 +17,7 @@ from trajsmith.export.loss_mask import training_template
 from trajsmith.models import CheckpointInfo, write_checkpoint_info
 from trajsmith.models.transformers_engine import add_response_template, open_tokenizer
 from trajsmith.records import RunError
+from trajsmith.train_sft.model_card import build_model_card
 
 _TORCH_COULD_NOT_WRITE = re.compile(r"PytorchStreamWriter|inline_container|unexpected pos|write failed")
 """In what torch says of a disk that is full: it has no class of its own for it."""
@@ -77,7 +78,7 @@ def save_atomically(
         model: Trained model.
         tokenizer: With the templates that it was trained with.
         out: Folder.
-        info: Notes beside the weights.
+        info: Notes beside the weights, from which the card is made.
         dtype: Torch's type to store the weights in; None is that of the model.
 
     Raises:
@@ -90,6 +91,7 @@ def save_atomically(
         tokenizer.save_pretrained(fresh)
         if info is not None:
             write_checkpoint_info(fresh, info)
+            (fresh / "README.md").write_text(build_model_card(info, out.name), "utf-8")
         out.mkdir(parents=True, exist_ok=True)
         for file in sorted(fresh.iterdir(), key=lambda path: path.name == "config.json"):
             file.replace(out / file.name)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from trajsmith.records import FrozenModel, JsonObject, ToolStyle
 
@@ -34,6 +34,37 @@ class HistorySettings(FrozenModel):
         return self
 
 
+class DatasetShare(FrozenModel):
+    """One of several datasets of a training."""
+
+    dataset: Path
+    """Run directory, or the folder of a dataset."""
+    weight: PositiveFloat = 1.0
+    """Times that a row is seen in an epoch: 0.5 is half of the rows, 2 is every row twice."""
+
+
+class ValidationSettings(FrozenModel):
+    """Loss on rows that are not trained on, and an end of the training when it no longer falls."""
+
+    split: Literal["validation", "test"] = "validation"
+    """Split of the datasets; `export.split` of a run makes it."""
+    rows: PositiveInt = 100
+    """At most this many rows of each dataset, the first ones."""
+    every: PositiveInt = 50
+    """Steps between two measurements. A checkpoint is saved at each, and the best one becomes the model."""
+    patience: PositiveInt | None = None
+    """Measurements without a lower loss after which the training ends; None goes on to the end."""
+
+
+class FreezeSettings(FrozenModel):
+    """Parameters that are not trained."""
+
+    embeddings: bool = False
+    """The embeddings of tokens at both ends."""
+    layers: NonNegativeInt = 0
+    """So many of the lowest layers."""
+
+
 class SftConfig(FrozenModel):
     """Everything that `trajsmith sft` needs."""
 
@@ -41,8 +72,14 @@ class SftConfig(FrozenModel):
     """Folder or Hub name of an instruct model; leave it empty with `scratch`."""
     scratch: ScratchSettings | None = None
     """Start from random weights instead of a model."""
-    dataset: Path
+    dataset: Path | None = None
     """Run directory, or the folder of a dataset that `trajsmith export` wrote."""
+    datasets: tuple[DatasetShare, ...] = ()
+    """Several of them with weights, in place of `dataset`."""
+    validation: ValidationSettings | None = None
+    """Rows that measure the training; None measures nothing."""
+    freeze: FreezeSettings = FreezeSettings()
+    """What is left as it is; not with `lora`, which leaves everything."""
     out: Path
     """Folder of the finished model; checkpoints lie in its `checkpoints`."""
     history: HistorySettings = HistorySettings()
@@ -62,4 +99,13 @@ class SftConfig(FrozenModel):
     def _one_start(self) -> "SftConfig":
         if bool(self.model) == (self.scratch is not None):
             raise ValueError("name a model or give scratch, one of the two")
+        if (self.dataset is None) == (not self.datasets):
+            raise ValueError("name a dataset or give datasets, one of the two")
+        if self.lora is not None and self.freeze != FreezeSettings():
+            raise ValueError("lora trains adapters only: leave freeze out")
         return self
+
+    @property
+    def shares(self) -> tuple[DatasetShare, ...]:
+        """Return the datasets with their weights."""
+        return self.datasets if self.dataset is None else (DatasetShare(dataset=self.dataset),)

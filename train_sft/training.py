@@ -21,14 +21,16 @@ from trajsmith.train_sft.checkpoint import (
     set_templates,
     translate_write_errors,
 )
+from trajsmith.train_sft.freezing import freeze_parameters
 from trajsmith.train_sft.libraries import (
     build_trainer_arguments,
     check_types,
     require_train,
     restrict_logits_to_loss_tokens,
 )
+from trajsmith.train_sft.mixing import mix_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
-from trajsmith.train_sft.settings import HistorySettings, SftConfig
+from trajsmith.train_sft.settings import FreezeSettings, HistorySettings, SftConfig, ValidationSettings
 
 MAX_REFUSED_SHARE = 0.5
 """More rows than this share refused means that dataset, model and max_length do not fit together."""
@@ -47,6 +49,10 @@ class TrainingPlan:
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
     example: MaskedRow | None = None
+    sources: list[JsonObject] = field(default_factory=list)
+    """Where the rows come from, dataset by dataset."""
+    validation: list[JsonObject] = field(default_factory=list)
+    """Rows that measure the training."""
 
 
 def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
@@ -73,6 +79,15 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
         problem = f"no column {missing[0]!r}" if missing else "no rows"
         raise InputError(f"{place}: {problem}; `trajsmith sft` trains on the format trl: export it with --format trl")
     return rows
+
+
+def read_validation_rows(folder: Path, settings: ValidationSettings) -> list[JsonObject]:
+    """Return the rows of a dataset that measure a training.
+
+    Raises:
+        InputError: It has no such split.
+    """
+    return read_rows(folder, settings.split)[: settings.rows]
 
 
 def split_training_units(
@@ -137,12 +152,18 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
         InputError: The extra is missing, a setting is wrong, or dataset and model do not fit.
     """
     check_settings(config)
-    rows = read_rows(config.dataset)
+    rows, sources = mix_rows(config.shares, read_rows, int(config.trainer.get("seed", 0)))
     if config.scratch is not None:
         tokenizer = train_tokenizer(rows, config.scratch.vocabulary)
     else:
         tokenizer = open_tokenizer(config.model)
-    return set_templates(tokenizer, config.model), plan_training(config, rows, tokenizer), rows
+    tokenizer = set_templates(tokenizer, config.model)
+    plan = plan_training(config, rows, tokenizer)
+    plan.sources = sources
+    if config.validation is not None:
+        held = [row for share in config.shares for row in read_validation_rows(share.dataset, config.validation)]
+        plan.validation = plan_training(config, held, tokenizer).rows
+    return tokenizer, plan, rows
 
 
 def check_settings(config: SftConfig) -> Any:
@@ -157,13 +178,31 @@ def check_settings(config: SftConfig) -> Any:
     build_lora_config(config.lora)
     return build_trainer_arguments(
         TrlConfig,
-        {"train_sampling_strategy": "group_by_length"} | config.trainer,
+        {"train_sampling_strategy": "group_by_length"} | build_validation_arguments(config) | config.trainer,
         model=config.model,
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_length=config.max_length,
         assistant_only_loss=True,
     )
+
+
+def build_validation_arguments(config: SftConfig) -> JsonObject:
+    """Return TRL's settings of a training that is measured; the configuration overrides them."""
+    if config.validation is None:
+        return {}
+    every = config.validation.every
+    return {
+        "eval_strategy": "steps",
+        "eval_steps": every,
+        "save_strategy": "steps",
+        "save_steps": every,
+        "save_total_limit": 2,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_loss",
+        "greater_is_better": False,
+        "per_device_eval_batch_size": config.trainer.get("per_device_train_batch_size", 8),
+    }
 
 
 def check_resume(out: Path, resume: bool) -> str | None:
@@ -190,6 +229,7 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     tokenizer, plan, _ = prepare_training(config)
     from datasets import Dataset, Features, Json, List
+    from transformers import EarlyStoppingCallback
     from trl import SFTTrainer
 
     model = (
@@ -197,34 +237,44 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
         if config.scratch
         else open_model(config.model, choose_training_dtype(config.model))
     )
+    if config.freeze != FreezeSettings():
+        freeze_parameters(model, config.freeze)
     restrict_logits_to_loss_tokens()
     columns = Features({name: List(Json()) for name in plan.rows[0]})
     trainer = SFTTrainer(
         model=model,
         args=arguments,
         train_dataset=Dataset.from_list(plan.rows, features=columns),
+        eval_dataset=Dataset.from_list(plan.validation, features=columns) if plan.validation else None,
         processing_class=tokenizer,
         peft_config=build_lora_config(config.lora),
     )
+    if config.validation is not None and config.validation.patience is not None:
+        trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.validation.patience))
     with translate_write_errors(config.out):
         trainer.train(resume_from_checkpoint=checkpoint)
-        info = build_checkpoint_info(config, plan)
+        info = build_checkpoint_info(config, plan, trainer.state.global_step)
         save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
         write_metrics(trainer.state.log_history, config.out)
     return plan
 
 
-def build_checkpoint_info(config: SftConfig, plan: TrainingPlan) -> CheckpointInfo:
+def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> CheckpointInfo:
     """Build the notes of the finished model: those of the model before it, and this training."""
     before = read_checkpoint_info(config.model) if config.model else CheckpointInfo()
     training = {
         "kind": "sft",
+        "steps": steps,
         "rows": len(plan.rows),
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,
-        "settings": config.model_dump(mode="json", exclude={"dataset", "out", "report_to", "model"}),
+        "data": plan.sources,
+        "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }
-    return CheckpointInfo(origin=before.origin, tools=choose_tool_style(config), training=(*before.training, training))
+    origin = before.origin or {"model": Path(config.model).name if Path(config.model).is_dir() else config.model}
+    if config.scratch is not None:
+        origin = {"model": "random weights", "license": "apache-2.0"}
+    return CheckpointInfo(origin=origin, tools=choose_tool_style(config), training=(*before.training, training))
 
 
 def read_dtype(model: str) -> Any:

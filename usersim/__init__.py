@@ -16,8 +16,8 @@ from trajsmith.usersim.players import (
 from trajsmith.usersim.reasoning import add_reasoning
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
 from trajsmith.usersim.scripted_agent import ScriptedAgent
+from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
 from trajsmith.usersim.scripted_user import ScriptedUser
-from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
 
 __all__ = [
     "AGENT",

@@ -1,12 +1,12 @@
 """Resolution of calls in messages: malformed calls and the two-level mode (AWM A.4)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trajsmith.environments import ToolResult
 from trajsmith.models import MalformedCall
-from trajsmith.records import EnvironmentSpec, JsonObject, ToolCall, ToolSpec, canonical_json
+from trajsmith.records import JsonObject, ToolCall, ToolSpec, canonical_json
 from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED
 
 SHOWN = 400
@@ -51,13 +51,13 @@ class ResolvedCall:
 
 
 def resolve_call(
-    call: ToolCall, malformed: Mapping[str, MalformedCall], spec: EnvironmentSpec, exposed: tuple[str, ...], two: bool
+    call: ToolCall, malformed: Mapping[str, MalformedCall], shown: Sequence[ToolSpec], two: bool
 ) -> ResolvedCall:
     """Resolve one call of a message.
 
     Args:
         malformed: Malformed calls of the message, by their ids.
-        exposed: Names of the tools that the agent may use.
+        shown: Tools that the agent is shown.
         two: True in the two-level mode.
     """
     name, arguments = call.function.name, call.function.arguments
@@ -67,7 +67,7 @@ def resolve_call(
     if not two:
         return ResolvedCall(name, arguments)
     if name == LIST_TOOLS:
-        return ResolvedCall(name, arguments, ToolResult(_render_tool_list(spec, exposed)))
+        return ResolvedCall(name, arguments, ToolResult(_render_tool_list(shown)))
     if name != CALL_TOOL:
         return _build_refusal(name, f"unknown tool: {name}; call it through {CALL_TOOL}")
     return _resolve_inner_call(arguments)
@@ -90,10 +90,6 @@ def _build_refusal(tool: str, message: str) -> ResolvedCall:
     return ResolvedCall(tool, {}, ToolResult({"error": message}, "invalid_arguments"), MALFORMED)
 
 
-def _render_tool_list(spec: EnvironmentSpec, exposed: tuple[str, ...]) -> str:
-    tools = [
-        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-        for tool in spec.tools
-        if tool.name in exposed
-    ]
+def _render_tool_list(shown: Sequence[ToolSpec]) -> str:
+    tools = [{"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema} for tool in shown]
     return canonical_json(tools).decode()

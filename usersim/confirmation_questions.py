@@ -84,15 +84,21 @@ class ConfirmationWriter:
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""
         call, _ = calls[0]
-        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == call.tool]
+        batches = [
+            batch
+            for batch in self.wording.scenarios.batches
+            if batch.tool == call.tool
+            and all(call.arguments.get(name) in values for name, values in batch.arguments.items())
+        ]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
         action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
         names = self.name_all(calls)
-        if action is None or not names:
+        if action is None:
             return self.write(calls)
-        entity = self.wording.entity(self.find_differing(calls))
         (action,), remarks = _split_remarks([action], [])
-        action = put_names(action, join_names(names, entity), entity)
+        if names:
+            entity = self.wording.entity(self.find_differing(calls))
+            action = put_names(action, join_names(names, entity), entity)
         notes = self._find_consequence(call.tool, action)
         return " ".join([_add_remarks(fill_pattern(self.voice.confirms, action, self.rng), remarks), *notes])
 
@@ -255,6 +261,11 @@ class ConfirmationWriter:
             if all(name and not words.speaker_words & set(name.lower().split()) for name in names):
                 return [words.first_person.sub(words.second_person, name) for name in names]
         return []
+
+    def name_row(self, parameter: str, choice: IdentifiedRow) -> str:
+        """Return a name for a thing that an argument identifies; how it is listed, where no field is its own."""
+        row = pick_text(self.wording.rows.get(parameter, ()), dict(choice.row), self.rng)
+        return self.name_thing(parameter, choice) or row or self.wording.entity(parameter).noun
 
     def _find_row_texts(self, identified: IdentifiedRows, slots: Collection[str]) -> list[str]:
         """Return the row of each thing that a phrase with these slots does not name; of stale rows only a name."""

@@ -116,6 +116,7 @@ class Dialogue:
         self.settings = settings
         self.candidate = candidate
         self.two_level = settings.tools == "two_level"
+        self.shown = task.find_shown_specs(spec.tools)
         self.prompts = prompts or load_builtin_prompts()
         system = render_system_prompt(spec, task, state, self.two_level, self.prompts)
         self.messages: list[Message] = [Message(role="system", content=system)]
@@ -154,7 +155,7 @@ class Dialogue:
             environment=self.spec.name,
             candidate=self.candidate,
             messages=tuple(self.messages),
-            tools=(LIST_TOOLS, CALL_TOOL) if self.two_level else self.task.exposed_tools,
+            tools=(LIST_TOOLS, CALL_TOOL) if self.two_level else self.task.shown_tools,
             events=tuple(self.events),
             turns=tuple(self.turns),
             initial_state=initial[0],
@@ -204,7 +205,7 @@ class Dialogue:
         where = len(self.messages) - 1
         malformed = {call.id: call for call in act.malformed}
         for call in act.message.tool_calls or ():
-            goal = resolve_call(call, malformed, self.spec, self.task.exposed_tools, self.two_level)
+            goal = resolve_call(call, malformed, self.shown, self.two_level)
             if goal.result is None:
                 result = await self._call("assistant", goal.tool, goal.arguments, where)
             else:

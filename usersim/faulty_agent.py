@@ -33,9 +33,11 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.naive_agent import NaiveAgent
+from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
-from trajsmith.usersim.variant_roles import VariantAgent, build_scripted_agent
+from trajsmith.usersim.scripted_roles import build_scripted_agent
+from trajsmith.usersim.variant_roles import VariantAgent
 
 IGNORED_VARIANT = "ignored_variant"
 
@@ -236,6 +238,10 @@ class FaultyVariantAgent(FaultInjection, VariantAgent):
     """Faulty agent of a variant: it handles the variant and fails elsewhere."""
 
 
+class FaultyBatchAgent(FaultInjection, PartialBatchAgent):
+    """Faulty agent of a partial batch."""
+
+
 class IgnorantAgent(NaiveAgent):
     """Agent that does not notice what is different in a variant."""
 
@@ -259,7 +265,7 @@ def build_faulty_agent(
     kind = rng.choices(list(rates), weights=list(rates.values()))[0]
     if kind == IGNORED_VARIANT:
         return IgnorantAgent(task, wording, candidate)
-    faulty = FaultyAgent if task.twist is None else FaultyVariantAgent
+    faulty = FaultyAgent if task.twist is None else FaultyBatchAgent if task.twist.refused else FaultyVariantAgent
     return faulty(task, wording, candidate, listens, kind, rng.choice(places[kind]))
 
 

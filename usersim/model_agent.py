@@ -27,7 +27,7 @@ class ExposedTools:
     """The tools of a task as functions, in the form that a model is given."""
 
     def __init__(self, task: Task, spec: EnvironmentSpec) -> None:
-        self.first = tuple(spec.tool(name).as_function() for name in task.exposed_tools)
+        self.first = tuple(tool.as_function() for tool in task.find_shown_specs(spec.tools))
         perturbation = task.twist
         self.late = perturbation is not None and perturbation.arrives is not None
         if perturbation is not None and perturbation.arrives is not None:

@@ -12,7 +12,7 @@ from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.model_agent import ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
 from trajsmith.usersim.roles import AgentRole, UserFactory, UserRole
-from trajsmith.usersim.variant_roles import build_scripted_agent, build_scripted_user
+from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
 
 
 @dataclass(frozen=True)

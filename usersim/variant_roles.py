@@ -22,14 +22,12 @@ from trajsmith.phrasing import (
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value, is_value_mentioned
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
 from trajsmith.records import (
-    EnvironmentSpec,
     FromOutput,
     FunctionCall,
     GoldCall,
-    JsonObject,
     JsonValue,
     Message,
     Perturbation,
@@ -78,6 +76,13 @@ ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I
 GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
 
 
+NEXT_PAGE = (
+    "It isn't there yet, so I'll look at the next page.",
+    "Not among these. I'll go on to the next page.",
+    "That page doesn't have it; let me look further.",
+    "There's more than one page, so I'll keep looking.",
+    "",
+)
 NOT_FROM_YOU = (
     "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
     "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
@@ -89,6 +94,9 @@ NOT_FROM_YOU = (
 
 class VariantAgent(ScriptedAgent):
     """Plays the agent of one variant as it should be played."""
+
+    openings: Sequence[str] = ()
+    """What comes before the report of a batch where not all of it could be done."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         super().__init__(task, wording, candidate, listens)
@@ -208,6 +216,8 @@ class VariantAgent(ScriptedAgent):
 
     def _answer(self) -> str:
         """The answer; of a request of which some parts were reported before, only the rest."""
+        if self.twist.act == "page" and self.turn == self.twist.turn:
+            return capitalize_first(self._report(self.stop - 1, True))
         if self.twist.act in ("batch", "ignore"):
             return self._answer_batch() if self.twist.act == "batch" else self._answer_with_warning()
         if not self.settled or self.turn != self.twist.turn or self.task.variant != "partial_success":
@@ -247,7 +257,7 @@ class VariantAgent(ScriptedAgent):
             if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
                 names[place] = ""  # the report has its number
         lines, after = summarize_reports(reports, names)
-        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        opening = self.rng.choice(self.openings or (ALL_DONE if writes else ALL_READ))
         if all(names) and lines == [f"{capitalize_first(name)}." for name in names]:
             return " ".join([opening, f"{join_names(names, entity)}.", *after])
         closing = pick_text([text for batch in batches for text in batch.closing], values, self.rng)
@@ -281,7 +291,7 @@ class VariantAgent(ScriptedAgent):
         """Do what was offered if the user wants it; else leave it."""
         self.settled = True
         index = len(self.results)
-        if not self.twist.accepted:
+        if not self.twist.accepted or index >= self.stop:  # the call that should be refused went through
             return AgentAct(Message(role="assistant", content=draw_pattern(load_refusals().left, self.rng)))
         self.said |= set(list_needed_keys(self.calls[index]))
         self.confirmed.add(index)
@@ -308,11 +318,16 @@ class VariantAgent(ScriptedAgent):
 
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
-        pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in self.asking]
+        return self._write_for_all([self.calls[index] for index in self.asking])
+
+    def _write_for_all(self, calls: Sequence[GoldCall]) -> str:
+        pairs = [(call, self._identified_rows(call)) for call in calls]
         return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
+        if self.twist.act == "page" and self._is_perturbed(group[0]):
+            return self.rng.choice(NEXT_PAGE) if "page" in self.calls[group[0]].arguments else ""
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
@@ -369,20 +384,6 @@ class VariantUser(ScriptedUser):
 
     def _correction(self, known: UserFact) -> str:
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
-
-
-def build_scripted_agent(task: Task, wording: Wording, candidate: int, listens: bool = False) -> ScriptedAgent:
-    """The scripted agent of a task, whether it is a variant or not."""
-    kind = ScriptedAgent if task.twist is None else VariantAgent
-    return kind(task, wording, candidate, listens)
-
-
-def build_scripted_user(
-    task: Task, spec: EnvironmentSpec, wording: Wording, state: JsonObject, candidate: int
-) -> ScriptedUser:
-    """Build the scripted user of a task, whether it is a variant or not; see `UserFactory`."""
-    kind = ScriptedUser if task.twist is None else VariantUser
-    return kind(task, wording, candidate, find_clock_date(state))
 
 
 def build_user_direction(task: Task, wording: Wording) -> str:

@@ -28,7 +28,7 @@ from trajsmith.verify.action_descriptions import (
     names_open_value,
     names_thing,
 )
-from trajsmith.verify.variant_checks import CONDUCT
+from trajsmith.verify.batch_checks import CONDUCT
 
 MISSING = "the agent gets a yes before each call that needs one"
 NEEDLESS = "the agent asks for no yes where none is needed"

@@ -21,6 +21,7 @@ from trajsmith.records import (
 )
 from trajsmith.records.verdict import Outcome
 from trajsmith.verify.answer_text import select_answer_text
+from trajsmith.verify.batch_checks import CONDUCT
 from trajsmith.verify.checks import CheckedCall
 from trajsmith.verify.claim_support import CLAIMS, find_play_claims
 from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
@@ -32,7 +33,8 @@ from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
 from trajsmith.verify.settings import VerifySettings
-from trajsmith.verify.variant_checks import CONDUCT, build_variant_checks
+from trajsmith.verify.tool_choice import build_tool_choice_checks
+from trajsmith.verify.variant_checks import build_variant_checks
 
 
 @dataclass
@@ -203,6 +205,7 @@ async def _judge_turn(
     outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
+    outcomes += build_tool_choice_checks(task, trajectory, number)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)

@@ -149,7 +149,8 @@ class VariantCase:
             **{
                 **values,
                 "initial_state": self.base.initial_state if state is None else content_hash(state),
-                "exposed_tools": tuple(name for name in self.base.exposed_tools if name != hidden),
+                "exposed_tools": self._list_exposed(pieces, perturbation, hidden),
+                "distractors": () if perturbation.act == "decline" or hidden else self.base.distractors,
                 "mode": "conversation",
                 "variant": self.variant,
                 "twist": perturbation,
@@ -161,7 +162,7 @@ class VariantCase:
                         proof,
                         asked,
                         await self._hashes(pieces, proof, start),
-                        await self._groups(pieces, proof, start, seed),
+                        await self._groups(pieces, proof, start, seed, perturbation),
                     )
                 ),
                 "masks": proof.masks,
@@ -169,6 +170,13 @@ class VariantCase:
                 "seed": derive_seed(self.base.seed, "variant", self.variant),
             }
         )
+
+    def _list_exposed(self, pieces: Sequence[TurnDraft], perturbation: Perturbation, hidden: str) -> tuple[str, ...]:
+        """Return the tools of the base task and those that the variant needs, without the hidden one."""
+        offer = (perturbation.offer,) if perturbation.offer else ()
+        calls = [*(call for piece in pieces for call in piece.calls), *perturbation.tempting, *offer]
+        shown = {*self.base.exposed_tools, *(call.tool for call in calls if call.actor == "assistant")} - {hidden}
+        return tuple(tool.name for tool in self.spec.tools if tool.name in shown)
 
     async def _proof(self, pieces: Sequence[TurnDraft], start: JsonObject) -> GoldProof:
         """The gold run of the variant; twice where calls give something else than in the base task."""
@@ -242,13 +250,22 @@ class VariantCase:
         return turns
 
     async def _groups(
-        self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject, seed: int
+        self,
+        pieces: Sequence[TurnDraft],
+        proof: GoldProof,
+        state: JsonObject,
+        seed: int,
+        perturbation: Perturbation,
     ) -> list[tuple[int, ...]]:
-        """Calls of each turn that commute."""
+        """Calls of each turn that commute; pages are read one by one, until the thing is there."""
         calls = iter(proof.gold.calls)
-        return await find_parallel_calls(
+        groups = await find_parallel_calls(
             [[next(calls) for _ in piece.calls] for piece in pieces], state, self.session, seed
         )
+        return [
+            () if perturbation.act == "page" and turn == perturbation.turn else group
+            for turn, group in enumerate(groups)
+        ]
 
     async def _hashes(self, pieces: Sequence[TurnDraft], proof: GoldProof, state: JsonObject) -> list[str]:
         """State hash after each turn."""

@@ -19,7 +19,7 @@ from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, UserFact
 
-_LOST = re.compile(
+LOST = re.compile(
     r"not found|no such|unknown|does not exist|invalid|must be|required|already|would change nothing", re.IGNORECASE
 )
 """Refusals of what is not there, has no meaning, or is so anyway."""
@@ -244,7 +244,7 @@ async def _find_refusal(
     content: JsonValue = result.content
     text = str(content.get("error", "")) if isinstance(content, dict) else str(content)
     shown = [call.model_copy(update={"result": results[number]}) for number, call in enumerate(calls[:-1], start)]
-    return "" if _LOST.search(text) else text, (*shown, calls[-1])
+    return "" if LOST.search(text) else text, (*shown, calls[-1])
 
 
 def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:

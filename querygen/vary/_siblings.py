@@ -41,6 +41,10 @@ def build_free_key(table: Mapping[str, JsonObject], key: str, number: int) -> st
     return f"{match[1]}{highest + ROOM + number:0{len(match[2])}d}"
 
 
+MOST_CHOICES = 8
+"""Words from which on a column is free text."""
+
+
 def build_adopted_rows(
     table: Mapping[str, JsonObject], listed: Sequence[str], like: str, same: Collection[str], count: int,
     rng: random.Random,
@@ -68,6 +72,13 @@ def build_adopted_rows(
         row = {name: table[like][name] for name in table[like] if name in shared | {*same}}
         rows[new] = _rename(table[other] | row, other, new)
     return rows
+
+
+def list_choice_columns(table: Mapping[str, JsonObject]) -> set[str]:
+    """List the columns with one of a few words, such as a status: they often decide what an environment refuses."""
+    columns = {name for row in table.values() for name in row}
+    values = {name: {row.get(name) for row in table.values() if isinstance(row.get(name), str)} for name in columns}
+    return {name for name, words in values.items() if 1 < len(words) <= MOST_CHOICES and 2 * len(words) < len(table)}
 
 
 def _rename(value: Any, old: str, new: str) -> Any:

@@ -203,6 +203,16 @@ def test_skills_are_counted_from_records_with_honest_zeros():
     assert [shown[name][0] for name in ("task variants", "tool search", "several environments")] == [0, 0, 0]
 
 
+def test_few_tools_and_batches_that_are_refused_in_part_are_skills():
+    tally = SkillTally()
+    task, trajectory, _ = make_item(1, turns=2)
+    own = frozenset({*trajectory.tools, "a", "b", "c"})
+    tally.add(task.model_copy(update={"variant": "partial_batch"}), trajectory, own)
+    tally.add(task, trajectory, own - {"c"})
+    shown = {skill.name: skill.dialogues for skill in tally.list_skills()}
+    assert (shown["few tools"], shown["batches refused in part"], shown["distractor tools"]) == (1, 1, 0)
+
+
 def test_faults_of_language_are_shown_only_where_they_were_counted(tmp_path):
     items = make_siblings()
     without = write_report(tmp_path / "a.html", items, make_summary())

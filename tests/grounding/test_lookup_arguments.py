@@ -66,6 +66,13 @@ async def test_an_order_is_looked_up_among_the_orders() -> None:
         assert set(used) <= {"list_customer_orders"}
 
 
+async def test_no_user_names_a_page() -> None:
+    drawn = await ground("retail", {"tool": "search_products"})
+    calls = [call for grounded in drawn for call in grounded.calls if call.tool == "search_products"]
+    assert calls and any("category" in call.arguments for call in calls)
+    assert not any("page" in call.arguments for call in calls)
+
+
 async def test_a_customer_is_not_asked_for_a_category_on_the_way_to_an_order() -> None:
     for grounded in await ground("retail", {"tool": "cancel_order"}, {"tool": "get_customer_details"}):
         assert "search_products" not in [call.tool for call in grounded.calls]

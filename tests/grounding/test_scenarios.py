@@ -59,6 +59,21 @@ async def test_a_field_of_a_result_is_shared() -> None:
     assert calls["pay_payee"].provenance["payee_id"].path == "$.payee_id"
 
 
+@pytest.mark.parametrize("kind", ["current", "savings"])
+async def test_a_shared_field_is_that_of_a_row_which_fits(kind: str) -> None:
+    shared = {"same_as": {"account_id": "list_accounts.account_id"}, "where": {"kind": [kind]}}
+    scenario = story({"tool": "list_accounts"}, {"tool": "list_transactions"} | shared)
+    kinds = []
+    for chain in draw(scenario):
+        try:
+            calls = by_step(await ground(scenario, chain))
+        except RecordDropped:
+            continue
+        if "list_transactions" in calls:
+            kinds.append(STATE["accounts"][calls["list_transactions"].arguments["account_id"]]["kind"])
+    assert kinds and set(kinds) == {kind}
+
+
 async def test_every_look_up_leads_to_the_step_after_it() -> None:
     scenario = story(FREEZE, PAY, {"tool": "list_disputes"})
     for chain in draw(scenario):

@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 
 from trajsmith import run
 from trajsmith.cli.app import app
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.verify.dialogue_audit import FAULT_KINDS
 
 
@@ -34,7 +36,9 @@ def audit(folder, *options):
 
 def test_the_dataset_has_no_fault(folder):
     output, counts = audit(folder)
-    assert counts["rows"] >= 9
+    accepted = [verdict for _, _, verdict in join_verdicts(RunDirectory.open(folder)) if verdict.accepted]
+    tasks = {verdict.task_id for verdict in accepted}
+    assert counts["rows"] == len(accepted) == len(tasks) >= 10
     assert {kind: row["faults"] for kind, row in counts["faults"].items()} == dict.fromkeys(FAULT_KINDS, 0)
     assert 0 < counts["variety"]["retail.user"]["distinct_3"] <= 1
     assert counts["skeletons"]["assistant"] and "unsupported_claim" in output
@@ -42,10 +46,19 @@ def test_the_dataset_has_no_fault(folder):
 
 def test_rejected_dialogues_show_theirs_with_the_text(folder):
     output, counts = audit(folder, "--all")
-    assert counts["rows"] >= 18
-    kind, shown = next(iter(counts["examples"].items()))
-    assert counts["faults"][kind]["faults"] >= len(shown) > 0
-    assert shown[0]["text"] and shown[0]["detail"] and kind in output
+    played = {
+        trajectory.id: (trajectory, verdict) for _, trajectory, verdict in join_verdicts(RunDirectory.open(folder))
+    }
+    assert counts["rows"] == len(played) >= 20
+    assert counts["examples"]
+    for kind, shown in counts["examples"].items():
+        rows = counts["faults"][kind]
+        assert rows["faults"] >= max(len(shown), rows["rows"]) > 0 and kind in output
+        for example in shown:
+            trajectory, verdict = played[example["trajectory_id"]]
+            assert not verdict.accepted
+            assert example["text"] == trajectory.messages[example["message"]].content and example["detail"]
+            assert kind != "unsupported_claim" or example["detail"] in example["text"]
 
 
 def test_a_run_without_verdicts_is_refused(tmp_path):

@@ -23,6 +23,9 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ("train_demo_more.yaml", SftConfig),
         ("train_demo_grpo.yaml", GrpoConfig),
         ("train_demo_eval.yaml", EvalConfig),
+        ("pretrained_sft.yaml", SftConfig),
+        ("pretrained_grpo.yaml", GrpoConfig),
+        ("pretrained_eval.yaml", EvalConfig),
     ],
 )
 def test_shipped_configurations_load(file, model):

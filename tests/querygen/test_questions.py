@@ -9,6 +9,7 @@ from writing_desk import Place, Told
 from trajsmith.models.serialization import build_request_body
 from trajsmith.models.settings import ModelSettings
 from trajsmith.phrasing import Question, ScenarioStep, Wording
+from trajsmith.querygen.questions import list_askable_questions
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import GoldCall, RecordDropped
@@ -210,3 +211,30 @@ def test_after_another_report_an_answer_says_what_it_is_about(home):
     writer = report(home, "plain")
     assert writer.answer(request.asked[0], LOCKS, LOCKS.result, first=True) == "It's at 80%."
     assert "the garage door" in writer.answer(request.asked[0], LOCKS, LOCKS.result, first=False, row="the garage door")
+
+
+ORDERS = GoldCall(
+    tool="list_locks", arguments={}, provenance={}, effect="read",
+    result={"result": [{"lock_id": f"L{n}", "lock_name": f"door {n}", "battery_percent": 80 - n, "status": status}
+                       for n, status in enumerate(["locked", "unlocked", "locked", "unlocked"], 1)]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_question_about_a_row_keeps_to_the_condition_of_its_step(home, seed):
+    asked = list_askable_questions(
+        [BATTERY], 0, ORDERS.result, home.wording, random.Random(seed), {"status": ("unlocked",)}
+    )
+    assert [question.row.selector.value for question in asked] in (["door 2"], ["door 4"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("place", "meant"), [(2, "door 1"), (0, "door 3")], ids=["changed before", "changed after"])
+def test_a_question_about_a_row_is_about_what_the_task_changes(home, seed, place, meant):
+    writes = [
+        GoldCall(tool="set_door_lock", arguments={"lock_id": lock}, provenance={}, effect="write", result={})
+        for lock in ("L3", "L1")
+    ]
+    calls = [*writes[:place], ORDERS, *writes[place:]]
+    asked = list_askable_questions([BATTERY], place, ORDERS.result, home.wording, random.Random(seed), calls=calls)
+    assert [question.row.selector.value for question in asked] == [meant]

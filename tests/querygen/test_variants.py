@@ -1,12 +1,13 @@
 """Every variant: the right play is accepted, the play that does not notice is turned down, and labels hold."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from trajsmith.environments import NativeSession
+from trajsmith.environments import NativeSession, ToolResult
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
@@ -27,7 +28,9 @@ from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCa
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 from trajsmith.usersim import Dialogue, PlaySettings
 from trajsmith.usersim.naive_agent import NaiveAgent
+from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
+from trajsmith.usersim.scripted_roles import get_agent_class
 from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
@@ -111,7 +114,7 @@ async def test_the_right_play_is_accepted_and_the_naive_one_is_not(shelves, vari
     for shelf, base, varied in made:
         task = varied.task
         assert (task.variant, task.twist.base) == (variant, base.id) and task.id != base.id and task.twist.proof
-        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        trajectory, verdict = await shelf.play(varied, get_agent_class(task))
         assert verdict.accepted, (verdict.reasons, [message.content for message in trajectory.messages[1:]])
         _, verdict = await shelf.play(varied, NaiveAgent)
         assert not verdict.accepted and verdict.outcome in ("agent_error", "partial"), verdict.reasons
@@ -409,6 +412,20 @@ async def test_a_batch_is_about_all_rows_that_fit_and_no_others(shelves):
             assert not outcome.passed and outcome.detail
 
 
+async def test_a_batch_names_in_its_request_what_the_list_needs():
+    """ "Every video I have" in place of "It should be a video. Delete all the files of that type."."""
+    queries = []
+    for _, _, varied in await some([await make_shelf("file_store")], "batch_request", most=8):
+        turn = varied.task.turns[varied.task.twist.turn]
+        said = [fact.said for fact in turn.known if fact.slot in ("file_type", "folder_name")]
+        if said and len({call.tool for call in turn.gold_calls} & {"search_files", "list_files"}):
+            assert all(
+                re.search(rf"(every|single) {re.escape(text)}|{re.escape(text)} folder", turn.query) for text in said
+            )
+            queries.append(turn.query)
+    assert queries
+
+
 async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
     for shelf, _, varied in await some(shelves, "batch_request"):
         calls = varied.task.turns[varied.task.twist.turn].gold_calls
@@ -418,6 +435,81 @@ async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
         rows = next(call for call in made[::-1] if call.tool == batch.list).result["result"]
         fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
         assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting
+
+
+async def test_refused_members_of_a_batch_are_tried_once_left_out_and_told(shelves):
+    """Mutants: stopped at the first refusal, tried twice, not tried, everything claimed, no reason, no name."""
+    made = await some(shelves, "partial_batch")
+    assert made
+    for shelf, _, varied in made:
+        task = varied.task
+        twist, turn = task.twist, task.turns[task.twist.turn]
+        refused = [member.call.arguments for member in twist.refused]
+        gold = [call for call in turn.gold_calls if call.tool == twist.tool]
+        assert len(gold) > len(refused) and not any(call.arguments in refused for call in gold)
+        trajectory, verdict = await shelf.play(varied, PartialBatchAgent)
+        assert verdict.accepted, verdict.reasons
+        span = trajectory.turns[twist.turn]
+        tries = [event for event in trajectory.events if event.arguments in refused and event.tool == twist.tool]
+        assert len(tries) == (0 if twist.visible else len(refused)) and not any(event.ok for event in tries)
+
+        def fails(events=trajectory.events, answer=None, trajectory=trajectory, span=span, task=task, turn=turn):
+            messages = list(trajectory.messages)
+            if answer is not None:
+                messages[span.stop - 1] = Message(role="assistant", content=answer)
+            changed = trajectory.model_copy(update={"events": tuple(events), "messages": tuple(messages)})
+            outcomes = build_variant_checks(task.twist, task.variant, changed, turn.gold_calls)
+            return {outcome.says for outcome in outcomes if not outcome.passed}
+
+        assert fails() == set()
+        if twist.visible:
+            tried = trajectory.events[-1].model_copy(update={"arguments": refused[0], "ok": False})
+            assert fails([*trajectory.events, tried]) == {"the agent reads the rule and does not try it"}
+        else:
+            once = {"the agent tries each of them once"}
+            assert fails([*trajectory.events, tries[0]]) == once
+            assert fails([event for event in trajectory.events if event is not tries[0]]) == once
+        stopped = [event for event in trajectory.events if event.arguments != gold[-1].arguments]
+        assert fails(stopped) == {"the agent does it for all that are meant and for no others"}
+        told = {"the agent says what was not done, and why"}
+        assert fails(answer="All of them are done.") == told
+        assert fails(answer=f"I couldn't do one of them: {twist.refused[0].told[0]}.") == told
+        assert fails(answer="I couldn't do it for some of them, sorry.") == told
+
+
+async def test_a_call_that_should_be_refused_and_goes_through_ends_in_words(shelves):
+    """A faulty play may change what refuses the call; the agent then has nothing left to do, and must not break."""
+    for shelf, _, varied in await some(shelves, "refused_call"):
+        if not varied.task.twist.accepted:
+            continue
+        agent = VariantAgent(varied.task, shelf.wording, 0)
+        agent.open_turn(varied.task.twist.turn)
+        agent.results = [ToolResult(content=call.result) for call in varied.task.gold_calls]
+        agent.offered = True
+        act = await agent._settle([])
+        assert act.message.content and not act.message.tool_calls
+        return
+    pytest.fail("no refused call with an offer that is taken")
+
+
+async def test_what_is_on_a_later_page_is_read_page_by_page(shelves):
+    for shelf, _, varied in await some(shelves, "later_page"):
+        task = varied.task
+        turn = task.turns[task.twist.turn]
+        pages = [call for call in turn.gold_calls if call.tool == task.twist.tool]
+        assert [call.arguments.get("page", 1) for call in pages] == list(range(1, len(pages) + 1)) and len(pages) > 1
+        (value,) = task.twist.told
+        holding = [any(value in row.values() for row in call.result["result"]) for call in pages]
+        assert holding == [False] * (len(pages) - 1) + [True]
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        assert verdict.accepted
+        span = trajectory.turns[task.twist.turn]
+        calls = [message.tool_calls for message in trajectory.messages[span.start : span.stop] if message.tool_calls]
+        assert all(len(each) == 1 for each in calls)  # whether there is a next page to read shows only in the last one
+        events = [event for event in trajectory.events if event.arguments != pages[-1].arguments]
+        changed = trajectory.model_copy(update={"events": tuple(events)})
+        (outcome,) = build_variant_checks(task.twist, task.variant, changed, turn.gold_calls)
+        assert not outcome.passed
 
 
 async def test_an_instruction_in_a_result_is_neither_followed_nor_read_out(shelves):

@@ -319,3 +319,87 @@ def test_a_model_stored_in_bfloat16_is_trained_in_float32_and_stored_as_it_was(t
     assert {one.dtype for one in load_file(tmp_path / "more/model.safetensors").values()} == {torch.bfloat16}
     checkpoint = next((tmp_path / "more/checkpoints").glob("checkpoint-*"))
     assert {one.dtype for one in load_file(checkpoint / "model.safetensors").values()} == {torch.float32}
+
+
+def test_training_ends_when_the_loss_on_other_rows_no_longer_falls(folder, tmp_path):
+    import json
+
+    from trajsmith.train_sft import ValidationSettings
+    from trajsmith.train_sft.training import train
+
+    out = tmp_path / "validated"
+    trainer = TRAINER | {"max_steps": 30, "learning_rate": 5.0}
+    trainer.pop("save_steps")
+    settings = ValidationSettings(split="test", every=2, patience=2, rows=3)
+    plan = train(config(folder, out=out, trainer=trainer, validation=settings))
+    assert 0 < len(plan.validation) <= 3
+    log = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    losses = [entry["eval_loss"] for entry in log if "eval_loss" in entry]
+    best = losses.index(min(losses))
+    assert len(losses) == best + 3 and log[-1]["step"] < 30
+    info = json.loads((out / "trajsmith.json").read_text())
+    assert info["training"][0]["steps"] == log[-1]["step"]
+
+
+def test_a_split_that_is_not_there_is_said_before_training(folder, tmp_path):
+    from trajsmith.train_sft import ValidationSettings
+    from trajsmith.train_sft.training import train
+
+    with pytest.raises(InputError, match="no split 'validation'; there are train, test"):
+        train(config(folder, out=tmp_path / "none", validation=ValidationSettings(every=2)))
+
+
+def test_datasets_are_mixed_by_weight_and_the_card_tells_where_they_come_from(folder, tmp_path):
+    from trajsmith.train_sft import DatasetShare
+    from trajsmith.train_sft.mixing import weigh_rows
+    from trajsmith.train_sft.training import read_rows, train
+
+    rows = read_rows(folder / "run")
+    shares = (
+        DatasetShare(dataset=folder / "run", weight=0.5),
+        DatasetShare(dataset=folder / "run/dataset", weight=2.0),
+    )
+    out = tmp_path / "mixed"
+    plan = train(config(folder, dataset=None, datasets=shares, out=out))
+    half = round(len(rows) / 2)
+    assert [source["rows"] for source in plan.sources] == [half, 2 * len(rows)]
+    assert len(plan.rows) == half + 2 * len(rows)
+    assert weigh_rows(rows, 0.5, 1) == weigh_rows(rows, 0.5, 1) != weigh_rows(rows, 0.5, 2)
+    card = (out / "README.md").read_text()
+    digest = plan.sources[0]["config_sha256"][:16]
+    assert f"| sft | {half} | 5 | smart_home | apache-2.0 | `{digest}` |" in card
+    assert card.startswith("---\nlibrary_name: transformers\nlicense: apache-2.0\n") and str(tmp_path) not in card
+    with pytest.raises(InputError, match=r"a weight of 0\.001 leaves none of its"):
+        few = (DatasetShare(dataset=folder / "run", weight=0.001),)
+        train(config(folder, dataset=None, datasets=few, out=tmp_path / "few"))
+
+
+def test_frozen_parameters_keep_their_values(trained, folder, tmp_path):
+    import torch
+
+    from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft import FreezeSettings
+    from trajsmith.train_sft.freezing import freeze_parameters
+    from trajsmith.train_sft.training import train
+
+    frozen = FreezeSettings(embeddings=True)
+    train(config(folder, scratch=None, model=str(trained), out=tmp_path / "frozen", freeze=frozen))
+    before, after = open_model(str(trained)).state_dict(), open_model(str(tmp_path / "frozen")).state_dict()
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same == {name for name in before if "embed" in name or "lm_head" in name}
+    with pytest.raises(InputError, match="1 of the model's 1 layers; leave one to train"):
+        freeze_parameters(open_model(str(trained)), FreezeSettings(layers=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"datasets": ({"dataset": "elsewhere"},)}, "name a dataset or give datasets"),
+        ({"dataset": None}, "name a dataset or give datasets"),
+        ({"lora": {"r": 2}, "freeze": {"embeddings": True}}, "leave freeze out"),
+    ],
+    ids=["two", "none", "lora"],
+)
+def test_settings_that_do_not_go_together(folder, changes, said):
+    with pytest.raises(ValueError, match=said):
+        config(folder, **changes)

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
+from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook, load_scenarios
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.phrasing.scenarios import BatchRequest, ScenarioBook
 from trajsmith.phrasing.voices import get_agent_voice
@@ -120,3 +121,23 @@ def test_a_question_for_many_lists_them_by_name_in_one_form():
     text = writer.write_for_all([make_call("stop", row, ORDERS) for row in ORDERS])
     assert "stop all of these orders (your order to Ida, your order to Noor and your order to Umar)" in text
     assert "all of these orders" in find_confirmation_requests(text)[0]
+
+
+def test_one_question_for_all_says_what_these_calls_do():
+    """Two batches have the same tool: accepting every invitation and declining every one."""
+    cls = ENVIRONMENTS.get("calendar")
+    path = get_phrases_path(cls)
+    wording = Wording(load_phrasebook(path), cls.describe().tools, load_scenarios(path.with_name("scenarios.yaml")))
+    for reply in ("accept", "decline"):
+        calls = [
+            GoldCall(
+                tool="answer_invitation",
+                arguments={"invitation_id": name, "reply": reply},
+                provenance={"reply": FromUser(known="each.reply")},
+                effect="write",
+            )
+            for name in ("I1", "I2", "I3")
+        ]
+        for seed in range(6):
+            writer = ConfirmationWriter(wording, random.Random(seed), get_agent_voice("plain"))
+            assert f"{reply} all of these invitations" in writer.write_for_all([(call, {}) for call in calls])

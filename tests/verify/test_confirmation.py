@@ -26,8 +26,8 @@ from trajsmith.records import (
 )
 from trajsmith.verify import VerifySettings, find_confirmation_faults, verify_trajectory
 from trajsmith.verify.action_descriptions import CallContext, get_action_matcher
+from trajsmith.verify.batch_checks import CONDUCT
 from trajsmith.verify.confirmation import MISSING, NEEDLESS, REPORTED
-from trajsmith.verify.variant_checks import CONDUCT
 
 
 def make_tool(name, description, confirm, actor="assistant", **parameters):

@@ -13,6 +13,7 @@ from trajsmith.environments.composite import (
     CompositeSource,
     compose_tool_name,
 )
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sources import open_source
 from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -23,7 +24,17 @@ from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen import TaskWriter
 from trajsmith.querygen.vary import VariantCase
-from trajsmith.records import Chain, EnvironmentSpec, InputError, JsonObject, ModelFault, RunError, Task, content_hash
+from trajsmith.records import (
+    Chain,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    ModelFault,
+    RunError,
+    Task,
+    ToolSpec,
+    content_hash,
+)
 from trajsmith.toolgraph import GraphIndex, Sampler, ToolGraph, ValueLink, build_graph
 from trajsmith.toolgraph.embeddings import build_embedding_similarity
 from trajsmith.toolgraph.evidence import GraphEvidence, apply_evidence, compute_schema_scores, execute_all_links
@@ -223,7 +234,19 @@ class RunContext:
 
     def writer(self, environment: str) -> TaskWriter:
         place = self.place(environment)
-        return TaskWriter(place.spec, place.wording, self.config.write)
+        others = self._list_other_tools(environment) if self.config.write.tools.distractors else ()
+        return TaskWriter(place.spec, place.wording, self.config.write, others)
+
+    def _list_other_tools(self, environment: str) -> tuple[ToolSpec, ...]:
+        """Return the tools of the run's other environments; of the bundled ones where it has no other.
+
+        A task across environments shows more than one already.
+        """
+        if environment not in self.places:
+            return ()
+        specs = [self.places[name].spec for name in sorted(self.places) if name != environment]
+        specs = specs or [ENVIRONMENTS.get(name).describe() for name in ENVIRONMENTS.names() if name != environment]
+        return tuple(tool for spec in specs for tool in spec.tools)
 
     def case(self, task: Task, variant: str, session: Session) -> VariantCase:
         """Return the case from which a task variant is made."""

@@ -88,9 +88,9 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
     async def setup_task(self, task: Any) -> None:
         """Open the session at the initial state of the task."""
         place: _Place = task.place
-        shown = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
-        spec = place.ground.spec.model_copy(update={"tools": shown})
-        self.tools = [to_mcp_tool(tool) for tool in shown]
+        own = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
+        spec = place.ground.spec.model_copy(update={"tools": own})
+        self.tools = [to_mcp_tool(tool) for tool in place.task.find_shown_specs(own)]
         self.session_manager = SessionManager(ServingSpec(place.ground.source, spec, place.state))
         await self.session_manager.open()
 

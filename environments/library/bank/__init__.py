@@ -129,12 +129,15 @@ class Bank(Environment[BankState]):
         return [account_row(self.state, account) for account in rules.accounts_of(self.state, customer_id)]
 
     @tool(effect="read")
-    def list_transactions(self, account_id: str, direction: Direction | None = None) -> list[TransactionRow]:
-        """List the latest transactions of an account, newest first, at most 8.
+    def list_transactions(
+        self, account_id: str, direction: Direction | None = None, page: Annotated[int, Field(ge=1)] = 1
+    ) -> list[TransactionRow]:
+        """List the transactions of an account, newest first, at most 8 on a page.
 
         Args:
             account_id: Account to look at.
             direction: Only money that came in, or only money that went out.
+            page: Page to show; older transactions are on later ones.
         """
         self._account(account_id)
         matches = [
@@ -142,8 +145,8 @@ class Bank(Environment[BankState]):
             for transaction in reversed(self.state.transactions.values())
             if transaction.account_id == account_id and direction in (None, transaction.direction)
         ]
-        newest = sorted(matches, key=lambda transaction: transaction.booked_at, reverse=True)[:8]
-        return [transaction_row(transaction) for transaction in newest]
+        newest = sorted(matches, key=lambda transaction: transaction.booked_at, reverse=True)
+        return [transaction_row(transaction) for transaction in newest[8 * (page - 1) : 8 * page]]
 
     @tool(effect="read")
     def list_cards(self, customer_id: str) -> list[CardRow]:
@@ -307,7 +310,7 @@ class Bank(Environment[BankState]):
         if order.status == "cancelled":
             raise ToolError("this standing order is already cancelled")
         if order.next_on <= self.state.now.date():
-            raise ToolError("the next payment goes out today; the standing order can be cancelled from tomorrow")
+            raise ToolError("the next payment goes out today, and it can be cancelled only from tomorrow on")
         order.status = "cancelled"
         return order_row(self.state, order)
 

@@ -71,7 +71,7 @@ def check_payment(state: BankState, customer: Customer, payee: Payee, amount: fl
         open_amount = round(COOLING_OFF_LIMIT - paid_since(state, payee.added_at, customer.customer_id, payee), 2)
         if amount > open_amount:
             raise ToolError(
-                f"{payee.name} was added less than 24 hours ago and can get only £{open_amount:,.2f} until then"
+                f"{payee.name} was added less than 24 hours ago and can get no more than £{open_amount:,.2f} for now"
             )
 
 
@@ -79,7 +79,7 @@ def check_covered(state: BankState, account: Account, amount: float) -> None:
     left = compute_available(state, account)
     if amount > left:
         floor = "overdraft limit" if account.kind == "current" else "minimum balance"
-        raise ToolError(f"only £{left:,.2f} can be taken from {account.name} without breaking its {floor}")
+        raise ToolError(f"only £{left:,.2f} can be taken from {account.name} within its {floor}")
 
 
 def check_standing_order(state: BankState, account: Account, payee: Payee, amount: float, first_on: date) -> None:
@@ -87,7 +87,7 @@ def check_standing_order(state: BankState, account: Account, payee: Payee, amoun
     today = state.now.date()
     free = (payee.added_at + COOLING_OFF).date()
     if account.kind != "current":
-        raise ToolError(f"{account.name} is a savings account; standing orders run from current accounts only")
+        raise ToolError(f"{account.name} is a savings account, and standing orders run from current accounts only")
     orders = state.standing_orders.values()
     if any(order.payee_id == payee.payee_id and order.status == "active" for order in orders):
         raise ToolError(f"there is already a standing order to {payee.name}")
@@ -96,15 +96,15 @@ def check_standing_order(state: BankState, account: Account, payee: Payee, amoun
     if not today < first_on <= today + timedelta(days=365):
         raise ToolError("the first payment must be tomorrow at the earliest and within a year")
     if first_on <= free:
-        raise ToolError(f"{payee.name} is in the cooling-off; the first payment must be later than {free}")
+        raise ToolError(f"{payee.name} is still in the cooling-off, so the first payment must be later than {free}")
 
 
 def check_dispute(state: BankState, transaction: Transaction, reason: DisputeReason) -> None:
     if transaction.kind != "card" or transaction.card_id is None:
-        raise ToolError(f"{transaction.description} is no card payment; only card payments can be disputed")
+        raise ToolError(f"{transaction.description} is no card payment, and only card payments can be disputed")
     if transaction.status == "pending":
         raise ToolError(
-            f"the payment to {transaction.description} is still pending; it can be disputed once it is booked"
+            f"the payment to {transaction.description} is still pending and can be disputed only once it is booked"
         )
     if (state.now.date() - transaction.booked_at.date()).days > DISPUTE_DAYS:
         raise ToolError(f"the payment is older than {DISPUTE_DAYS} days and can no longer be disputed")

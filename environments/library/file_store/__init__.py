@@ -191,7 +191,9 @@ class FileStore(Environment[FileStoreState]):
         shares = self._shares_of(file_id)
         editors = [self._person(share).person_name for share in shares if share.role == "editor"]
         if editors:
-            raise ToolError(f"{', '.join(editors)} may edit {file.file_name}; remove that share before deleting it")
+            raise ToolError(
+                f"{' and '.join(editors)} may edit {file.file_name}, and such a share has to end before it is deleted"
+            )
         item = TrashItem(
             trash_id=self.new_id("trash", "T{}"),
             item_name=file.file_name,
@@ -449,7 +451,7 @@ class FileStore(Environment[FileStoreState]):
     def _check_space(self, more_mb: float, file_name: str) -> None:
         free = round(self.state.account.quota_mb - _total(list(self.state.files.values())), 1)
         if more_mb > free:
-            raise ToolError(f"{file_name} does not fit: only {free:.1f} MB of the quota are free")
+            raise ToolError(f"{file_name} does not fit, since only {free:.1f} MB of the quota are free")
 
 
 def _total(files: list[File]) -> float:

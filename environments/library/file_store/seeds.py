@@ -33,16 +33,17 @@ class Extent(NamedTuple):
 
 
 class Theme(NamedTuple):
-    """A folder that people have, with names for its files; folders of one group lie within one another."""
+    """A folder that people have, with names for its files."""
 
-    group: str
+    within: str
+    """Name of the folder that it may lie in; empty for one that always stands at the top."""
     name: str
     files: tuple[str, ...]
     secret: bool = False
 
 
 EXTENTS = {
-    "small": Extent(7, (2, 4), 7, 5, 6),
+    "small": Extent(9, (3, 4), 7, 5, 6),
     "medium": Extent(18, (3, 5), 14, 8, 12),
     "large": Extent(240, (5, 6), 60, 10, 90),
 }
@@ -66,7 +67,7 @@ SIZES: dict[FileType, tuple[float, float]] = {
 }
 THEMES = (
     Theme(
-        "work",
+        "",
         "Projects",
         (
             "Kickoff Notes.docx",
@@ -78,7 +79,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "work",
+        "",
         "Clients",
         (
             "Offer Letter.docx",
@@ -90,7 +91,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "work",
+        "Clients",
         "Contracts",
         (
             "Lease Agreement.pdf",
@@ -103,7 +104,7 @@ THEMES = (
         True,
     ),
     Theme(
-        "work",
+        "Projects",
         "Meetings",
         (
             "Weekly Minutes.docx",
@@ -115,7 +116,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "work",
+        "",
         "Marketing",
         (
             "Campaign Brief.docx",
@@ -127,7 +128,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "work",
+        "",
         "Hiring",
         (
             "Job Advert.docx",
@@ -140,7 +141,7 @@ THEMES = (
         True,
     ),
     Theme(
-        "money",
+        "",
         "Taxes",
         (
             "Tax Return.pdf",
@@ -153,7 +154,7 @@ THEMES = (
         True,
     ),
     Theme(
-        "money",
+        "",
         "Budget",
         (
             "Household Budget.xlsx",
@@ -165,7 +166,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "money",
+        "Budget",
         "Invoices",
         (
             "Plumber Invoice.pdf",
@@ -177,7 +178,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "home",
+        "",
         "House",
         (
             "Floor Plan.pdf",
@@ -189,7 +190,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "home",
+        "House",
         "Renovation",
         (
             "Kitchen Quote.pdf",
@@ -201,7 +202,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "home",
+        "",
         "Recipes",
         (
             "Sourdough Guide.docx",
@@ -213,7 +214,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "family",
+        "",
         "Photos",
         (
             "Beach Day.jpg",
@@ -225,7 +226,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "family",
+        "",
         "Family Papers",
         (
             "Birth Certificate.pdf",
@@ -238,7 +239,7 @@ THEMES = (
         True,
     ),
     Theme(
-        "family",
+        "",
         "Wedding",
         (
             "Guest List.xlsx",
@@ -250,7 +251,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "travel",
+        "",
         "Travel",
         (
             "Packing List.docx",
@@ -262,7 +263,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "travel",
+        "Travel",
         "Norway Trip",
         (
             "Fjord Route.pdf",
@@ -274,7 +275,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "studies",
+        "",
         "Studies",
         (
             "Thesis Draft.docx",
@@ -286,7 +287,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "studies",
+        "Studies",
         "Language Course",
         (
             "Vocabulary.xlsx",
@@ -298,7 +299,7 @@ THEMES = (
         ),
     ),
     Theme(
-        "clubs",
+        "",
         "Choir",
         (
             "Sheet Music.pdf",
@@ -316,15 +317,11 @@ TRASHED = (
     "Blurry Picture.jpg",
     "Test Export.zip",
     "Screen Recording.mp4",
-    "Duplicate Slides.pptx",
     "Parking Ticket.pdf",
     "Notes to Self.docx",
     "Expired Voucher.pdf",
     "Phone Backup.zip",
     "Shopping Sums.xlsx",
-    "Old Avatar.png",
-    "Draft Poster.png",
-    "Broken Macro.xlsx",
     "Cat Clip.mp4",
 )
 TAGS = ("urgent", "to review", "final", "private", "reference", "waiting", "signed", "shared", "favourite", "printed")
@@ -363,16 +360,15 @@ def _number(state: FileStoreState, kind: str, pattern: str) -> str:
 
 def _add_folders(state: FileStoreState, rng: random.Random, extent: Extent) -> None:
     """One folder per theme; a large store has the themes again for every earlier year."""
-    tops: dict[str, str] = {}
+    folder_ids: dict[str, str] = {}
     for number in range(extent.folders):
         if number % len(THEMES) == 0:
-            themes = rng.sample(THEMES, len(THEMES))
+            themes = sorted(rng.sample(THEMES, len(THEMES))[: extent.folders], key=lambda theme: bool(theme.within))
         theme = themes[number % len(THEMES)]
         year = "" if number < len(THEMES) else f" {state.now.year - number // len(THEMES)}"
         folder_id = _number(state, "folder", "D{}")
-        group = theme.group + year
-        parent = tops.get(group) if rng.random() < 0.75 else None
-        tops.setdefault(group, folder_id)
+        parent = folder_ids.get(theme.within + year) if rng.random() < 0.75 else None
+        folder_ids[theme.name + year] = folder_id
         read_only = number > 2 and rng.random() < 0.12
         state.folders[folder_id] = Folder(
             folder_id=folder_id, folder_name=theme.name + year, parent_id=parent, read_only=read_only
@@ -453,21 +449,29 @@ def _add_shares(state: FileStoreState, rng: random.Random, file: File) -> None:
 
 
 def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
+    """Files that could have been in the folder which they were deleted from, and rubbish."""
     writable = [folder.folder_id for folder in state.folders.values() if not folder.read_only]
+    left = _list_unused_names(state, writable)
+    rng.shuffle(left)
     for number in range(count):
         if number % len(TRASHED) == 0:
             names = rng.sample(TRASHED, len(TRASHED))
-        stem, _, ending = names[number % len(TRASHED)].rpartition(".")
-        series = "" if number < len(TRASHED) else f" {number // len(TRASHED) + 1}"
+        if number % 3 and left:
+            name, folder_id = left.pop()
+        else:
+            stem, _, ending = names[number % len(TRASHED)].rpartition(".")
+            series = "" if number < len(TRASHED) else f" {number // len(TRASHED) + 1}"
+            name, folder_id = f"{stem}{series}.{ending}", rng.choice(writable)
+        file_type = TYPES[name.rpartition(".")[2]]
         trash_id, file_id = _number(state, "trash", "T{}"), _number(state, "file", "F{}")
         deleted = _people.moment_before(rng, state.now, 36)
         state.trash[trash_id] = TrashItem(
             trash_id=trash_id,
-            item_name=f"{stem}{series}.{ending}",
+            item_name=name,
             file_id=file_id,
-            folder_id=rng.choice(writable),
-            file_type=TYPES[ending],
-            size_mb=round(rng.uniform(*SIZES[TYPES[ending]]), 1),
+            folder_id=folder_id,
+            file_type=file_type,
+            size_mb=round(rng.uniform(*SIZES[file_type]), 1),
             version_number=1,
             created_at=deleted - timedelta(days=rng.randrange(20, 200)),
             modified_at=deleted - timedelta(days=rng.randrange(1, 20)),
@@ -475,3 +479,15 @@ def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
             tag_ids=[],
             deleted_at=deleted,
         )
+
+
+def _list_unused_names(state: FileStoreState, folders: list[str]) -> list[tuple[str, str]]:
+    """Return (name, folder) of files that a folder's theme has and the folder does not."""
+    used = {(file.folder_id, file.file_name) for file in state.files.values()}
+    names = {theme.name: theme.files for theme in THEMES}
+    return [
+        (name, folder_id)
+        for folder_id in folders
+        for name in names.get(state.folders[folder_id].folder_name, ())
+        if (folder_id, name) not in used
+    ]

@@ -266,7 +266,7 @@ class MobileCare(Environment[MobileCareState]):
         line = rules.own_line(self.state, line_id)
         sim = rules.sent_sim(self.state, sim_serial)
         if line.status != "active":
-            raise ToolError(f"the {line.label} line is {line.status}; a SIM can be activated only for an active line")
+            raise ToolError(f"the {line.label} line is {line.status}, and a SIM goes on an active line only")
         old = [each for each in self.state.sim_cards.values() if each.line_id == line_id and each.status == "in_use"]
         for each in old:
             each.status = "retired"
@@ -305,7 +305,7 @@ class MobileCare(Environment[MobileCareState]):
         if sent is not None and sent.date() == self.state.now.date():
             raise ToolError("settings were already sent to this router today")
         if router.fault == "none":
-            raise ToolError("the router's light is solid green; its settings are fine")
+            raise ToolError("the router's light is solid green, so its settings are fine")
         if router.fault in ("settings", "stuck"):
             router.fault = "none"
         router.settings_sent_at = self.state.now

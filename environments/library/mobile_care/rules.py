@@ -53,7 +53,7 @@ def sent_sim(state: MobileCareState, serial: str) -> SimCard:
     if sim is None or sim.customer_id != state.user_id:
         raise ToolError("no SIM with this serial number was sent to this account")
     if sim.status != "sent":
-        raise ToolError(f"this SIM is {sim.status.replace('_', ' ')} already; only a newly sent one can be activated")
+        raise ToolError(f"this SIM is {sim.status.replace('_', ' ')} already, and only a new one can be activated")
     return sim
 
 
@@ -81,7 +81,7 @@ def running_bookings(state: MobileCareState, line_id: str) -> list[Booking]:
 def _check_no_overdue(state: MobileCareState, customer_id: str) -> None:
     for invoice in state.invoices.values():
         if invoice.customer_id == customer_id and invoice.status == "overdue":
-            raise ToolError(f"the bill of {invoice.period} is overdue; no plan or add-on can be booked while it is")
+            raise ToolError(f"the bill of {invoice.period} is overdue, and no plan or add-on can be booked while it is")
 
 
 def check_plan_change(state: MobileCareState, line: Line, old: Plan, new: Plan) -> None:
@@ -89,15 +89,15 @@ def check_plan_change(state: MobileCareState, line: Line, old: Plan, new: Plan) 
     today = state.now.date()
     _check_no_overdue(state, line.customer_id)
     if line.status != "active":
-        raise ToolError(f"the {line.label} line is {line.status}; its plan cannot be changed")
+        raise ToolError(f"the {line.label} line is {line.status}, and its plan cannot be changed while it is")
     if old.plan_id == new.plan_id:
         raise ToolError(f"the line is already on the {new.name} plan")
     if not new.on_sale:
         raise ToolError(f"the {new.name} plan is no longer on sale")
     if today - line.plan_since < timedelta(days=30):
-        raise ToolError(f"the plan was changed on {line.plan_since}; it can change once in 30 days")
+        raise ToolError(f"the plan was changed on {line.plan_since}, and it can change only once in 30 days")
     if today < line.term_ends and new.monthly_price < old.monthly_price:
-        raise ToolError(f"the minimum term runs until {line.term_ends}; until then a cheaper plan is not possible")
+        raise ToolError(f"the minimum term runs until {line.term_ends}, and a cheaper plan is not possible before that")
 
 
 def check_add_on(state: MobileCareState, line: Line, add_on: AddOn) -> None:
@@ -106,7 +106,7 @@ def check_add_on(state: MobileCareState, line: Line, add_on: AddOn) -> None:
     plan = state.plans[line.plan_id]
     booked = running_bookings(state, line.line_id)
     if line.status != "active":
-        raise ToolError(f"the {line.label} line is {line.status}; it cannot take add-ons")
+        raise ToolError(f"the {line.label} line is {line.status}, and it cannot take add-ons while it is")
     if any(each.add_on_id == add_on.add_on_id for each in booked):
         raise ToolError(f"{add_on.name} is already booked for this line")
     if len(booked) >= ADD_ONS_PER_LINE:
@@ -120,13 +120,13 @@ def check_add_on(state: MobileCareState, line: Line, add_on: AddOn) -> None:
 def check_visit(state: MobileCareState, router: Router) -> None:
     """Rule 8, what must be so before a technician is sent."""
     if router.fault == "none":
-        raise ToolError("the router's light is solid green; no technician is needed")
+        raise ToolError("the router's light is solid green, so no technician is needed")
     if router.restarted_at is None or router.restarted_at.date() != state.now.date():
         raise ToolError("the router has not been restarted today; please have the customer restart it first")
     city = state.customers[router.customer_id].address.city
     for outage in state.outages.values():
         if outage.city == city and outage.service == "home_internet" and outage.status == "ongoing":
-            raise ToolError(f"an outage of home internet is going on in {city}; no technician comes until it ends")
+            raise ToolError(f"an outage of home internet is going on in {city}, and no technician comes until it ends")
     for visit in state.visits.values():
         if visit.customer_id == router.customer_id and visit.status == "booked":
             raise ToolError(f"a visit is already booked for {visit.scheduled_for}")

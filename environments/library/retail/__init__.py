@@ -103,7 +103,7 @@ class Retail(Environment[RetailState]):
         """
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status not in ("pending", "processing"):
-            raise ToolError(f"order {order_id} is {order.status}; only pending or processing orders can be cancelled")
+            raise ToolError(f"order {order_id} is already {order.status}, so it can no longer be cancelled")
         for line in order.lines:
             self.state.products[line.sku].in_stock += line.quantity
         order.status = "cancelled"
@@ -154,7 +154,7 @@ class Retail(Environment[RetailState]):
         """
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status not in ("pending", "processing"):
-            raise ToolError(f"order {order_id} is {order.status}; a gift message can be set only before shipping")
+            raise ToolError(f"order {order_id} is already {order.status}, so it takes no gift message any more")
         if order.gift_message == message:
             raise ToolError(f"order {order_id} already has this gift message")
         order.gift_message = message
@@ -214,9 +214,9 @@ class Retail(Environment[RetailState]):
         order = self._pending(order_id)
         customer = self.state.customers[order.customer_id]
         if amount > customer.store_credit:
-            raise ToolError(f"only {customer.store_credit:.2f} of store credit is left")
+            raise ToolError(f"only £{customer.store_credit:.2f} of store credit is left")
         if amount > order.total:
-            raise ToolError(f"the order's total is only {order.total:.2f}")
+            raise ToolError(f"the total of the order is only £{order.total:.2f}")
         customer.store_credit = round(customer.store_credit - amount, 2)
         order.total = round(order.total - amount, 2)
         return self._change(order)
@@ -242,13 +242,15 @@ class Retail(Environment[RetailState]):
         ] = None,
         max_price: Annotated[float | None, Field(gt=0, examples=[30.0, 60.0, 100.0, 200.0])] = None,
         in_stock_only: bool = False,
+        page: Annotated[int, Field(ge=1)] = 1,
     ) -> list[Product]:
-        """Search the catalogue, cheapest first, at most 8 products.
+        """Search the catalogue, cheapest first, at most 8 products on a page.
 
         Args:
             category: Category of the catalogue.
             max_price: Highest price in pounds.
             in_stock_only: Leave out what is sold out.
+            page: Page to show; dearer products are on later ones.
         """
         products = [
             product
@@ -257,7 +259,7 @@ class Retail(Environment[RetailState]):
             and (max_price is None or product.price <= max_price)
             and (product.in_stock > 0 or not in_stock_only)
         ]
-        return sorted(products, key=lambda product: (product.price, product.sku))[:8]
+        return sorted(products, key=lambda product: (product.price, product.sku))[8 * (page - 1) : 8 * page]
 
     @tool(effect="read")
     def get_product(self, sku: str) -> Product:
@@ -280,7 +282,9 @@ class Retail(Environment[RetailState]):
         customer = self.lookup(self.state.customers, customer_id, "customer")
         product = self.lookup(self.state.products, sku, "product")
         if quantity > product.in_stock:
-            raise ToolError(f"only {product.in_stock} of {product.name} in stock")
+            if not product.in_stock:
+                raise ToolError(f"the {product.name} is sold out")
+            raise ToolError(f"only {product.in_stock} of the {product.name} are in stock")
         product.in_stock -= quantity
         number = self.state.counters["order"] = self.state.counters.get("order", 0) + 1
         line = OrderLine(
@@ -318,7 +322,7 @@ class Retail(Environment[RetailState]):
         """
         order, line = self._line(line_id)
         if quantity > line.quantity:
-            raise ToolError(f"only {line.quantity} of {line.product_name} were ordered")
+            raise ToolError(f"only {line.quantity} of the {line.product_name} were ordered")
         self._check_returnable(order, line)
         number = self.state.counters["return"] = self.state.counters.get("return", 0) + 1
         request = Return(
@@ -396,7 +400,7 @@ class Retail(Environment[RetailState]):
     def _pending(self, order_id: str) -> Order:
         order = self.lookup(self.state.orders, order_id, "order")
         if order.status != "pending":
-            raise ToolError(f"order {order_id} is {order.status}; this is possible only while it is pending")
+            raise ToolError(f"order {order_id} is already {order.status}, and that works only while it is pending")
         return order
 
     def _usable_coupon(self, code: str, order: Order) -> Coupon:
@@ -404,11 +408,11 @@ class Retail(Environment[RetailState]):
         if order.coupon_code is not None:
             raise ToolError(f"order {order.order_id} already has the coupon {order.coupon_code}")
         if coupon.valid_until < self.state.now.date():
-            raise ToolError(f"coupon {coupon.code} ended on {coupon.valid_until}")
+            raise ToolError(f"the coupon {coupon.code} ended on {coupon.valid_until}")
         if order.total < coupon.minimum_total:
-            raise ToolError(f"coupon {coupon.code} needs a total of at least {coupon.minimum_total:.2f}")
+            raise ToolError(f"the coupon {coupon.code} needs a total of at least £{coupon.minimum_total:.2f}")
         if coupon.single_use and order.customer_id in coupon.used_by:
-            raise ToolError(f"the customer has already used coupon {coupon.code}")
+            raise ToolError(f"the coupon {coupon.code} works once, and it has already been used on this account")
         return coupon
 
     def _line(self, line_id: str) -> tuple[Order, OrderLine]:
@@ -420,10 +424,10 @@ class Retail(Environment[RetailState]):
 
     def _check_returnable(self, order: Order, line: OrderLine) -> None:
         if order.status != "delivered":
-            raise ToolError(f"order {order.order_id} is {order.status}; only delivered items can be returned")
+            raise ToolError(f"order {order.order_id} is {order.status}, and only delivered items can be returned")
         days = RETURN_DAYS[self.state.customers[order.customer_id].tier]
         if self.state.now - order.placed_at > timedelta(days=days):
-            raise ToolError(f"the return window of {days} days has passed")
+            raise ToolError(f"the order was placed more than {days} days ago, and it can no longer be returned")
         if any(request.line_id == line.line_id for request in self.state.returns.values()):
             raise ToolError(f"{line.product_name} of order {order.order_id} is already being returned")
 

@@ -68,7 +68,7 @@ BASKET: tuple[OrderStatus, ...] = ("pending", "delivered", "delivered")
 AGES: dict[OrderStatus, tuple[int, int]] = {
     "pending": (0, 2),
     "processing": (1, 5),
-    "shipped": (2, 9),
+    "shipped": (2, 4),
     "delivered": (7, 36),
     "cancelled": (2, 80),
 }

@@ -36,6 +36,7 @@ COLDEST, WARMEST, WARMEST_FOR_CHILDREN = 12.0, 24.0, 21.0
 LOW_BATTERY = 10
 CODES_PER_LOCK = 4
 CODE_DAYS = {"family": 365, "child": 365, "guest": 21, "helper": 21}
+MEMBERS = {"family": "one of the family", "child": "a child", "guest": "a guest", "helper": "a helper"}
 MINUTES_APART = 15
 
 
@@ -144,7 +145,7 @@ class SmartHome(Environment[SmartHomeState]):
         device = self._online(device_id)
         name = device.device_name
         if device.power is None:
-            raise ToolError(f"the {name} is a blind; it can only be opened or closed")
+            raise ToolError(f"the {name} is a blind, which can only be opened or closed")
         if device.power == power:
             raise ToolError(f"the {name} is already {power}")
         if device.always_on:
@@ -167,7 +168,7 @@ class SmartHome(Environment[SmartHomeState]):
         device = self._online(device_id)
         name = device.device_name
         if device.level is None:
-            raise ToolError(f"the {name} has no level, it can only be on or off")
+            raise ToolError(f"the {name} has no level and can only be on or off")
         if device.kind == "blind" and self._window_open(device.room_id):
             raise ToolError(f"the {name} cannot move while the window is open")
         if device.level == level and device.power in (None, "on" if level else "off"):
@@ -225,9 +226,11 @@ class SmartHome(Environment[SmartHomeState]):
         if lock.status == wanted:
             raise ToolError(f"the {lock.lock_name} is already {wanted}")
         if lock.battery_percent < LOW_BATTERY:
-            raise ToolError(f"the {lock.lock_name} cannot be operated: battery at {lock.battery_percent} percent")
+            raise ToolError(
+                f"the {lock.lock_name} cannot be operated with its battery at {lock.battery_percent} percent"
+            )
         if action == "lock" and lock.door_open:
-            raise ToolError(f"the {lock.lock_name} stands open; close it before locking")
+            raise ToolError(f"the {lock.lock_name} stands open and has to be closed before it can be locked")
         if action == "unlock" and is_quiet_hours(self.state.now):
             raise ToolError("no door is unlocked in the quiet hours from 22:00 to 07:00")
         lock.status = wanted
@@ -321,7 +324,9 @@ class SmartHome(Environment[SmartHomeState]):
         """
         scene = self.lookup(self.state.scenes, scene_id, "scene")
         if is_quiet_hours(self.state.now) and self._loud(scene_id):
-            raise ToolError(f"the scene {scene.scene_name} has loud appliances; quiet hours run from 22:00 to 07:00")
+            raise ToolError(
+                f"the scene {scene.scene_name} has loud appliances, and the quiet hours run from 22:00 to 07:00"
+            )
         changed, left_out = [], []
         for step in scene.steps:
             device = self.state.devices[step.device_id]
@@ -366,7 +371,9 @@ class SmartHome(Environment[SmartHomeState]):
             shared = "every_day" in (other.days, schedule.days) or other.days == schedule.days
             if other is not schedule and shared and _minutes_between(other.starts_at, starts_at) < MINUTES_APART:
                 name = self.state.scenes[other.scene_id].scene_name
-                raise ToolError(f"{name} starts at {other.starts_at}; schedules must be {MINUTES_APART} minutes apart")
+                raise ToolError(
+                    f"{name} starts at {other.starts_at}, and schedules must be {MINUTES_APART} minutes apart"
+                )
         schedule.starts_at = starts_at
         return self._schedule_row(schedule)
 
@@ -413,7 +420,9 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError("the last day of a code must not lie in the past")
         days = CODE_DAYS.get(member.role, 365)
         if until_day > today + timedelta(days=days):
-            raise ToolError(f"{name} is registered as {member.role}; such codes last {days} days at most")
+            raise ToolError(
+                f"{name} is registered as {MEMBERS.get(member.role, member.role)}, whose codes last {days} days at most"
+            )
 
     def _code_row(self, code: AccessCode) -> CodeRow:
         return CodeRow(

@@ -129,20 +129,115 @@ APPLIANCES: dict[str, tuple[Appliance, ...]] = {
 OTHER_APPLIANCES = (Appliance("fan"), Appliance("dehumidifier"), Appliance("radio"), Appliance("smart socket"))
 LIGHTS = ("ceiling light", "floor lamp", "wall light", "table lamp", "light strip", "spotlight")
 BLINDS = ("roller blind", "venetian blind", "skylight blind")
+
+
+class Recipe(NamedTuple):
+    """A scene that people set up: how bright and how open, where, and when it may start by itself."""
+
+    name: str
+    description: str
+    brightness: int
+    opening: int
+    rooms: tuple[str, ...]
+    """Rooms that it sets, as far as the home has them."""
+    days: tuple[Days, ...]
+    times: tuple[str, ...]
+    """Starting times, at least a quarter of an hour from those of all other scenes."""
+
+
 SCENES = (
-    ("movie night", "low lights and closed blinds", 15, 0),
-    ("good morning", "bright lights and open blinds", 80, 100),
-    ("dinner party", "warm, half-bright lights", 55, 40),
-    ("reading time", "good light for a book", 70, 60),
-    ("wind down", "dim lights before bed", 10, 10),
-    ("afternoon nap", "everything dark and calm", 5, 0),
-    ("homework hour", "bright and clear for desk work", 95, 70),
-    ("spa evening", "soft light all around", 25, 20),
-    ("big clean", "full light, with the loud appliances running", 100, 100),
-    ("laundry run", "sets the loud machines going", 60, 50),
+    Recipe(
+        "movie night",
+        "low lights and closed blinds",
+        15,
+        0,
+        ("living room", "home cinema"),
+        ("weekends", "every_day"),
+        ("19:45", "20:30"),
+    ),
+    Recipe(
+        "good morning",
+        "bright lights and open blinds",
+        80,
+        100,
+        ("main bedroom", "kitchen", "nursery", "bathroom"),
+        ("weekdays", "every_day"),
+        ("07:00", "07:30"),
+    ),
+    Recipe(
+        "dinner party",
+        "warm, half-bright lights",
+        55,
+        40,
+        ("dining room", "living room", "kitchen"),
+        ("weekends",),
+        ("18:00", "19:00"),
+    ),
+    Recipe(
+        "reading time",
+        "good light for a book",
+        70,
+        60,
+        ("library", "reading nook", "living room"),
+        ("weekends", "every_day"),
+        ("17:15", "20:00"),
+    ),
+    Recipe(
+        "wind down",
+        "dim lights before bed",
+        10,
+        10,
+        ("main bedroom", "living room", "children's den", "nursery"),
+        ("every_day", "weekdays"),
+        ("20:45", "21:45"),
+    ),
+    Recipe(
+        "afternoon nap",
+        "everything dark and calm",
+        5,
+        0,
+        ("main bedroom", "nursery", "guest room"),
+        ("weekends", "every_day"),
+        ("13:30", "14:15"),
+    ),
+    Recipe(
+        "homework hour",
+        "bright and clear for desk work",
+        95,
+        70,
+        ("study", "kitchen", "playroom"),
+        ("weekdays",),
+        ("15:45", "16:30"),
+    ),
+    Recipe(
+        "spa evening",
+        "soft light all around",
+        25,
+        20,
+        ("sauna", "bathroom", "attic bathroom", "main bedroom"),
+        ("weekends",),
+        ("17:45", "18:15"),
+    ),
+    Recipe(
+        "big clean",
+        "full light, with the loud appliances running",
+        100,
+        100,
+        ("kitchen", "living room", "hallway"),
+        ("weekends",),
+        ("09:45", "10:30"),
+    ),
+    Recipe(
+        "laundry run",
+        "light for the chores, with the loud machines running",
+        60,
+        50,
+        ("laundry room", "utility room", "bathroom", "kitchen"),
+        ("weekdays", "every_day"),
+        ("08:45", "11:15"),
+    ),
 )
 NOISY_SCENES = ("big clean", "laundry run")
-TIMES = ("07:15", "08:30", "10:00", "11:30", "13:00", "14:30", "16:00", "17:45", "19:15", "20:30")
 LOCKS = (
     ("front door", False),
     ("back door", False),
@@ -158,7 +253,7 @@ def make_state(size: str, seed: int) -> SmartHomeState:
     """A household of the given size; the same seed gives the same household."""
     rng = random.Random(derive_seed("smart_home", size, seed))
     extent = EXTENTS[size]
-    now = datetime(2026, rng.randrange(1, 13), rng.randrange(1, 28), rng.randrange(7, 24), rng.choice((5, 20, 35, 50)))
+    now = datetime(2026, rng.randrange(1, 13), rng.randrange(1, 28), rng.randrange(18, 22), rng.choice((5, 20, 35, 50)))
     persons = _people.people(rng, extent.members)
     street, city, _ = _people.street_address(rng)
     price = rng.choice((0.24, 0.27, 0.31, 0.34))
@@ -318,16 +413,20 @@ def _add_code(state: SmartHomeState, rng: random.Random, lock_id: str, member: M
 
 def _add_scenes(state: SmartHomeState, rng: random.Random, count: int) -> None:
     usable = [device for device in state.devices.values() if not device.always_on]
-    calm = [device for device in usable if device.kind != "appliance"]
     loud = [device for device in usable if device.noisy]
-    recipes = [recipe for recipe in SCENES if loud or recipe[0] not in NOISY_SCENES]
-    for scene_name, description, brightness, opening in rng.sample(recipes, min(count, len(recipes))):
-        devices = rng.sample(calm, rng.randrange(3, 6))
-        if scene_name in NOISY_SCENES:
-            devices = [*devices[:2], *rng.sample(loud, min(2, len(loud)))]
+    recipes = [recipe for recipe in SCENES if loud or recipe.name not in NOISY_SCENES]
+    for recipe in [*recipes[:2], *rng.sample(recipes[2:], min(count, len(recipes)) - 2)]:
+        rooms = [room for name in recipe.rooms for room in state.rooms.values() if room.room_name == name][:2]
+        near = {room.room_id for room in rooms}
+        calm = [device for device in usable if device.kind != "appliance" and device.room_id in near]
+        devices = calm[:5]
+        if recipe.name in NOISY_SCENES:
+            devices = [*calm[:2], *rng.sample(loud, min(2, len(loud)))]
         scene_id = _number(state, "scene", "SC{}")
-        steps = [_step(device, brightness, opening) for device in devices]
-        state.scenes[scene_id] = Scene(scene_id=scene_id, scene_name=scene_name, description=description, steps=steps)
+        steps = [_step(device, recipe.brightness, recipe.opening) for device in devices]
+        state.scenes[scene_id] = Scene(
+            scene_id=scene_id, scene_name=recipe.name, description=recipe.description, steps=steps
+        )
 
 
 def _step(device: Device, brightness: int, opening: int) -> SceneStep:
@@ -338,12 +437,13 @@ def _step(device: Device, brightness: int, opening: int) -> SceneStep:
 
 
 def _add_schedules(state: SmartHomeState, rng: random.Random, count: int) -> None:
-    choices: tuple[Days, ...] = ("weekdays", "weekends", "every_day")
-    for starts_at in sorted(rng.sample(TIMES, min(count, len(TIMES)))):
+    recipes = {recipe.name: recipe for recipe in SCENES}
+    slots = [(rng.choice(recipes[scene.scene_name].times), scene) for scene in state.scenes.values()]
+    for starts_at, scene in sorted(slots[:count], key=lambda slot: slot[0]):
         schedule_id = _number(state, "schedule", "P{}")
         state.schedules[schedule_id] = Schedule(
             schedule_id=schedule_id,
-            scene_id=rng.choice(list(state.scenes)),
-            days=rng.choice(choices),
+            scene_id=scene.scene_id,
+            days=rng.choice(recipes[scene.scene_name].days),
             starts_at=starts_at,
         )

@@ -39,7 +39,6 @@ from trajsmith.environments.native import Environment, tool
 from trajsmith.records import ConfirmationRule, ToolError
 
 SALE_DAYS = 60
-MOVE_FEE = 8.0
 UPGRADE_POINTS = 300
 EXTRA_PRICES: dict[Extra, float] = {"bicycle": 6.0, "dog": 9.0, "hot_meal": 12.0, "quiet_seat": 4.0}
 DAY = timedelta(days=1)
@@ -88,7 +87,7 @@ class Travel(Environment[TravelState]):
 
     @tool(effect="read")
     def list_trips(self, traveller_id: str, status: TripStatus | None = None) -> list[TripRow]:
-        """List the trips of a traveller, latest departure first, at most 8.
+        """List the trips of a traveller with fare and the fee for moving them, latest departure first, at most 8.
 
         Args:
             traveller_id: Traveller account.
@@ -192,8 +191,8 @@ class Travel(Environment[TravelState]):
         """
         booking, connection, leaves_in = self._open_trip(booking_id)
         if booking.fare == "saver" and (booking.moved or leaves_in < 3 * DAY):
-            reason = "it has been moved before" if booking.moved else "it departs in less than 3 days"
-            raise ToolError(f"this saver trip can no longer be moved: {reason}")
+            reason = "has been moved before" if booking.moved else "departs in less than 3 days"
+            raise ToolError(f"this saver trip {reason} and can no longer be moved")
         if leaves_in < timedelta(hours=2):
             raise ToolError("this trip departs in less than 2 hours and can no longer be moved")
         if new_date == booking.travels_on:
@@ -205,8 +204,7 @@ class Travel(Environment[TravelState]):
         if "bicycle" in booking.extras and self.state.bicycles_left(connection, new_date) < 1:
             raise ToolError(f"no bicycle places are left on {new_date}")
         self._check_overlap(booking.traveller_id, connection, new_date, but=booking_id)
-        fee = booking.fare == "saver" and self.state.travellers[booking.traveller_id].tier != "navigator"
-        booking.price = round(booking.price + MOVE_FEE * booking.passengers * fee, 2)
+        booking.price = round(booking.price + self.state.compute_move_fee(booking), 2)
         booking.travels_on, booking.moved = new_date, True
         return trip_details(self.state, booking)
 
@@ -253,7 +251,7 @@ class Travel(Environment[TravelState]):
         """
         booking, connection, leaves_in = self._open_trip(booking_id)
         if extra in booking.extras:
-            raise ToolError(f"the trip already has this extra: {extra.replace('_', ' ')}")
+            raise ToolError(f"the trip already has the extra {extra.replace('_', ' ')}")
         if extra == "bicycle" and self.state.bicycles_left(connection, booking.travels_on) < 1:
             raise ToolError(f"no bicycle places are left on {connection.service} on {booking.travels_on}")
         if extra == "dog" and booking.travel_class == "comfort":
@@ -434,7 +432,7 @@ class Travel(Environment[TravelState]):
         """
         stay = self.lookup(self.state.stays, reservation_id, "reservation")
         if stay.status != "booked":
-            raise ToolError(f"the stay is {stay.status}; only booked stays can be cancelled")
+            raise ToolError(f"the stay is {stay.status}, and only booked stays can be cancelled")
         if not self.state.rooms[stay.room_id].refundable:
             raise ToolError("the room is not refundable, so the stay cannot be cancelled")
         if stay.check_in - self.state.now.date() < 2 * DAY:
@@ -444,8 +442,10 @@ class Travel(Environment[TravelState]):
 
     def _check_on_sale(self, day: date) -> None:
         today = self.state.now.date()
-        if not today < day <= today + SALE_DAYS * DAY:
-            raise ToolError(f"{day} is not on sale: only from tomorrow until {SALE_DAYS} days ahead")
+        if day <= today:
+            raise ToolError(f"{day} is not on sale any more")
+        if day > today + SALE_DAYS * DAY:
+            raise ToolError(f"{day} is more than {SALE_DAYS} days ahead and not on sale yet")
 
     def _departure(self, departure_id: str) -> tuple[Connection, date]:
         connection_id, _, text = departure_id.partition("/")
@@ -462,7 +462,7 @@ class Travel(Environment[TravelState]):
         """A confirmed trip, its connection, and the time until it departs."""
         booking = self.lookup(self.state.bookings, booking_id, "booking")
         if booking.status != "confirmed":
-            raise ToolError(f"the trip is {booking.status}; only confirmed trips can be changed")
+            raise ToolError(f"{_say_over(booking.status)}, and only confirmed trips can be changed")
         connection = self.state.connections[booking.connection_id]
         leaves_in = connection.departs_at(booking.travels_on) - self.state.now
         if leaves_in <= timedelta(0):
@@ -482,6 +482,10 @@ class Travel(Environment[TravelState]):
             ride = self.state.connections[other.connection_id]
             if ride.departs_at(other.travels_on) < end and start < ride.arrives_at(other.travels_on):
                 raise ToolError(f"the traveller is on the way to {ride.to_city} at that time")
+
+
+def _say_over(status: TripStatus) -> str:
+    return "the trip has been travelled" if status == "travelled" else f"the trip is {status}"
 
 
 __all__ = ["Travel"]

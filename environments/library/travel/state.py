@@ -17,6 +17,8 @@ Payment = Literal["card", "points"]
 
 COMFORT_SURCHARGE = 0.5
 """Part of the fare that the comfort class costs on top."""
+MOVE_FEE = 8.0
+"""What moving a saver trip costs for each passenger, in pounds."""
 
 
 class Traveller(StateModel):
@@ -155,6 +157,11 @@ class TravelState(EnvironmentState):
     def seats_left(self, connection: Connection, day: date, travel_class: TravelClass) -> int:
         taken = (b for b in self.on_board(connection.connection_id, day) if b.travel_class == travel_class)
         return connection.seats(travel_class) - sum(booking.passengers for booking in taken)
+
+    def compute_move_fee(self, booking: Booking) -> float:
+        """Compute what moving a trip to another day costs."""
+        free = booking.fare == "flexible" or self.travellers[booking.traveller_id].tier == "navigator"
+        return 0.0 if free else round(MOVE_FEE * booking.passengers, 2)
 
     def bicycles_left(self, connection: Connection, day: date) -> int:
         taken = [b for b in self.on_board(connection.connection_id, day) if "bicycle" in b.extras]

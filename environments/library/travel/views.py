@@ -25,7 +25,9 @@ class TripRow(StateModel):
     to_city: str
     departs_at: datetime
     passengers: int
+    fare: Fare
     price: float
+    move_fee: float
     status: TripStatus
 
 
@@ -112,7 +114,9 @@ def trip_row(state: TravelState, booking: Booking) -> TripRow:
         to_city=connection.to_city,
         departs_at=connection.departs_at(booking.travels_on),
         passengers=booking.passengers,
+        fare=booking.fare,
         price=booking.price,
+        move_fee=state.compute_move_fee(booking),
         status=booking.status,
     )
 

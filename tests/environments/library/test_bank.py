@@ -1,10 +1,13 @@
 """The bank: each rule of its policy binds, and its tools work together."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from trajsmith.environments import NativeSession
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library.bank import Bank
 from trajsmith.environments.library.bank.rules import compute_available, compute_left_today
 from trajsmith.environments.library.bank.state import (
@@ -17,6 +20,8 @@ from trajsmith.environments.library.bank.state import (
     StandingOrder,
     Transaction,
 )
+from trajsmith.grounding import is_list_cut
+from trajsmith.grounding.list_limits import find_page_size
 
 NOW = datetime(2026, 5, 12, 14, 0)
 TOMORROW, IN_THREE_DAYS = "2026-05-13", "2026-05-15"
@@ -139,7 +144,7 @@ def test_payments_of_a_day_stay_within_the_transfer_limit_but_own_goals_do_not_c
 
 def test_a_new_payee_gets_little_during_the_cooling_off(bank: Bank) -> None:
     passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=150.0)
-    refused(bank, "pay_payee", "can get only £50.00 until then", account_id="A1", payee_id="P2", amount=50.01)
+    refused(bank, "pay_payee", "can get no more than £50.00 for now", account_id="A1", payee_id="P2", amount=50.01)
     bank.state.now += timedelta(hours=19)
     assert passes(bank, "pay_payee", account_id="A1", payee_id="P2", amount=50.01)["amount"] == 50.01
 
@@ -264,3 +269,24 @@ def test_the_rules_hold_in_the_seed_states(size: str) -> None:
         assert disputed.kind == "card", f"{dispute.dispute_id} is about no card payment"
         assert disputed.booked_at.date() <= dispute.opened_on <= state.now.date(), "disputed before it was paid"
     assert all(goal.saved <= goal.target for goal in state.goals.values()), "a goal is overfull"
+
+
+async def test_older_transactions_are_on_later_pages() -> None:
+    cls = ENVIRONMENTS.get("bank")
+    spec, state = cls.describe(), cls.seed_state("small", 1).model_dump(mode="json")
+    session = NativeSession(cls, spec)
+    await session.reset(state)
+    counts = Counter(row["account_id"] for row in state["transactions"].values())
+    account, count = counts.most_common(1)[0]
+    assert count == 9
+    pages = [
+        (await session.call("list_transactions", {"account_id": account, **page})).content["result"]
+        for page in ({}, {"page": 1}, {"page": 2}, {"page": 3})
+    ]
+    assert [len(page) for page in pages] == [8, 8, 1, 0] and pages[0] == pages[1]
+    assert pages[2][0]["booked_on"] <= pages[1][-1]["booked_on"]
+    assert not (await session.call("list_transactions", {"account_id": account, "page": 0})).ok
+    tool = spec.tool("list_transactions")
+    assert find_page_size(tool) == 8
+    assert is_list_cut(tool, {"account_id": account, "page": 1}, {"result": pages[0]}, "$.result")
+    assert not is_list_cut(tool, {"account_id": account, "page": 2}, {"result": pages[2]}, "$.result")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from trajsmith.environments.library.file_store import FileStore
+from trajsmith.environments.library.file_store.seeds import THEMES, TRASHED
 from trajsmith.environments.library.file_store.state import (
     Account,
     Collaborator,
@@ -116,7 +117,7 @@ def test_copies_and_restored_files_must_fit_the_quota(store: FileStore) -> None:
     refused(store, "restore_from_trash", "only 40.0 MB of the quota are free", trash_id="T3")
     passes(store, "delete_file", file_id="F6")
     assert passes(store, "restore_from_trash", trash_id="T3")["file_name"] == "Film.mp4"
-    refused(store, "copy_file", "does not fit: only 0.0 MB", file_id="F1", folder_id="D2")
+    refused(store, "copy_file", "does not fit, since only 0.0 MB", file_id="F1", folder_id="D2")
     store.state.account.quota_mb = 110
     assert passes(store, "copy_file", file_id="F1", folder_id="D2")["file_name"] == "Copy of Plan.docx"
 
@@ -231,3 +232,15 @@ def test_seed_states_keep_the_rules(seed: int) -> None:
         assert owner.created_at <= made.saved_at <= owner.modified_at <= state.now
         assert made.version_number < owner.version_number
     assert all(item.folder_id in state.folders for item in [*state.files.values(), *state.trash.values()])
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_folders_and_deleted_files_are_where_people_would_have_them(seed: int) -> None:
+    state = FileStore.seed_state("medium", seed)
+    themes = {theme.name: theme for theme in THEMES}
+    for folder in state.folders.values():
+        if folder.parent_id is not None:
+            assert state.folders[folder.parent_id].folder_name == themes[folder.folder_name].within
+    fitting = [item for item in state.trash.values() if item.item_name not in TRASHED]
+    assert len(fitting) >= len(state.trash) // 2
+    assert all(item.item_name in themes[state.folders[item.folder_id].folder_name].files for item in fitting)

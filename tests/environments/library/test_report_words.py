@@ -49,3 +49,19 @@ def test_an_open_door_is_said_to_be_open(tool: str, out: Mapping[str, object]) -
 def test_a_fault_of_the_router_is_named() -> None:
     for said in say_all("mobile_care", "restart_router", LIGHT):
         assert "something is wrong" not in said and "fault is still there" not in said
+
+
+def test_a_light_of_the_router_is_explained() -> None:
+    for tool in ("read_router_light", "restart_router"):
+        for said in say_all("mobile_care", tool, LIGHT):
+            assert said is not None
+            assert any(word in said for word in ("signal", "network", "cable", "lost the line", "technician")), said
+
+
+def test_a_new_phone_number_is_told_without_the_newsletter() -> None:
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("retail")))
+    out = {"phone": "+44 7700 900123", "newsletter": True, "email": "a@example.com"}
+    phrases = book.tools["update_contact"]
+    for template in (*phrases.done, *phrases.brief, *phrases.detailed):
+        said = Wording(book, ()).results([template], out, {"phone": out["phone"]}, random.Random(0))
+        assert said is not None and "newsletter" not in said and out["phone"] in said

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from trajsmith.environments.library.smart_home import SmartHome
+from trajsmith.environments.library.smart_home.seeds import NOISY_SCENES, SCENES
 from trajsmith.environments.library.smart_home.state import (
     AccessCode,
     Device,
@@ -251,3 +252,18 @@ def test_seed_states_keep_the_rules(seed: int) -> None:
     assert all(12 <= target <= (21 if child else 24) for target, child in limits)
     assert all(step.device_id in state.devices for scene in state.scenes.values() for step in scene.steps)
     assert all("07:00" <= schedule.starts_at < "22:00" for schedule in state.schedules.values())
+
+
+@pytest.mark.parametrize("size", ["small", "medium"])
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_scenes_set_rooms_that_they_are_for_at_fitting_times(size: str, seed: int) -> None:
+    state = SmartHome.seed_state(size, seed)
+    recipes = {recipe.name: recipe for recipe in SCENES}
+    for scene in state.scenes.values():
+        rooms = {state.rooms[state.devices[step.device_id].room_id].room_name for step in scene.steps}
+        assert scene.steps and (scene.scene_name in NOISY_SCENES or rooms <= set(recipes[scene.scene_name].rooms))
+    planned = [state.scenes[schedule.scene_id].scene_name for schedule in state.schedules.values()]
+    assert len(set(planned)) == len(planned)
+    for schedule in state.schedules.values():
+        recipe = recipes[state.scenes[schedule.scene_id].scene_name]
+        assert schedule.starts_at in recipe.times and schedule.days in recipe.days

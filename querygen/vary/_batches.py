@@ -1,0 +1,426 @@
+"""Requests for all rows of a list: the list on a state that may be made longer, the calls for its rows, the words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
+from trajsmith.phrasing import BatchRequest, pick_text
+from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.querygen.partition import find_producers
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
+from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.requested_info import build_general_info
+from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._refusals import LOST
+from trajsmith.querygen.vary._refused_task import can_be_known, collect_state_words
+from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.querygen.vary._siblings import build_adopted_rows, find_listed_rows, list_choice_columns
+from trajsmith.querygen.vary.long_context import normalize_key_order
+from trajsmith.records import (
+    EnvironmentFault,
+    FromOutput,
+    FromUser,
+    GoldCall,
+    JsonObject,
+    JsonValue,
+    Perturbation,
+    RecordDropped,
+    RefusedMember,
+    Selector,
+    ToolSpec,
+    UserFact,
+    canonical_json,
+)
+
+FEWEST = 3
+"""Rows from which on a request is one for many things."""
+MOST = 12
+WANTED = (4, 9)
+"""Rows that a list is made to hold, where the environment shows as many."""
+FEW = (3, 6)
+"""The same for a list of which some rows are refused."""
+MOST_REFUSED = 3
+"""Rows of a partial batch for which the call is refused."""
+ROUNDS = 4
+_ARTICLE = re.compile(r"^(?:an?|the) ")
+"""What a fact loses where it stands after "every"."""
+_EVERY = re.compile(r"\b(?:every|each|single) \{(\w+)\}")
+_LIMIT = re.compile(r"\bat most (\d+)\b")
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """One batch on one state.
+
+    Attributes:
+        state: The initial state.
+        turn: The turn that is asked for in place of the base task's.
+        calls: The calls of that turn up to the list.
+        members: The calls for the rows.
+        refused: Those that the environment refuses, before the members and after them.
+        shown: Results before the members.
+    """
+
+    request: BatchRequest
+    state: JsonObject
+    turn: int
+    calls: tuple[GoldCall, ...]
+    members: tuple[GoldCall, ...]
+    facts: tuple[UserFact, ...]
+    refused: tuple[RefusedMember, ...]
+    shown: tuple[JsonValue, ...]
+    others: int
+    """Rows of the list that are not meant."""
+
+
+async def build_batch_variant(case: VariantCase, partial: bool = False) -> VariantResult:
+    """Return a request for all rows of a list that fit, with which the dialogue opens.
+
+    Args:
+        partial: The call is refused for some of the rows; else for none.
+
+    Raises:
+        RecordDropped: No list of the task has enough rows that a request of the environment is about.
+    """
+    requests = case.wording.scenarios.batches
+    for request in case.rng.sample(requests, len(requests)):
+        calls = _find_calls(case, case.tools[request.list])
+        if calls is None:
+            continue
+        batch = await _enlarge(case, request, 0, calls, partial)
+        if batch is not None:
+            return await _build_variant(case, batch)
+    raise RecordDropped("no_batch")
+
+
+def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
+    """Return the turn that makes way for a request about a list, and the calls up to the list; None without a list."""
+    for turn, (start, stop) in enumerate(case.spans):
+        for index in range(start, stop):
+            if case.calls[index].tool == tool.name and _leads_to(case.calls, start, index):
+                call = _drop_optional(case.calls[index], tool.required)
+                return turn, (*case.calls[start:index], call)
+    if tool.required:
+        return None
+    call = GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read")
+    return min(len(case.spans), case.rng.randint(1, 2)), (call,)
+
+
+def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
+    """Return True if every call of the turn before this one is there for its sake, and no one else acts."""
+    needed = {index}
+    for number in range(index, start - 1, -1):
+        if number in needed:
+            needed |= find_producers(calls[number])
+    return all(
+        number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
+        for number in range(start, index + 1)
+    )
+
+
+def _find_calls(case: VariantCase, tool: ToolSpec) -> tuple[GoldCall, ...] | None:
+    """Return the calls that lead to the batch's list, and nothing else of the task; None if it has no such list.
+
+    The batch opens its dialogue and has a motive of its own: it would not fit in the middle of another story.
+    """
+    for call in case.calls:
+        if call.tool == tool.name:
+            listing = _drop_optional(call, tool.required)
+            needed = _collect_producers(case.calls, listing)
+            if all(
+                case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed
+            ):
+                places = {number: place for place, number in enumerate(needed)}
+                return tuple(_move_sources(each, places) for each in (*(case.calls[n] for n in needed), listing))
+    return None if tool.required else (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),)
+
+
+def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
+    """Return the calls whose results lead to a call, in order."""
+    needed, open_calls = set[int](), [call]
+    while open_calls:
+        for number in find_producers(open_calls.pop()) - needed:
+            needed.add(number)
+            open_calls.append(calls[number])
+    return sorted(needed)
+
+
+def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:
+    """Return a call whose values come from calls at other places."""
+    provenance = {
+        name: source.model_copy(update={"call": places[source.call]}) if isinstance(source, FromOutput) else source
+        for name, source in call.provenance.items()
+    }
+    return call.model_copy(update={"provenance": provenance, "result": None})
+
+
+def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
+    """Return the call with its required arguments only, so that it lists everything."""
+    arguments = {name: value for name, value in call.arguments.items() if name in required}
+    provenance = {name: source for name, source in call.provenance.items() if name in required}
+    return call.model_copy(update={"arguments": arguments, "provenance": provenance, "result": None})
+
+
+async def _enlarge(
+    case: VariantCase, request: BatchRequest, turn: int, calls: tuple[GoldCall, ...], partial: bool
+) -> _Batch | None:
+    """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few.
+
+    The list of a partial batch gets a few more only where it is too short, like those for which the call succeeds.
+    """
+    start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
+    before = (*case.calls[:start], *calls)
+    state = normalize_key_order(case.state)
+    rows = await read_rows(case, state, before)
+    fitting = [row for row in rows or () if _fits(row, request)]
+    if rows is None or not fitting:
+        return None
+    arguments = {name: case.rng.choice(values) for name, values in request.arguments.items()}
+    wanted = case.rng.randint(*(FEW if partial else WANTED)) - len(fitting)
+    if partial:
+        first = await _try(case, request, state, turn, before, calls, arguments)
+        if first is None or not first.refused:
+            return None
+        if _has_fitting_size(first, partial):
+            wanted = 0
+        accepted = {str(call.arguments[request.parameter]) for call in first.members}
+        fitting = [row for row in fitting if str(row[request.parameter]) in accepted]
+    table, own = _find_table(state, rows, fitting, request.parameter) if request.grow and fitting else ("", [])
+    listed = [str(row[request.parameter]) for row in rows]
+    table = table if set(state.get(table, ())) - set(listed) else ""
+    same = {*request.where, *(list_choice_columns(state[table]) if table and partial else ())}
+    for number in range(ROUNDS if table else 1):
+        count = max(0, wanted // 2**number)
+        more = build_adopted_rows(state[table], listed, own[0], same, count + 1, case.rng) if table else {}
+        *keys, spare = list(more) or [""]
+        tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
+        batch = await _try(case, request, tried, turn, before, calls, arguments)
+        if batch is None or not _has_fitting_size(batch, partial):
+            continue
+        if not table:
+            return batch if _is_complete(case.tools[request.list], len(rows)) else None
+        longer = {**tried, table: {**tried[table], spare: more[spare]}}
+        now, then = await read_rows(case, tried, before), await read_rows(case, longer, before)
+        if now is not None and then is not None and len(then) == len(now) + 1:
+            return batch
+    return None
+
+
+def _has_fitting_size(batch: _Batch, partial: bool) -> bool:
+    """Return True if there are enough rows, and refused ones where some must be: fewer than the others."""
+    refused, done = len(batch.refused), len(batch.members)
+    fits = 0 < refused <= min(MOST_REFUSED, done - 1) if partial else not refused
+    return fits and FEWEST <= done + refused <= MOST
+
+
+def _is_complete(tool: ToolSpec, rows: int) -> bool:
+    """Return True if a list has fewer rows than its tool says that it shows at most."""
+    limit = _LIMIT.search(tool.description)
+    return limit is None or rows < int(limit[1])
+
+
+def _find_table(
+    state: JsonObject, rows: Sequence[JsonObject], fitting: Sequence[JsonObject], parameter: str
+) -> tuple[str, list[str]]:
+    """Return the table that the list is made of, and the ids of the rows that fit; empty texts if there is none."""
+    own = [str(row[parameter]) for row in fitting]
+    listed = find_listed_rows(state, [list(rows)]) if len(rows) > 1 else {}
+    table = next((name for name in listed if all(key in state[name] for key in own)), "")
+    return table, own
+
+
+async def read_rows(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonObject] | None:
+    """Return the rows of the last call; None where the calls do not lead there on this state."""
+    results = await _run_calls(case, state, calls)
+    return None if results is None else _get_rows(results[-1])
+
+
+async def _run_calls(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonValue] | None:
+    """Return the results of calls; None where they are refused or references lead elsewhere on this state."""
+    results: list[JsonValue] = []
+    try:
+        await case.session.reset(state)
+        for call in calls:
+            for _, source, value in iterate_leaves(call):
+                if isinstance(source, FromOutput) and not leads_to(source, results[source.call], value):
+                    return None
+            result = await case.session.call(call.tool, call.arguments, call.actor)
+            if not result.ok:
+                return None
+            results.append(result.content)
+    except EnvironmentFault:
+        return None  # a state that the environment cannot work with is none
+    return results
+
+
+def _get_rows(content: JsonValue) -> list[JsonObject] | None:
+    rows = content.get("result") if isinstance(content, dict) else content
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
+
+
+def _fits(row: JsonObject, request: BatchRequest) -> bool:
+    return request.parameter in row and all(row.get(field) in values for field, values in request.where.items())
+
+
+async def _try(
+    case: VariantCase,
+    request: BatchRequest,
+    state: JsonObject,
+    turn: int,
+    before: Sequence[GoldCall],
+    calls: tuple[GoldCall, ...],
+    arguments: JsonObject,
+) -> _Batch | None:
+    """Return the batch: the calls that succeed, one after the other, and those that are refused before and after."""
+    results = await _run_calls(case, state, before)
+    rows = None if results is None else _get_rows(results[-1])
+    if rows is None or results is None:
+        return None
+    fitting = [row for row in rows if _fits(row, request)]
+    if len({str(row[request.parameter]) for row in fitting}) < len(fitting):
+        return None
+    facts = tuple(_describe_argument(case, request.tool, name, value) for name, value in arguments.items())
+    members: list[GoldCall] = []
+    refused: list[tuple[GoldCall, JsonObject]] = []
+    for row in fitting:
+        value = row[request.parameter]
+        each = Selector(rows="$.result", how="each", field=request.parameter, value=value)
+        source = FromOutput(call=len(before) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
+        unchanged = await case.session.state_hash()
+        result = await case.session.call(request.tool, {request.parameter: value, **arguments})
+        call = GoldCall(
+            tool=request.tool,
+            arguments={request.parameter: value, **arguments},
+            provenance={request.parameter: source, **{name: FromUser(known=f"each.{name}") for name in arguments}},
+            effect="read" if await case.session.state_hash() == unchanged else "write",
+            result=result.content,
+        )
+        if result.ok:
+            members.append(call)
+        elif result.error == "refused" and call.effect == "read" and not LOST.search(_get_reason(call)):
+            refused.append((call, row))
+        else:
+            return None
+    if not await _are_refused_anyway(case, state, before, [call for call, _ in refused]):
+        return None
+    left_out = tuple(
+        RefusedMember(call=call, because=_get_reason(call), told=_list_names(row, rows)) for call, row in refused
+    )
+    return _Batch(
+        request, state, turn, calls, tuple(members), facts, left_out, tuple(results), len(rows) - len(fitting)
+    )
+
+
+async def _are_refused_anyway(
+    case: VariantCase, state: JsonObject, before: Sequence[GoldCall], refused: Sequence[GoldCall]
+) -> bool:
+    """Return True if calls are refused in the same words as long as none of the others is made."""
+    if refused and await _run_calls(case, state, before) is None:
+        return False
+    for call in refused:
+        result = await case.session.call(call.tool, call.arguments)
+        if result.ok or result.content != call.result:
+            return False
+    return True
+
+
+def _get_reason(call: GoldCall) -> str:
+    content = call.result
+    return str(content.get("error", "")) if isinstance(content, dict) else str(content)
+
+
+def _list_names(row: JsonObject, rows: Sequence[JsonObject]) -> tuple[JsonValue, ...]:
+    """List the values of a row that no other row has: an answer can name it by any of them."""
+    return tuple(
+        value
+        for field, value in row.items()
+        if isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+        and [other.get(field) for other in rows].count(value) == 1
+    )
+
+
+def _describe_argument(case: VariantCase, tool: str, name: str, value: JsonValue) -> UserFact:
+    label = case.wording.parameter(tool, name).label
+    spoken = format_value(case.wording.value(tool, name, value, case.rng))
+    return UserFact(key=f"each.{name}", label=label, value=value, said=spoken, slot=name)
+
+
+async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
+    words = case.words()
+    draft = _draft_turn(case, batch, words.stated[: batch.turn])
+    pieces = [*case.unchanged(words, range(batch.turn)), draft]
+    count, request = len(batch.members) + len(batch.refused), batch.request
+    shown = [canonical_json(result).decode() for result in batch.shown]
+    words_of_state = collect_state_words(batch.state)
+    visible = {
+        can_be_known(
+            member.because,
+            case.base.policy,
+            [*shown, canonical_json(member.call.arguments).decode(), draft.query],
+            words_of_state,
+        )
+        for member in batch.refused
+    }
+    if len(visible) > 1:
+        raise RecordDropped("some_can_be_read", request.tool)
+    proof = f"{count} rows of {request.list} fit, {batch.others} do not; the list is not cut; {request.tool} "
+    proof += f"succeeds for {len(batch.members)} of them"
+    if batch.refused:
+        proof += f", and is refused for {len(batch.refused)}, before and after the others; "
+        proof += "policy and results tell it before" if True in visible else "nothing that is shown before tells it"
+    perturbation = Perturbation(
+        base=case.base.id,
+        turn=batch.turn,
+        act="batch",
+        tool=request.tool,
+        visible=True in visible,
+        refused=batch.refused,
+        tempting=(batch.members[0],),
+        proof=proof,
+    )
+    task = await case.finish(pieces, perturbation, state=batch.state)
+    return VariantResult(task, batch.state)
+
+
+def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) -> TurnDraft:
+    """Write the turn: what leads to the list, in the words of the task, and the request for all of it."""
+    start = case.spans[batch.turn][0] if batch.turn < len(case.spans) else len(case.calls)
+    calls = [*case.calls[:start], *batch.calls]
+    writer = RequestWriter(
+        case.wording,
+        calls,
+        case.known,
+        canonical_json(case.state).decode(),
+        case.rng,
+        voice=get_user_voice(case.base.persona.style),
+    )
+    needed = list(dict.fromkeys(key for call in batch.calls for key in list_needed_keys(call)))
+    fresh = [key for key in needed if not stated or key not in stated[-1]]
+    values = {fact.slot: fact.said for fact in batch.facts}
+    facts = {case.known[key].slot.partition("|")[0]: case.known[key] for key in fresh}
+    asks = [ask for ask in batch.request.ask if list_slots(ask) <= values.keys() | facts.keys()]
+    most = max((len(list_slots(ask)) for ask in asks), default=0)
+    asks = [ask for ask in asks if len(list_slots(ask)) == most]
+    ask = case.rng.choice(asks) if asks else ""
+    plain = set(_EVERY.findall(ask))
+    named = {name: _ARTICLE.sub("", fact.said) if name in plain else fact.said for name, fact in facts.items()}
+    request = pick_text([ask], {**named, **values}, case.rng) if ask else None
+    if request is None:
+        raise RecordDropped("no_words", batch.request.tool)
+    unsaid = [key for key in fresh if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
+    sentences = writer.tell_facts(range(start, len(calls)), unsaid)
+    persona = case.base.persona
+    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
+    known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
+    text = " ".join([*sentences, request])
+    query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
+    asked = tuple(
+        build_general_info(len(batch.calls) + number, member, request, "", case.wording)
+        for number, member in enumerate(batch.members)
+    )
+    return TurnDraft(query, request, tuple(known), (*batch.calls, *batch.members), asked=asked)

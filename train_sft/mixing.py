@@ -1,0 +1,66 @@
+"""Rows of several datasets in one training: how often each is seen, which validate, and where they come from."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import yaml
+
+from trajsmith.records import InputError, JsonObject, derive_seed
+from trajsmith.train_sft.settings import DatasetShare
+
+ReadRows = Callable[[Path, str], list[JsonObject]]
+
+
+def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Return the rows to train on, and where those of each dataset come from.
+
+    Args:
+        shares: Datasets with their weights.
+        read: Reads one split of a dataset.
+        seed: Draws the rows of weights that are no whole number.
+
+    Raises:
+        InputError: A dataset cannot be read, or its weight leaves none of its rows.
+    """
+    mixed, sources = [], []
+    for share in shares:
+        rows = read(share.dataset, "train")
+        drawn = weigh_rows(
+            rows, share.weight, derive_seed("mix", str(seed), *sorted(str(row.get("id")) for row in rows))
+        )
+        if not drawn:
+            raise InputError(f"{share.dataset}: a weight of {share.weight:g} leaves none of its {len(rows)} rows")
+        mixed += drawn
+        sources.append(describe_source(share, rows, len(drawn)))
+    return mixed, sources
+
+
+def weigh_rows(rows: Sequence[JsonObject], weight: float, seed: int) -> list[JsonObject]:
+    """Return every row as often as the whole part of the weight says, and a share of them once more."""
+    often = int(weight)
+    once_more = random.Random(seed).sample(range(len(rows)), round((weight - often) * len(rows)))
+    return [*(row for row in rows for _ in range(often)), *(rows[place] for place in sorted(once_more))]
+
+
+def describe_source(share: DatasetShare, rows: Sequence[JsonObject], drawn: int) -> JsonObject:
+    """Describe where rows come from: run, hash of its configuration, seed, licence, environments; no path."""
+    environments = Counter(str(row["environment"]) for row in rows if "environment" in row)
+    source: JsonObject = {
+        "name": share.dataset.name,
+        "rows": drawn,
+        "weight": share.weight,
+        "environments": dict(sorted(environments.items())),
+    }
+    config = share.dataset / "config.yaml"
+    if config.is_file():
+        settings = yaml.safe_load(config.read_text("utf-8"))
+        source |= {
+            "name": settings.get("name", share.dataset.name),
+            "seed": settings.get("seed", 0),
+            "license": (settings.get("export") or {}).get("license", "apache-2.0"),
+            "config_sha256": sha256(config.read_bytes()).hexdigest(),
+        }
+    return source
