@@ -9,6 +9,7 @@ from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.settings import DIALOGUE
+from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.run_context import RunContext
@@ -50,6 +51,10 @@ AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 VaryInput: TypeAlias = tuple[Task, str | None]
 
 
+MOST_VARIANTS = 2
+"""Variants of one task in a run: more would tell the same story again and again."""
+
+
 class VaryPlan:
     """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
 
@@ -73,7 +78,8 @@ class VaryPlan:
         """Every written task, read as `kind` says, with the variants that are derived from it."""
         for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
             now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
-            yield task, choose_variants(task.seed, now.rates if now else self.rates)
+            names = choose_variants(task.seed, now.rates if now else self.rates)
+            yield task, sorted(names, key=lambda name: derive_seed(task.seed, "variant order", name))[:MOST_VARIANTS]
 
 
 def find_tasks_file(context: RunContext) -> str:
@@ -202,7 +208,9 @@ class RoleFactory:
         settings = self.config.play
         agent: AgentRole
         if candidate >= settings.candidates - settings.faulty:
-            agent = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
+            scripted = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
+            scripted.now = find_clock_date(state)
+            agent = scripted
         else:
             agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
         agent = add_reasoning(agent, task, place.wording, candidate, settings)
