@@ -46,6 +46,8 @@ from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
 LARGEST_GROUP = 10
 """Calls in one message at most."""
+PURPOSE = "{purpose}"
+"""Slot of frames in which the agent says what a request is good for."""
 QUIET = 0.5
 """Factor of the probability of a word before a call that is not the first of its turn."""
 OFFERS = 0.12
@@ -385,7 +387,9 @@ class ScriptedAgent:
         return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return fill_pattern(self.voice.asks_user, self._phrase(call, "request"), self.rng)
+        purpose = self.wording.tool(call.tool).purpose
+        frames = [frame for frame in self.voice.asks_user if purpose or PURPOSE not in frame]
+        return fill_pattern(frames, self._phrase(call, "request"), self.rng).replace(PURPOSE, purpose)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)

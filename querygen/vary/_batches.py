@@ -414,7 +414,11 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     unsaid = [key for key in fresh if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = writer.tell_facts(range(start, len(calls)), unsaid)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])

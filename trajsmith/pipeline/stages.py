@@ -1,7 +1,8 @@
 """The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cache, cached_property
 from typing import Any, TypeAlias, TypeVar
 
 from trajsmith.environments.injected_faults import inject_faults
@@ -20,6 +21,7 @@ from trajsmith.records import (
     Chain,
     GroundedChain,
     InputError,
+    RecordDropped,
     Task,
     TaskHeader,
     Trajectory,
@@ -85,6 +87,8 @@ def find_tasks_file(context: RunContext) -> str:
     return VARIED if context.config.vary.on else TASKS
 
 
+STORIES = 4
+"""Scenarios that are tried on the state of a chain before it is dropped."""
 ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 """Names of the stages, in the order of the line."""
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
@@ -244,9 +248,23 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def sample(chain: Chain) -> tuple[Chain]:
         return (chain,)
 
+    samplers = cache(context.samplers)
+
     async def ground(chain: Chain) -> tuple[GroundedChain]:
+        grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
-            return (await context.grounder(chain.environment, chain.state).ground(chain, session),)
+            tried = {chain.scenario}
+            try:
+                return (await grounder.ground(chain, session),)
+            except RecordDropped:
+                while chain.scenario and len(tried) < STORIES:
+                    other = samplers()[chain.environment].draw_other_story(chain, tried)
+                    if other is None:
+                        break
+                    tried.add(other.scenario)
+                    with suppress(RecordDropped):
+                        return (await grounder.ground(other, session),)
+                raise
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
         return (await cast.write(grounded),)
