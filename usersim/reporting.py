@@ -100,9 +100,9 @@ class ReportWriter:
         texts = [
             self._pick(options, values, facts) for options in (first, phrases.done, phrases.detailed, phrases.brief)
         ]
-        said = [text for text in texts if text]
-        whole = (text for text in said if all(is_fact_answered(text, fact) for fact in facts))
-        return next(whole, None) or next(iter(said), None) or render_plain_report(call, content)
+        rendered = [text for text in texts if text]
+        whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
+        return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""

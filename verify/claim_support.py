@@ -45,6 +45,8 @@ class SupportTracker:
         """Place of the first result since the user spoke last."""
         self.quantities: set[int] = set()
         """Small whole numbers in the user's words."""
+        self.rates: set[float] = set()
+        """Numbers of the policy: so many points for each passenger."""
         if phrasebook is not None:
             self.allowed.add(*_iter_phrases(phrasebook))
 
@@ -59,6 +61,8 @@ class SupportTracker:
                 self.request = len(self.results)
                 numbers = (number for number, _ in find_numbers(message.content))
                 self.quantities |= {int(number) for number in numbers if number in range(2, MOST_QUANTITY + 1)}
+            elif message.role == "system":
+                self.rates |= {number for number, _ in find_numbers(message.content) if number > MOST_QUANTITY}
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return the values in a text that nothing so far supports."""
@@ -66,7 +70,7 @@ class SupportTracker:
         if strange:
             derived = AllowedContent()
             derived.add(*(number for result in self.results for number in derive_numbers(result)))
-            derived.add(*derive_products(self.results, self.quantities))
+            derived.add(*derive_products(self.results, self.quantities, self.rates))
             derived.add(*derive_totals(self.results[self.request :]), *derive_named_totals(self.results, text))
             strange = [value for value in strange if derived.find_unsupported_values(value)]
         return strange
@@ -148,13 +152,21 @@ def derive_numbers(result: Any) -> Iterator[float]:
         yield round(abs(first - second), 2)
 
 
-def derive_products(results: Sequence[Any], quantities: Collection[int]) -> Iterator[float]:
-    """Yield each amount times a quantity: one that the user said, or one of the same row, which may divide it, too."""
+def derive_products(
+    results: Sequence[Any], quantities: Collection[int], rates: Collection[float] = ()
+) -> Iterator[float]:
+    """Yield each amount times a quantity: one that the user said, or one of the same row, which may divide it, too.
+
+    Rules speak of half an amount, and of so much (a rate) for each.
+    """
     for row in _iter_rows(results):
         numbers = {name: value for name, value in row.items() if _is_number(value)}
         for name, amount in numbers.items():
             if not isinstance(amount, float):
+                if 1 < amount <= MOST_QUANTITY:
+                    yield from (round(rate * amount, 2) for rate in rates)
                 continue
+            yield round(amount / 2, 2)
             yield from (round(amount * quantity, 2) for quantity in quantities)
             for other, count in numbers.items():
                 if other != name and isinstance(count, int) and 1 < count <= MOST_QUANTITY:

@@ -77,7 +77,7 @@ LISTED = {
         ("£34.70 goes back to you in total.", []),
         ("£34.80 goes back to you in total.", ["34.80"]),
         ("3 mugs come to £24.75.", []),
-        ("4 mugs come to £33.00.", ["4", "33.00"]),
+        ("They come to £33.00.", ["33.00"]),
     ],
 )
 def test_totals_of_one_request_and_a_price_by_its_quantity_are_supported(text, unsupported):
@@ -100,4 +100,22 @@ def test_what_was_done_for_an_earlier_request_is_not_in_the_total():
 def test_the_rows_that_a_text_names_may_be_added_up(text, unsupported):
     shown = Message(role="tool", content=json.dumps(LISTED), tool_call_id="c", name="list_orders")
     claims = find_unsupported_claims([shown, Message(role="assistant", content=text)])
+    assert [claim.value for claim in claims] == unsupported
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [
+        ("Half of it, £17.10, comes back.", []),
+        ("£17.20 comes back.", ["17.20"]),
+        ("That takes 600 points.", []),
+        ("That takes 700 points.", ["700"]),
+    ],
+)
+def test_what_rules_make_of_a_row_is_supported(text, unsupported):
+    before = [
+        Message(role="system", content="An upgrade costs 300 points per passenger; half of the fare is refunded."),
+        Message(role="tool", content=json.dumps({"fare": 34.2, "passengers": 2}), tool_call_id="c", name="get_trip"),
+    ]
+    claims = find_unsupported_claims([*before, Message(role="assistant", content=text)])
     assert [claim.value for claim in claims] == unsupported
