@@ -3,10 +3,8 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from trajsmith.grounding import list_needed_keys
-from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
 from trajsmith.phrasing import BatchRequest, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
@@ -15,7 +13,7 @@ from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
-from trajsmith.querygen.vary._lists import find_list, get_rows, read_rows, run_calls
+from trajsmith.querygen.vary._lists import find_opening_calls, get_rows, read_rows, run_calls
 from trajsmith.querygen.vary._refusals import LOST
 from trajsmith.querygen.vary._refused_task import can_be_known, collect_state_words
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -80,7 +78,7 @@ class _Batch:
 
 
 async def build_batch_variant(case: VariantCase, partial: bool = False) -> VariantResult:
-    """Return the task up to a list, and then a request for all rows of it that fit.
+    """Return a request for all rows of a list that fit, with which the dialogue opens.
 
     Args:
         partial: The call is refused for some of the rows; else for none.
@@ -90,38 +88,13 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        place = find_list(case, case.tools[request.list], request.owner)
-        if place is None:
+        calls = find_opening_calls(case, case.tools[request.list], request.owner)
+        if calls is None:
             continue
-        batch = await _enlarge(case, request, *place, partial)
-        if batch is not None and not await _contradicts_earlier_turns(case, batch):
+        batch = await _enlarge(case, request, 0, calls, partial)
+        if batch is not None:
             return await _build_variant(case, batch)
     raise RecordDropped("no_batch")
-
-
-async def _contradicts_earlier_turns(case: VariantCase, batch: _Batch) -> bool:
-    """Return True if a member takes back or repeats what the dialogue did before: a code that was just made."""
-    start = case.spans[batch.turn][0] if batch.turn < len(case.spans) else len(case.calls)
-    now = find_clock_date(batch.state)
-    today = date(now.year, now.month, now.day)
-    destructive = case.tools[batch.request.tool].annotations.destructive_hint is True
-    earlier: list[ExecutedWrite] = []
-    meant = {str(call.arguments[batch.request.parameter]) for call in batch.members}
-    touched = {str(value) for call in case.calls[:start] if call.effect == "write" for value in call.arguments.values()}
-    if destructive and meant & touched:
-        return True
-    await case.session.reset(batch.state)
-    for number, call in enumerate((*case.calls[:start], *batch.calls, *batch.members)):
-        before = await case.session.snapshot()
-        await case.session.call(call.tool, call.arguments, call.actor)
-        if call.effect == "read":
-            continue
-        write = ExecutedWrite(call, list_changes(before, await case.session.snapshot()))
-        if number < start:
-            earlier.append(write)
-        elif find_contradiction(write, earlier, in_scenario=False, destructive=destructive, today=today):
-            return True
-    return False
 
 
 async def _enlarge(
@@ -362,7 +335,11 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     unsaid = [key for key in fresh if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = writer.tell_facts(range(start, len(calls)), unsaid)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])

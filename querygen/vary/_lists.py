@@ -1,49 +1,45 @@
 """Lists that a task reads, or could read: the turn at which one fits, the calls up to it, and its rows on a state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trajsmith.grounding import iterate_leaves, leads_to
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.vary._case import VariantCase
 from trajsmith.records import EnvironmentFault, FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec
 
-LATEST = 3
-"""Turns of the task that are kept at most before a list which the task does not read."""
 
-
-def find_list(case: VariantCase, tool: ToolSpec, owner: str = "") -> tuple[int, tuple[GoldCall, ...]] | None:
-    """Return the turn that makes way for a request about a list, and the calls up to the list; None without a list.
-
-    Args:
-        case: The task.
-        tool: Tool of the list.
-        owner: Parameter of the tool that says who the user is: an earlier call of the task may have that, too.
-    """
+def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
+    """Return the turn that makes way for a request about a list, and the calls up to the list; None without a list."""
     for turn, (start, stop) in enumerate(case.spans):
         for index in range(start, stop):
             if case.calls[index].tool == tool.name and _leads_to(case.calls, start, index):
                 call = _drop_optional(case.calls[index], tool.required)
                 return turn, (*case.calls[start:index], call)
     if tool.required:
-        return _find_owner(case, tool) if [owner] == list(tool.required) else None
+        return None
     call = GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read")
     return min(len(case.spans), case.rng.randint(1, 2)), (call,)
 
 
-def _find_owner(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
-    """Return a turn before which it is known who the user is and the list was not shown, and the call for the list."""
-    (owner,) = tool.required
-    places = []
-    for turn in range(1, min(len(case.spans), LATEST) + 1):
-        before = case.calls[: case.spans[turn - 1][1]]
-        known = next((call for call in before if owner in call.arguments and owner in call.provenance), None)
-        if known is not None and all(call.tool != tool.name for call in before):
-            arguments, provenance = {owner: known.arguments[owner]}, {owner: known.provenance[owner]}
-            places.append((turn, GoldCall(tool=tool.name, arguments=arguments, provenance=provenance, effect="read")))
-    if not places:
-        return None
-    turn, call = case.rng.choice(places)
-    return turn, (call,)
+def find_opening_calls(case: VariantCase, tool: ToolSpec, owner: str = "") -> tuple[GoldCall, ...] | None:
+    """Return a list and the calls that lead to it, and nothing else of the task; None if nothing of it leads there.
+
+    Args:
+        case: The task.
+        tool: Tool of the list.
+        owner: Parameter of the tool that says who the user is: a call of the task for another tool may have that, too.
+    """
+    if not tool.required:
+        return (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),)
+    same = [call for call in case.calls if call.tool == tool.name]
+    others = [call for call in case.calls if owner in call.provenance] if [owner] == list(tool.required) else []
+    for call in (*same, *others):
+        listing = _drop_optional(call, tool.required).model_copy(update={"tool": tool.name, "effect": "read"})
+        needed = _collect_producers(case.calls, listing)
+        if all(case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed):
+            places = {number: place for place, number in enumerate(needed)}
+            return tuple(_move_sources(each, places) for each in (*(case.calls[number] for number in needed), listing))
+    return None
 
 
 def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
@@ -56,6 +52,25 @@ def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
         number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
         for number in range(start, index + 1)
     )
+
+
+def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
+    """Return the calls whose results lead to a call, in order."""
+    needed, open_calls = set[int](), [call]
+    while open_calls:
+        for number in find_producers(open_calls.pop()) - needed:
+            needed.add(number)
+            open_calls.append(calls[number])
+    return sorted(needed)
+
+
+def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:
+    """Return a call whose values come from calls at other places."""
+    provenance = {
+        name: source.model_copy(update={"call": places[source.call]}) if isinstance(source, FromOutput) else source
+        for name, source in call.provenance.items()
+    }
+    return call.model_copy(update={"provenance": provenance, "result": None})
 
 
 def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:

@@ -45,7 +45,7 @@ def write_note(name, arguments, rows, text):
     phrasebook = load_phrasebook(Path(library_file).parent / "calendar" / "phrases.yaml")
     writer = ReportWriter(Wording(phrasebook, cls.describe().tools), "plain", random.Random(1))
     call = GoldCall(tool=name, arguments=arguments, provenance={}, effect="read")
-    return writer.note_limit(call, {"result": rows}, text)
+    return writer.add_limit_note(call, {"result": rows}, text).removeprefix(text)
 
 
 def test_a_list_that_holds_as_many_as_its_tool_shows_is_told_with_a_word_that_there_may_be_more():
