@@ -203,7 +203,7 @@ class Helpdesk(Environment[HelpdeskState]):
         if ticket.due_at >= self.state.now and ticket.priority not in ("high", "urgent"):
             raise ToolError(
                 f"ticket {ticket_id} has {ticket.priority} priority, so it can be escalated only after its due time, "
-                f"{ticket.due_at:%Y-%m-%d %H:%M}"
+                f"{ticket.due_at:%Y-%m-%dT%H:%M}"
             )
         ticket.escalated = True
         ticket.team_id = SECOND_LINE
