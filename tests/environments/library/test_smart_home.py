@@ -78,7 +78,7 @@ def house() -> SmartHome:
         devices={item.device_id: item for item in devices},
         thermostats={
             f"T{n}": Thermostat(
-                thermostat_id=f"T{n}", room_id=f"R{n}", mode="heating", current_temperature=19, target_temperature=19
+                thermostat_id=f"T{n}", room_id=f"R{n}", mode="on", current_temperature=19, target_temperature=19
             )
             for n in (1, 2)
         },
@@ -231,7 +231,7 @@ def test_an_evening_at_home(house: SmartHome) -> None:
     scene_id = next(row["scene_id"] for row in passes(house, "list_scenes")["result"] if row["scene_name"] == "dinner")
     assert passes(house, "run_scene", scene_id=scene_id)["scene_name"] == "dinner"
     refused(house, "run_scene", "would change nothing", scene_id=scene_id)
-    assert passes(house, "get_room_climate", room_id=room_id)["heating"] == "heating"
+    assert passes(house, "get_room_climate", room_id=room_id)["heating"] == "on"
     refused(house, "get_energy_use", "no energy readings", room_id=room_id)
 
 
