@@ -124,6 +124,11 @@ class BatchRequest(FrozenModel):
     """True if rows like those that are there may be added to the state, so that there are many."""
     confirm: str = ""
     """Verb phrase in which the agent asks for a yes for all of them, where it must."""
+    done: tuple[str, ...] = ()
+    """Sentences that report all of it at once where nothing else has to be told of each thing. Slots: the arguments,
+    `names` (all of them), `count` and `outs` (the results)."""
+    closing: tuple[str, ...] = ()
+    """Sentences after a report of each thing, with the same slots: what all of it comes to."""
     ask: tuple[str, ...] = Field(min_length=1)
     """Whole sentences that ask for it, with slots for the arguments, and for what the list needs and was not said yet:
     "every {file_type}" (then without article) or "of {lock_id}". Sentences with more slots come first."""

@@ -83,7 +83,9 @@ class ReportWriter:
         names = [name for name in call.arguments if name in self.wording.phrasebook.entities]
         if names:
             return get_language().grammar.the(self.wording.entity(names[0]))
-        return get_language().reports.label_topic.format(fact.label) if fact and is_noun(fact.label) else ""
+        if fact is None or isinstance(fact.value, bool) or not is_noun(fact.label):
+            return ""
+        return get_language().reports.label_topic.format(fact.label)
 
     def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts."""
@@ -95,8 +97,12 @@ class ReportWriter:
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
-        text = self._pick(first, values, facts) or self._pick(phrases.done, values, facts)
-        return text or render_plain_report(call, content)
+        texts = [
+            self._pick(options, values, facts) for options in (first, phrases.done, phrases.detailed, phrases.brief)
+        ]
+        rendered = [text for text in texts if text]
+        whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
+        return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""

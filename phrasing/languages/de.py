@@ -187,6 +187,7 @@ _AGENT = AgentSentences(
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing="",
+    these_things="",
     singular=re.compile(r"(?!)"),
     second_person=r"Ihr\1",
     speaker_words=word_set("ich mir mich mein meine meinen meiner meinem"),

@@ -1,7 +1,7 @@
 """Requests for all rows of a list: the list on a state that may be made longer, the calls for its rows, the words."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
@@ -77,7 +77,7 @@ class _Batch:
 
 
 async def build_batch_variant(case: VariantCase, partial: bool = False) -> VariantResult:
-    """Return the task up to a list, and then a request for all rows of it that fit.
+    """Return a request for all rows of a list that fit, with which the dialogue opens.
 
     Args:
         partial: The call is refused for some of the rows; else for none.
@@ -87,10 +87,10 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        place = find_list(case, case.tools[request.list])
-        if place is None:
+        calls = _find_calls(case, case.tools[request.list])
+        if calls is None:
             continue
-        batch = await _enlarge(case, request, *place, partial)
+        batch = await _enlarge(case, request, 0, calls, partial)
         if batch is not None:
             return await _build_variant(case, batch)
     raise RecordDropped("no_batch")
@@ -119,6 +119,42 @@ def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
         number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
         for number in range(start, index + 1)
     )
+
+
+def _find_calls(case: VariantCase, tool: ToolSpec) -> tuple[GoldCall, ...] | None:
+    """Return the calls that lead to the batch's list, and nothing else of the task; None if it has no such list.
+
+    The batch opens its dialogue and has a motive of its own: it would not fit in the middle of another story.
+    """
+    for call in case.calls:
+        if call.tool == tool.name:
+            listing = _drop_optional(call, tool.required)
+            needed = _collect_producers(case.calls, listing)
+            if all(
+                case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed
+            ):
+                places = {number: place for place, number in enumerate(needed)}
+                return tuple(_move_sources(each, places) for each in (*(case.calls[n] for n in needed), listing))
+    return None if tool.required else (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),)
+
+
+def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
+    """Return the calls whose results lead to a call, in order."""
+    needed, open_calls = set[int](), [call]
+    while open_calls:
+        for number in find_producers(open_calls.pop()) - needed:
+            needed.add(number)
+            open_calls.append(calls[number])
+    return sorted(needed)
+
+
+def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:
+    """Return a call whose values come from calls at other places."""
+    provenance = {
+        name: source.model_copy(update={"call": places[source.call]}) if isinstance(source, FromOutput) else source
+        for name, source in call.provenance.items()
+    }
+    return call.model_copy(update={"provenance": provenance, "result": None})
 
 
 def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
@@ -378,7 +414,11 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     unsaid = [key for key in fresh if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = writer.tell_facts(range(start, len(calls)), unsaid)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if batch.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])

@@ -137,7 +137,11 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     if picked is None or question.row is None:
         raise RecordDropped("no_words", place.calls[-1].tool)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if place.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known.append(question.row.fact.model_copy(update={"stated": True}))
     query = render_query(

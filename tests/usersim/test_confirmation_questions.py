@@ -121,6 +121,8 @@ def test_a_question_for_many_lists_them_by_name_in_one_form():
     text = writer.write_for_all([make_call("stop", row, ORDERS) for row in ORDERS])
     assert "stop all of these orders (your order to Ida, your order to Noor and your order to Umar)" in text
     assert "all of these orders" in find_confirmation_requests(text)[0]
+
+
 def test_one_question_for_all_says_what_these_calls_do():
     """Two batches have the same tool: accepting every invitation and declining every one."""
     cls = ENVIRONMENTS.get("calendar")
