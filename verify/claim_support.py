@@ -1,10 +1,11 @@
 """Support of the agent's statements: each value that it tells was said, shown by a tool, or follows from those.
 
 A right final state does not show that what the user was told is right. The agent may count rows and add or subtract
-what it has seen; any other number, date, time, address or identifier that nobody gave it is made up.
+what it has seen, and may count days from a date that was shown; any other number, date, time, address or identifier that nobody gave it is made up.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,11 +13,12 @@ import orjson
 
 from trajsmith.phrasing import Phrasebook
 from trajsmith.phrasing.fact_detection import AllowedContent
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing.value_formatting import add_days, is_value_mentioned, parse_datetime
 from trajsmith.records import FrozenModel, Message, Task, Trajectory
 
 CLAIMS = "claim"
 """Kind of these outcomes."""
+_DAYS = re.compile(r"\b(\d{1,3}) (?:more |extra |further )?days?\b")
 MOST_NUMBERS = 60
 """Numbers of one result among which sums and differences are looked for."""
 
@@ -37,6 +39,8 @@ class SupportTracker:
         """`phrasebook` is that of the environment: numbers in its own sentences ("24 hours") are no claims."""
         self.allowed = AllowedContent()
         self.results: list[Any] = []
+        self.days: set[int] = set()
+        """Numbers of days that were said: "7 more days"."""
         if phrasebook is not None:
             self.allowed.add(*_iter_phrases(phrasebook))
 
@@ -47,6 +51,8 @@ class SupportTracker:
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
         elif message.role != "assistant":
             self.allowed.add(message.content)
+            if message.role == "user":
+                self.days |= {int(days) for days in _DAYS.findall(message.content)}
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return the values in a text that nothing so far supports."""
@@ -54,6 +60,7 @@ class SupportTracker:
         if strange:
             derived = AllowedContent()
             derived.add(*(number for result in self.results for number in derive_numbers(result)))
+            derived.add(*(day for result in self.results for day in derive_days(result, self.days)))
             strange = [value for value in strange if derived.find_unsupported_values(value)]
         return strange
 
@@ -132,6 +139,15 @@ def derive_numbers(result: Any) -> Iterator[float]:
     for first, second in combinations(distinct, 2):
         yield round(first + second, 2)
         yield round(abs(first - second), 2)
+
+
+def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
+    """Yield the days that come so many days after a date of a result: what is due "7 days later"."""
+    if isinstance(result, dict | list):
+        for value in result.values() if isinstance(result, dict) else result:
+            yield from derive_days(value, days)
+    elif parse_datetime(result) is not None:
+        yield from (add_days(result, count) for count in days)
 
 
 def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
