@@ -40,19 +40,19 @@ class SupportTracker:
         self.allowed = AllowedContent()
         self.results: list[Any] = []
         self.days: set[int] = set()
-        """Numbers of days that were said: "7 more days"."""
+        """Numbers of days that were said, by a rule, a result or the user: "7 more days"."""
         if phrasebook is not None:
             self.allowed.add(*_iter_phrases(phrasebook))
 
     def read(self, message: Message) -> None:
         """Take note of a message; the agent's own support nothing."""
+        if message.role != "assistant":
+            self.days |= {int(days) for days in _DAYS.findall(message.content)}
         if message.role == "tool":
             self.results.append(_read_content(message.content))
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
         elif message.role != "assistant":
             self.allowed.add(message.content)
-            if message.role == "user":
-                self.days |= {int(days) for days in _DAYS.findall(message.content)}
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return the values in a text that nothing so far supports."""
