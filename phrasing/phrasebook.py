@@ -72,6 +72,8 @@ class ToolPhrases(FrozenModel):
     """Patterns of refusals that no user would run into, so that no task is made of them: "is a blind"."""
     request: tuple[str, ...] = ()
     """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
+    purpose: str = ""
+    """User tools: what the request is good for, after "to": "see what the router says"."""
     report: tuple[str, ...] = ()
     """User tools: what the user reports back, first person, over `out` and `arg`."""
 

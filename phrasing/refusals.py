@@ -29,7 +29,8 @@ DECLINES = re.compile(
     r"(the )?rules (say no|rule (that|it) out)|rule (for this case|against it)|(have|has) to (say no|decline)|"
     r"(was|were|is|are) (refused|declined|rejected|turned down)|out of the question|against the rules|"
     r"did not work out|"
-    r"outside (of )?what|beyond what|won't be able|couldn't|could not|not something (that )?I|without (it|that))\b",
+    r"outside (of )?what|beyond what|nothing (that )?I can do|"
+    r"won't be able|couldn't|could not|not something (that )?I|without (it|that))\b",
     re.IGNORECASE,
 )
 """Ways to say that something cannot be done."""
@@ -48,6 +49,8 @@ class Refusals(FrozenModel):
     """The same where a rule that everybody can read says no."""
     partial: tuple[str, ...] = Field(min_length=1)
     """The same where other things of the same message were done; `{act}` is what could not be done."""
+    missing: tuple[str, ...] = Field(min_length=1)
+    """The same where no tool does it; the reason says "I can't" already."""
     left_out: tuple[str, ...] = Field(min_length=1)
     """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
     left_out_reason: tuple[str, ...] = Field(min_length=1)
@@ -77,7 +80,9 @@ def load_refusals(path: Path = REFUSALS) -> Refusals:
     return load_yaml_model(path, Refusals, "refusals")
 
 
-def render_refusal(reason: str, style: str, by_rule: bool, rng: random.Random, act: str = "") -> str:
+def render_refusal(
+    reason: str, style: str, by_rule: bool, rng: random.Random, act: str = "", by_tools: bool = False
+) -> str:
     """Return a sentence that says no and why.
 
     Args:
@@ -86,10 +91,12 @@ def render_refusal(reason: str, style: str, by_rule: bool, rng: random.Random, a
         by_rule: A rule that everybody can read says no.
         rng: Draws the pattern.
         act: What cannot be done, as a verb phrase, where "that" would mean something else.
+        by_tools: No tool does it.
     """
     refusals = load_refusals()
     by_style = refusals.rules if by_rule else refusals.declines
-    pattern = draw_pattern(refusals.partial if act else by_style.get(style) or by_style["plain"], rng)
+    patterns = refusals.partial if act else refusals.missing if by_tools else by_style.get(style) or by_style["plain"]
+    pattern = draw_pattern(patterns, rng)
     clause = reason.strip().rstrip(".")
     if ":" in clause:  # a second colon
         pattern = pattern.replace(": {}.", ". {Reason}.")

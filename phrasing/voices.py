@@ -22,6 +22,21 @@ _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The 
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
+class Reactions(FrozenModel):
+    """First words of a later turn, by what came of the turn before. Answers may be bad news: no cheers for them."""
+
+    answered: tuple[str, ...] = Field(min_length=1)
+    """After an answer."""
+    done: tuple[str, ...] = Field(min_length=1)
+    """After something was done."""
+    refused: tuple[str, ...] = Field(min_length=1)
+    """After something could not be done, or nothing was there."""
+
+
+Outcome = Literal["answered", "done", "refused"]
+"""What came of a turn for the user."""
+
+
 class UserVoice(FrozenModel):
     """One register of users. Patterns may hold choices: "[Could|Can] you {}?"."""
 
@@ -37,7 +52,7 @@ class UserVoice(FrozenModel):
     """Frames of the first request of a message."""
     further: tuple[str, ...] = Field(min_length=1)
     """Frames of further requests of the same message."""
-    reactions: tuple[str, ...] = Field(min_length=1)
+    reactions: Reactions
     """First words of a later turn."""
     picks: tuple[str, ...] = Field(min_length=1)
     """Frames of an answer to "which one?"."""
@@ -70,7 +85,7 @@ class AgentVoice(FrozenModel):
     confirms: tuple[str, ...] = Field(min_length=1)
     """Frames in which it asks for a yes."""
     asks_user: tuple[str, ...] = Field(min_length=1)
-    """Frames in which it asks the user to do something on their own device."""
+    """Frames in which it asks the user to do something on their own device; `{purpose}` is what a tool says of it."""
     chooses: tuple[str, ...] = Field(min_length=1)
     """Questions for one of several things; slots are `count`, `noun`, `plural`, `rows` ("A, B and C") and `choice` ("A,
     B or C")."""
@@ -156,11 +171,15 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
     Before a fresh start ("Well, ...") the opening is a sentence of its own.
 
     Args:
+        opening: Words before the request.
+        text: The request.
+        exact: Values and names that keep their capital: "Right, Gantry Planner is slow".
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."
-    lower = (small or opening.endswith((",", ":"))) and not text.startswith(tuple(exact))
+    named = any(re.match(rf"{re.escape(value)}(?!\w)", text) for value in exact if value)
+    lower = (small or opening.endswith((",", ":"))) and not named
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 

@@ -1,6 +1,7 @@
 """References to entities whose ids the user does not know: by field, by name, or as "that order"."""
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from trajsmith.phrasing.words import pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
-IT, NAMED = 0.4, 0.35
+RECENT = 2
+"""Turns after which "that order" still stands for the last order that was spoken of."""
+IT, NAMED = 0.5, 0.12
 """Probabilities of "it" and of the name for what was spoken of last, where they are clear."""
 
 
@@ -59,13 +62,13 @@ class ReferenceTracker:
         keys = [build_selector_key(source.call, selector) for selector in picks]
         stated = [key for key in keys if key not in held]  # pointing back at what was left open does not tell it
         top = self.model.top(kind)
-        if top is not None and top.id == str(value) and self.model.turn - top.active_turn <= 1:
+        if top is not None and top.id == str(value) and self.model.turn - top.active_turn <= RECENT:
             return self._refer_again(name, kind, str(value), source, alone), stated
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
-            phrase, outer_keys = self._say_where(entity, inner, source, held)
+            phrase, outer_keys = self._say_where(entity, inner, source, {*held, *inner_keys})
             first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):
                 first = (phrase, inner_keys + outer_keys)
@@ -82,7 +85,7 @@ class ReferenceTracker:
         pronoun = get_language().grammar.pronoun(entity)
         if alone and pronoun and latest is not None and (latest.kind, latest.id) == (kind, value) and drawn < IT:
             return pronoun
-        if not here and drawn > 1 - NAMED:
+        if not pronoun or (not here and drawn > 1 - NAMED):  # people and firms are called by their names
             for phrase in self._describe_otherwise(name, value, source, ("name",)):
                 if self._leads_to(phrase, kind, value, source):
                     return phrase
@@ -108,7 +111,7 @@ class ReferenceTracker:
                     continue
                 names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
                 owner, keys = self.refer(parameter, value, origin, held)
-                slot = {"owner": owner}
+                slot = {"owner": _leave_out_name(owner, phrase)}
             else:
                 continue
             spoken_keys += keys
@@ -251,6 +254,17 @@ class ReferenceTracker:
                     self.things[name, str(call.arguments[name])] = self.turn
         self.turn += 1
         self.turn_start = stop
+
+
+def _leave_out_name(owner: str, phrase: str) -> str:
+    """Return an owner's phrase without the thing that it is said of: "the order with the Lamp and Desk" of a lamp."""
+    parts = re.split(r"(, | and )", owner)
+    head = re.match(r".*?\bwith (?:the |a )?", parts[0])
+    if len(parts) < 3 or head is None:
+        return owner
+    names = [parts[0][head.end() :], *parts[2::2]]
+    rest = [name for name in names if not is_value_mentioned(phrase.lower(), name.lower())]
+    return head[0] + get_language().grammar.join(rest) if rest and len(rest) < len(names) else owner
 
 
 def render_indefinite_reference(entity: EntityPhrases) -> str:

@@ -1,13 +1,14 @@
 """Personas of the simulated user, and openings of conversations."""
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
 from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
 from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
 from trajsmith.phrasing.voices import (
+    Outcome,
     apply_surface,
     draw_pattern,
     draw_user_voice,
@@ -15,8 +16,10 @@ from trajsmith.phrasing.voices import (
     get_user_voice,
     join_opening,
 )
-from trajsmith.records import JsonObject, Persona, UserFact
+from trajsmith.records import GoldCall, JsonObject, Persona, UserFact
 
+REACTING: Mapping[Outcome, float] = {"answered": 0.4, "done": 0.55, "refused": 0.4}
+"""Probability of a word about the turn before."""
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
 
 
@@ -51,9 +54,27 @@ def _name_daypart(now: date) -> str:
     return "morning" if now.hour < 12 else "afternoon" if now.hour < 18 else "evening"
 
 
-def draw_turn_opening(persona: Persona, rng: random.Random, used: set[str] | None = None) -> str:
-    """A short reaction before the next request, rather not one of those `used` before; often none."""
-    return draw_pattern(get_user_voice(persona.style).reactions, rng, used) if rng.random() < 0.6 else ""
+def draw_turn_opening(persona: Persona, before: GoldCall, rng: random.Random, used: set[str] | None = None) -> str:
+    """A short reaction before the next request, rather not one of those `used` before; often none.
+
+    Args:
+        persona: Who speaks.
+        before: What the turn before came to: its last call.
+        rng: Source of randomness.
+        used: Patterns that were drawn before.
+    """
+    outcome = find_outcome(before)
+    if rng.random() >= REACTING[outcome]:
+        return ""
+    return draw_pattern(getattr(get_user_voice(persona.style).reactions, outcome), rng, used)
+
+
+def find_outcome(call: GoldCall) -> Outcome:
+    """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell."""
+    if call.effect == "write":
+        return "done"
+    rows = call.result.get("result", call.result) if isinstance(call.result, dict) else call.result
+    return "refused" if rows in (None, [], {}, "") else "answered"
 
 
 def render_query(
@@ -69,7 +90,9 @@ def render_query(
         now: The environment's clock: near dates are said without their year.
         rng: Draws slips of the keyboard.
     """
-    return render_message(drop_near_years(join_opening(opening, text), now), persona, known, rng)
+    facts = list(known)
+    names = [fact.value for fact in facts if isinstance(fact.value, str)]
+    return render_message(drop_near_years(join_opening(opening, text, names), now), persona, facts, rng)
 
 
 def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: random.Random) -> str:

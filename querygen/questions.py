@@ -160,7 +160,10 @@ def pick_question_text(
     filled = {**values, "row": row.phrase} if row else dict(values)
     for template in rng.sample(list(templates), len(templates)):
         full = {slot: phrase for slot, phrase in (again or {}).items() if not _takes_pronoun(template, slot)}
-        text = pick_text([template], {**filled, **full}, rng)
+        moved = template
+        for slot in (again or {}).keys() - full.keys():
+            moved = _move_pronoun(moved, slot)
+        text = pick_text([moved], {**filled, **full}, rng)
         if text is not None and (row is None or "row" in list_slots(template)):
             return template, text
     return None
@@ -172,6 +175,11 @@ def _takes_pronoun(template: str, slot: str) -> bool:
     return len(places) == 1 and not (
         _NO_PRONOUN.search(template[: places[0][0]]) or template[places[0][1] :].startswith(("'", "’"))
     )
+
+
+def _move_pronoun(template: str, slot: str) -> str:
+    """Return a template with a slot between a verb and its particle: "call {event_id} off"."""
+    return re.sub(rf"\b(?!it\b)(\w+) (off|up|out|back|over|down|away) ({{{slot}\b[^}}]*}})", r"\1 \3 \2", template)
 
 
 def find_asking_sentence(query: str, info: RequestedInfo) -> str:

@@ -3,22 +3,23 @@
 import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
 from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.phrasing import Question, ScenarioStep, Wording, capitalize_first, get_language
+from trajsmith.phrasing import ScenarioStep, Wording, capitalize_first, get_language
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
 from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.fact_sentences import FactSentences
+from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.possible_choices import list_possible_rows
-from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
+from trajsmith.querygen.questions import AskableQuestion, pick_question_text
 from trajsmith.querygen.reference_drafts import DRAFTS, ReadDrafts
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.records import FromOutput, FromUser, GoldCall, RequestedInfo, UserFact
@@ -28,8 +29,8 @@ _LINKED = re.compile(
     r"(?:And|Also|Then|Next|Oh|After|Afterwards|Once|While|Now|Besides|Another|One more|In addition)\b"
 )
 """Beginnings of sentences that go on from the one before."""
-FULL = 0.85
-"""Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
+_ADDED = re.compile(r"\b(?:too|as well|also)\b", re.IGNORECASE)
+"""Words that link a wish to the one before: one such word is enough."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,6 @@ class TurnRequest:
     stated: frozenset[str]
     asked: tuple[RequestedInfo, ...] = ()
     """What each goal asks for."""
-
-
-@dataclass(frozen=True)
-class _GoalPhrases:
-    """Templates of one way to ask for a goal, and the question that they ask."""
-
-    ask: Sequence[str]
-    say: Sequence[str]
-    question: AskableQuestion | None = None
 
 
 class _NothingFits(Exception):
@@ -78,7 +70,7 @@ class RequestWriter:
             voice: How the user speaks; plainly if left out.
             questions: Share of reads, among those of which narrow questions are known, that are asked by one.
         """
-        self.questions = questions
+        self.goal_wordings = GoalWordings(wording, calls, rng, questions)
         self.row_facts: dict[str, UserFact] = {}
         """What the user knows of the rows that questions are about."""
         self.check = ReferenceCheck(wording, initial, now)
@@ -124,6 +116,7 @@ class RequestWriter:
             try:
                 request, held = self._draft(start, stop, goals, withhold, steps, motive)
             except _NothingFits:
+                self.check.model.restore_focus(drafts.focus)  # the draft that was given up has named nothing
                 request, held = self._draft(start, stop, goals, False, steps, motive)
             settled = self.stated | self.asked | request.stated
             open_keys = [key for key in self._list_keys(start, stop) if key not in settled]
@@ -256,8 +249,7 @@ class RequestWriter:
         left_open = {
             name
             for name, source in call.provenance.items()
-            if isinstance(source, FromOutput)
-            and held & {build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"}
+            if isinstance(source, FromOutput) and held & {*_list_naming_keys(source, self.calls)}
         }
         open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
@@ -266,11 +258,12 @@ class RequestWriter:
             *(frozenset({name}) for name in sorted(extra) if len(extra) > 1),
             *([frozenset()] if extra else []),
         ]
-        own = list(self._own_options(goal, held, step)) if step is not None else []
-        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, self._options(goal, held)))
+        own = list(self.goal_wordings.list_own(goal, held, step)) if step is not None else []
+        other = [] if own and held else self.goal_wordings.list_general(goal, held)
+        ways = itertools.chain(itertools.product(wanted, own), itertools.product(wanted, other))
         for named, phrases in ways:
             row = phrases.question.row if phrases.question else None
-            for kind, texts in self._rank_texts(phrases, named, open_slots, left_open):
+            for kind, texts in self.goal_wordings.rank_texts(phrases, named, open_slots, left_open):
                 picked = pick_question_text(texts, values, row, self.rng, again)
                 if picked is None:
                     continue
@@ -288,62 +281,13 @@ class RequestWriter:
         sentence = self._want(self.wording.phrase_request(call.tool), number)
         return sentence, self._info(goal, sentence, "", None)
 
-    def _rank_texts(
-        self, phrases: _GoalPhrases, named: frozenset[str], open_slots: set[str], left_open: set[str]
-    ) -> list[tuple[str, list[str]]]:
-        """Return `ask` and `say` with those templates that leave least to be said in sentences of their own, the fuller
-        first; now and then with all of them.
-
-        Args:
-            named: Slots that a template must have.
-            open_slots: Slots of what has not been said.
-            left_open: Slots of things that are not to be said: better no word of them than "one of the products".
-        """
-        full = self.rng.random() < FULL
-        ranked = []
-        for kind in self._kinds(phrases.ask, phrases.say):
-            texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
-            texts = [text for text in texts if not left_open & list_slots(text)] or texts
-            left = [len(open_slots - list_slots(text)) for text in texts]
-            least = min(left, default=0)
-            if full:
-                texts = [text for text, count in zip(texts, left, strict=True) if count == least]
-            ranked.append((least if full else 0, kind, texts))
-        return [(kind, texts) for _, kind, texts in sorted(ranked, key=lambda entry: entry[0])]
-
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
-        """Return the optional arguments that the user must still say: best in the sentence that asks for the goal."""
+        """Return the optional arguments that the user says, best in the sentence that asks for the goal; also those
+        whose values were said before, since they narrow this goal down anew."""
         required = self.wording.tools[call.tool].required
         return frozenset(
-            name
-            for name, source in call.provenance.items()
-            if isinstance(source, FromUser) and name not in required and source.known not in self.stated
+            name for name, source in call.provenance.items() if isinstance(source, FromUser) and name not in required
         )
-
-    def _own_options(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[_GoalPhrases]:
-        """Yield the ways in which a scenario asks for a goal, best first."""
-        question = step.question
-        if question is not None and not (question.ask or question.say):
-            question = question.model_copy(update={"ask": step.ask, "say": step.say})
-        yield from self._questions(goal, [question] if question else [], held, step)
-        if step.ask or step.say:
-            yield _GoalPhrases(step.ask, step.say)
-
-    def _options(self, goal: int, held: set[str]) -> Iterator[_GoalPhrases]:
-        """Yield the phrasebook's ways to ask for a goal, best first: a narrow question, the whole result."""
-        phrases = self.wording.tool(self.calls[goal].tool)
-        if phrases.questions and self.rng.random() < self.questions:
-            yield from self._questions(goal, phrases.questions, held)
-        yield _GoalPhrases(phrases.ask, phrases.say)
-
-    def _questions(
-        self, goal: int, questions: Sequence[Question], held: set[str], step: ScenarioStep | None = None
-    ) -> Iterator[_GoalPhrases]:
-        call, where = self.calls[goal], step.where if step is not None else {}
-        reads = questions if call.effect == "read" else []
-        for askable in list_askable_questions(reads, goal, call.result, self.wording, self.rng, where, self.calls):
-            if askable.row is None or askable.row.fact.key not in held:
-                yield _GoalPhrases(askable.question.ask, askable.question.say, askable)
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
         call = self.calls[goal]
@@ -360,21 +304,17 @@ class RequestWriter:
             row = next(row for row in find_rows(self.calls[info.call].result, info.row))
             self.references.point_at(name, str(row[name]))
 
-    def _kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
-        kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
-        return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
-
     def _say(self, text: str, number: int) -> str:
         """A wish that is a sentence of its own; a further one in a message is linked to the one before."""
         sentence = capitalize_first(text)
-        if not number or _LINKED.match(sentence):
+        if not number or _LINKED.match(sentence) or _ADDED.search(sentence):
             return sentence
         names = tuple(str(fact.value) for fact in self.known.values() if isinstance(fact.value, str) and fact.value)
         link = draw_pattern(self.voice.links, self.rng, self.frames)
         return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
 
     def _want(self, phrase: str, number: int) -> str:
-        frames = self.voice.wants if number == 0 else self.voice.further
+        frames = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
         return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -396,6 +336,12 @@ class RequestWriter:
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _list_naming_keys(source: FromOutput, calls: Sequence[GoldCall]) -> list[str]:
+    """Return the keys by which a thing is called: those that pick it out, and what it is looked up by."""
+    picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
+    return [*picks, *(one.known for one in calls[source.call].provenance.values() if isinstance(one, FromUser))]
 
 
 def _is_decided(value: Any) -> bool:

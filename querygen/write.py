@@ -184,8 +184,9 @@ class TaskWriter:
             withhold = mode == "conversation" and rng.random() < self.settings.withhold and len(goals) < 2
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
+            before = grounded.calls[start - 1]
             opening = (
-                draw_greeting(persona, state, rng) if number == 0 else draw_turn_opening(persona, rng, writer.frames)
+                draw_turn_opening(persona, before, rng, writer.frames) if start else draw_greeting(persona, state, rng)
             )
             known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))

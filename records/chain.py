@@ -37,6 +37,7 @@ class Chain(Record):
     servers: tuple[str, ...] | None = None
     """The server of every step, if they are several; None if all are of `environment`."""
     scenario: str = ""
-    """Scenario that the chain tells; empty for a chain that was drawn from the graph alone."""
+    """Scenario that the chain tells; empty for a chain that was drawn from the graph alone. Where it does not fit the
+    state, grounding tells another one."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each tool is, "" for look-ups that lead to one."""

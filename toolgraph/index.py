@@ -238,6 +238,15 @@ class SamplingNetwork:
         return counts
 
     @cached_property
+    def by_name(self) -> list[bool]:
+        """Tool to whether it looks a thing up by what the user calls it, and by nothing else."""
+        known = [{get_argument_name(slot.name) for slot in slots} for slots in self.needs]
+        own_parameters = (
+            set(self._index.specs[name].required) - of for name, of in zip(self.names, known, strict=True)
+        )
+        return [bool(own) and not asked for own, asked in zip(own_parameters, self.asked, strict=True)]
+
+    @cached_property
     def row_keys(self) -> list[frozenset[str]]:
         """Tool to the paths of its result that identify the row, or object, in which they stand: its first ids."""
         return [find_row_keys(self._index.specs[name]) for name in self.names]

@@ -7,7 +7,7 @@ the letter; `random_walk` and `weighted_walk` (Agent-World 3.1.1) are there to c
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from trajsmith.phrasing import ScenarioBook
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
@@ -68,6 +68,26 @@ class Sampler:
             if isinstance(self.chains, CountsUse):
                 self.chains.use(tool)
         return story, self._dependencies(story.tools)
+
+    def draw_other_story(self, chain: Chain, tried: Collection[str]) -> Chain | None:
+        """Return a chain in place of one whose state its scenario does not fit, with the same id and state.
+
+        Args:
+            chain: The chain; what is drawn depends on it alone.
+            tried: Scenarios that were tried on this state.
+        """
+        seed = derive_seed(chain.seed, "another story", len(tried))
+        story = self.stories.draw_other(tried, random.Random(seed))
+        if story is None:
+            return None
+        update = {
+            "tools": tuple(self.network.names[tool] for tool in story.tools),
+            "dependencies": tuple(self._dependencies(story.tools)),
+            "seed": seed,
+            "scenario": story.scenario,
+            "steps": tuple(story.steps),
+        }
+        return chain.model_copy(update=update)
 
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
         """Every way to fill an internal parameter from an earlier step, nearest producer first."""

@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 from trajsmith.grounding.argument_paths import get_leaf_name
@@ -14,6 +15,8 @@ FRESH = 0.6
 """Probability of a look-up of its own for a thing that must not be the one of before."""
 OWNER = 0.7
 """What it counts to say in which other thing something is looked up, beside a value that has to be said."""
+BY_NAME = 20.0
+"""Factor on the weight of a look-up by name: who says what a thing is called wants it found, not listed."""
 LESS_SAID = 0.03
 """Factor on the weight of a look-up for each value that the user has to say for it."""
 CLOSE = 0.75
@@ -50,17 +53,30 @@ class ScenarioSampler:
         """One chain in the scenario that was used least; None if no step of any can be led up to."""
         for scenario in sorted(self.scenarios, key=lambda one: (self.used[one.id], self._rank(one), rng.random())):
             self.used[scenario.id] += 1
-            chain = self._draw(scenario, rng, set())
-            optional = {step.name for step in scenario.steps if step.share < 1} - set(chain.steps)
-            forced: set[str] = set()
-            while optional and len(chain.tools) < self.settings.length[0]:
-                forced.add(optional.pop() if len(optional) == 1 else rng.choice(sorted(optional)))
-                optional -= forced
-                chain = self._draw(scenario, rng, forced)
+            chain = self._draw_long(scenario, rng)
             if chain.tools:
                 self.tools.update(number for number, name in zip(chain.tools, chain.steps, strict=True) if name)
                 return chain
         return None
+
+    def draw_other(self, tried: Collection[str], rng: random.Random) -> ScenarioChain | None:
+        """One chain in a scenario that is not among `tried`, whatever was drawn before; it counts for nothing."""
+        apart = copy(self)
+        apart.tools = Counter(dict.fromkeys(self.network.number.values(), 1))
+        others = [scenario for scenario in self.scenarios if scenario.id not in tried]
+        chains = (apart._draw_long(scenario, rng) for scenario in rng.sample(others, len(others)))
+        return next((chain for chain in chains if chain.tools), None)
+
+    def _draw_long(self, scenario: Scenario, rng: random.Random) -> ScenarioChain:
+        """Draw a chain, with as many optional steps as make it long enough."""
+        chain = self._draw(scenario, rng, set())
+        optional = {step.name for step in scenario.steps if step.share < 1} - set(chain.steps)
+        forced: set[str] = set()
+        while optional and len(chain.tools) < self.settings.length[0]:
+            forced.add(optional.pop() if len(optional) == 1 else rng.choice(sorted(optional)))
+            optional -= forced
+            chain = self._draw(scenario, rng, forced)
+        return chain
 
     def _rank(self, scenario: Scenario) -> int:
         """Return how often the tool was drawn that the scenario has and that was drawn least."""
@@ -185,6 +201,7 @@ class ScenarioSampler:
             depth = self.network.depths[giver]
             ready = depth and all(any(tool in need.givers for tool in before) for need in self.network.needs[giver])
             weight = slot.scores[giver] ** 4 / (1 + (0 if ready else depth)) ** 2 * LESS_SAID**count
+            weight *= BY_NAME if self.network.by_name[giver] else 1.0
             draw = rng.random() ** (1 / max(weight, 1e-9))
             ranked.append((self._shows(giver, step), count < least + 1, draw, giver))
         yield from (giver for *_, giver in sorted(ranked, reverse=True))

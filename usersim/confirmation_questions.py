@@ -14,6 +14,7 @@ from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_w
 from trajsmith.phrasing.voices import AgentVoice, fill_pattern
 from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import FromOutput, GoldCall
+from trajsmith.usersim.batch_texts import join_names, put_names
 
 
 @dataclass(frozen=True)
@@ -94,22 +95,27 @@ class ConfirmationWriter:
         names = self.name_all(calls)
         if action is None:
             return self.write(calls)
-        listed = "; ".join(names) if any("," in name for name in names) else join_words(names)
+        (action,), remarks = _split_remarks([action], [])
+        if names:
+            entity = self.wording.entity(self.find_differing(calls))
+            action = put_names(action, join_names(names, entity), entity)
         notes = self._find_consequence(call.tool, action)
-        request = f"{action} ({listed})" if names else action
-        return " ".join([fill_pattern(self.voice.confirms, request, self.rng), *notes])
+        return " ".join([_add_remarks(fill_pattern(self.voice.confirms, action, self.rng), remarks), *notes])
 
     def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
         """Return the names of the things in which calls differ; with details where names are not enough."""
-        identified = calls[0][1]
-        differing = [name for name in identified if len({str(each.arguments.get(name)) for each, _ in calls}) > 1]
-        if len(differing) != 1 or any(differing[0] not in rows for _, rows in calls):
+        identified, name = calls[0][1], self.find_differing(calls)
+        if not name:
             return []
-        (name,) = differing
         named_rows = [rows[name].row for _, rows in calls]
         names = self.name_things(name, named_rows, identified[name].rows)
         template = find_row_template(named_rows, self.wording.rows.get(name, ()))
         return names or ([render_phrase(template, dict(row)) or "" for row in named_rows] if template else [])
+
+    def find_differing(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
+        """Return the parameter in whose thing the calls differ; empty if there is none or more than one."""
+        differing = [name for name in calls[0][1] if len({str(each.arguments.get(name)) for each, _ in calls}) > 1]
+        return differing[0] if len(differing) == 1 and all(differing[0] in rows for _, rows in calls) else ""
 
     def _describe(
         self, call: GoldCall, identified: IdentifiedRows, changed: Collection[str] = ()
@@ -231,10 +237,12 @@ class ConfirmationWriter:
             values = [row.get(field_name) for row in named_rows]
             if any(value is None or isinstance(value, bool) or _is_small_number(value) for value in values):
                 continue
+            if len(values) > 2 and any(isinstance(value, float) for value in values):
+                continue  # nobody tells many things apart by what they cost
             if any([row.get(field_name) for row in rows].count(value) > 1 for value in values):
                 continue
             names = self._name_by_field(entity, field_name, templates, values)
-            if names:
+            if names and len(set(names)) == len({str(value) for value in values}):
                 return names
         return []
 

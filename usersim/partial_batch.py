@@ -19,6 +19,7 @@ SOME_DONE = ("These are done:", "This is what worked:", "These went through:", "
 class PartialBatchAgent(VariantAgent):
     """Plays the agent of a batch of which a part is refused."""
 
+    openings = SOME_DONE
     tried = 0
     """Refused members that were called, in the order of the list."""
     slots: Sequence[int | None] = ()
@@ -85,8 +86,8 @@ class PartialBatchAgent(VariantAgent):
         text = super()._answer_batch()
         if self.turn != self.twist.turn:
             return text
-        _, _, lines = text.partition("\n")
-        return f"{self.rng.choice(SOME_DONE)}\n{lines}\n\n{self._describe_left_out()}"
+        between = "\n\n" if "\n" in text else " "
+        return f"{text}{between}{self._describe_left_out()}"
 
     def _describe_left_out(self) -> str:
         """Return what cannot be done and why, each thing by name where the reason does not name it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from trajsmith.models import ChatModel, RoleSettings
 from trajsmith.models.prompts import Prompts
 from trajsmith.phrasing import Wording
+from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Registry, Task
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.model_agent import ModelAgent
@@ -105,6 +106,7 @@ def build_user_factory(settings: RoleSettings, model: ChatModel | None, prompts:
 def _build_scripted_agent(context: RoleContext) -> AgentRole:
     agent = build_scripted_agent(context.task, context.wording, context.candidate, listens=context.user_is_model)
     agent.parallel = context.settings.parallel
+    agent.now = find_clock_date(context.state)
     return agent
 
 

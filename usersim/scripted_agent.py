@@ -6,6 +6,8 @@ them. A reference that does not resolve, or a refused call, is told to the user 
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from trajsmith.environments import ToolResult
@@ -20,7 +22,7 @@ from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values
 from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
 from trajsmith.phrasing.confirmation import iterate_rows
-from trajsmith.phrasing.value_formatting import humanize
+from trajsmith.phrasing.value_formatting import drop_near_years, humanize
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.records import (
     Composite,
@@ -44,10 +46,12 @@ from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
 LARGEST_GROUP = 10
 """Calls in one message at most."""
+PURPOSE = "{purpose}"
+"""Slot of frames in which the agent says what a request is good for."""
 QUIET = 0.5
 """Factor of the probability of a word before a call that is not the first of its turn."""
 OFFERS = 0.12
-"""Share of answers, before the last one, that end with an offer of more help."""
+"""Share of dialogues whose last answer ends with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -90,6 +94,8 @@ class ScriptedAgent:
         self.failure = ""
         self.told = ""
         """What it has said so far."""
+        self.now = date.min
+        """The clock's day; dates near it are told without a year."""
 
     def open_turn(self, turn: int) -> None:
         """The user has made the request of this turn."""
@@ -125,6 +131,16 @@ class ScriptedAgent:
         return expected and (result.ok or self.hearing is None)
 
     async def act(self, messages: list[Message]) -> AgentAct:
+        return self.drop_near_years(await self._choose_act(messages))
+
+    def drop_near_years(self, act: AgentAct) -> AgentAct:
+        """Return an act whose dates near the clock are said without their year, as people say them."""
+        text = drop_near_years(act.message.content, self.now)
+        if text == act.message.content:
+            return act
+        return replace(act, message=act.message.model_copy(update={"content": text}))
+
+    async def _choose_act(self, messages: list[Message]) -> AgentAct:
         turn = (
             sum(message.role == "user" and index in self._openings(messages) for index, message in enumerate(messages))
             - 1
@@ -372,7 +388,9 @@ class ScriptedAgent:
         return chosen, rows
 
     def _request(self, call: GoldCall) -> str:
-        return fill_pattern(self.voice.asks_user, self._phrase(call, "request"), self.rng)
+        purpose = self.wording.tool(call.tool).purpose
+        frames = [frame for frame in self.voice.asks_user if purpose or PURPOSE not in frame]
+        return fill_pattern(frames, self._phrase(call, "request"), self.rng).replace(PURPOSE, purpose)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -415,7 +433,7 @@ class ScriptedAgent:
         last = self.turn == len(self.task.turns) - 1
         return (
             text
-            if last or self.rng.random() >= OFFERS
+            if not last or self.rng.random() >= OFFERS
             else f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
         )
 
@@ -428,6 +446,7 @@ class ScriptedAgent:
             row = self.known[info.known].said if info.known in self.known else ""
             answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
-        if asked and len(answers) == len(asked):
-            return " ".join(answers)
-        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+        whole = not asked or len(answers) < len(asked)
+        facts = [fact for info in asked for fact in info.facts]
+        text = self.reports.report(call, content, facts) if whole else " ".join(answers)
+        return self.reports.add_limit_note(call, content, text)

@@ -14,9 +14,11 @@ from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_neede
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
+    is_fact_answered,
     is_reason_shown,
     is_refusal_told,
     load_refusals,
+    pick_text,
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
@@ -34,13 +36,15 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.batch_texts import join_names
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import render_missing_facts, summarize_reports
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
 
-FURTHER = ("", "", " Is there anything else that I can do for you?", " Is there something else?")
+FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Is there something else?")
+"""Closers of a refusal with which a dialogue ends."""
 AGAIN = (
     "That did not go through, so I'll try it once more.",
     "That failed for the moment. Let me try again.",
@@ -70,7 +74,6 @@ ALL_DONE = (
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
 GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
-THE_REST = ("Now the next ones.", "And now the rest.", "", "")
 
 
 NEXT_PAGE = (
@@ -92,10 +95,15 @@ NOT_FROM_YOU = (
 class VariantAgent(ScriptedAgent):
     """Plays the agent of one variant as it should be played."""
 
+    openings: Sequence[str] = ()
+    """What comes before the report of a batch where not all of it could be done."""
+
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         super().__init__(task, wording, candidate, listens)
         self.twist = get_perturbation(task)
         self.asked = self.agreed = self.attempted = self.stumbled = False
+        self.asked_again = False
+        """It has asked for a yes to the value to which the user has changed."""
         self.told_no = ""
         self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
         """It tells the user of an instruction in a result."""
@@ -105,7 +113,7 @@ class VariantAgent(ScriptedAgent):
         self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        act = await self._take_step(messages)
+        act = self.drop_near_years(await self._take_step(messages))
         if self.twist.act != "ignore":
             return act
         text = act.message.content  # what it reads out is the entry, without the instruction in it
@@ -154,14 +162,15 @@ class VariantAgent(ScriptedAgent):
         because = rephrase_plainly(self.told_no or self.twist.because)
         reports = self._report_others() if self.twist.act == "offer" else ()
         act = self._phrase(forbidden, "narrate") if reports and forbidden else ""
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act)
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, self.twist.hidden)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
         elif self.twist.instead:
             text += f" {fill_pattern(load_refusals().others, self.twist.instead, self.rng)}"
-        return AgentAct(Message(role="assistant", content=text + self.rng.choice(FURTHER)))
+        last = self.turn == len(self.task.turns) - 1
+        return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _try(self, call: GoldCall) -> AgentAct:
         """Make the call that will be refused, after the yes that it needs."""
@@ -223,24 +232,47 @@ class VariantAgent(ScriptedAgent):
         return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
 
     def _answer_batch(self) -> str:
-        """The result for each thing of a batch by name, and what holds of all of them once."""
+        """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""
         if self.turn != self.twist.turn:
             return super()._answer()
-        start = self.stop - len(self.task.turns[self.turn].gold_calls)
+        turn = self.task.turns[self.turn]
+        start = self.stop - len(turn.gold_calls)
         members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
-        names = ConfirmationWriter(self.wording, self.rng, self.voice).name_all(pairs) or [""] * len(members)
-        words, reports = self.rng.random(), []
-        for index in members:
-            self.rng.seed(words)  # each line in the same words
-            reports.append(capitalize_first(self._report(index, first=False)))
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        names = writer.name_all(pairs) or [""] * len(members)
+        entity = self.wording.entity(writer.find_differing(pairs))
+        batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
+        call = self.calls[members[0]]
+        values = {name: self.wording.value(call.tool, name, value, self.rng) for name, value in call.arguments.items()}
+        values |= {"count": len(members), "outs": [self.results[index].content for index in members]}
+        if all(names):
+            values["names"] = join_names(names, entity)
+        at_once = pick_text([text for batch in batches for text in batch.done], values, self.rng)
+        if at_once and all(is_fact_answered(at_once, fact) for fact in turn.facts):
+            return capitalize_first(at_once)
+        reports = self._report_each(members)
         for place, (report, index) in enumerate(zip(reports, members, strict=True)):
             if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
                 names[place] = ""  # the report has its number
         lines, after = summarize_reports(reports, names)
-        opening = self.rng.choice(ALL_DONE if writes else ALL_READ)
+        opening = self.rng.choice(self.openings or (ALL_DONE if writes else ALL_READ))
+        if all(names) and lines == [f"{capitalize_first(name)}." for name in names]:
+            return " ".join([opening, f"{join_names(names, entity)}.", *after])
+        closing = pick_text([text for batch in batches for text in batch.closing], values, self.rng)
+        after += [closing] if closing else []
         return "\n".join([opening, *(f"- {line}" for line in lines), *([" ".join(after)] if after else [])])
+
+    def _report_each(self, members: Sequence[int]) -> list[str]:
+        """Return short reports of calls, all in the same words."""
+        words, reports = self.rng.random(), []
+        self.reports, usual = ReportWriter(self.wording, "short", self.rng), self.reports
+        for index in members:
+            self.rng.seed(words)
+            reports.append(capitalize_first(self._report(index, first=False)))
+        self.reports = usual
+        return reports
 
     def _offer(self, text: str, call: GoldCall) -> AgentAct:
         """Ask whether to do what can be done instead, by a question that names the other value."""
@@ -267,11 +299,14 @@ class VariantAgent(ScriptedAgent):
         return await super().act(messages)
 
     def _asks_first(self, index: int) -> bool:
-        """A user who asked to be told before is told before."""
+        """A user who asked to be told before is told before, and asked again where the new value needs a yes."""
         if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
             self.confirmed.add(index)
             self.asking = (index,)
             return True
+        if self.twist.act == "check" and self._is_perturbed(index) and not self.asked_again:
+            self.asked_again = self._needs_yes(self.calls[index])
+            return self.asked_again
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
@@ -279,7 +314,7 @@ class VariantAgent(ScriptedAgent):
             return self._confirm_all()
         if self.twist.act != "check" or not self._is_perturbed(index) or not self.twist.tempting:
             return super()._confirmation(index)
-        return self._ask_for_yes(self.twist.tempting[-1])
+        return self._ask_for_yes(self.calls[index] if self.asked_again else self.twist.tempting[-1])
 
     def _confirm_all(self) -> str:
         """Ask once for all calls of a batch, with each thing by name."""
@@ -290,12 +325,13 @@ class VariantAgent(ScriptedAgent):
         return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
+        """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
         if self.twist.act == "page" and self._is_perturbed(group[0]):
             return self.rng.choice(NEXT_PAGE) if "page" in self.calls[group[0]].arguments else ""
-        if self.twist.act != "batch" or not self._is_perturbed(group[0]) or len(group) < 2:
+        if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
-        return self.rng.choice(THE_REST if again else GO_THROUGH)
+        return "" if again else self.rng.choice(GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])

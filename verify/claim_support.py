@@ -1,19 +1,21 @@
 """Support of the agent's statements: each value that it tells was said, shown by a tool, or follows from those.
 
-A right final state does not show that what the user was told is right. The agent may count rows and add or subtract
-what it has seen, and may count days from a date that was shown; any other number, date, time, address or identifier that nobody gave it is made up.
+A right final state does not show that what the user was told is right. The agent may count rows, add or subtract what
+it has seen, multiply a price by the quantity that is asked for, and add up the rows that it names or what was done for
+one request, and count days from a date that was shown; any other number, date, time, address or identifier that nobody gave it is made up.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 
 from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.fact_detection import AllowedContent
-from trajsmith.phrasing.value_formatting import add_days, is_value_mentioned, parse_datetime
+from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers
+from trajsmith.phrasing.value_formatting import add_days, format_value, is_value_mentioned, parse_datetime
 from trajsmith.records import FrozenModel, Message, Task, Trajectory
 
 CLAIMS = "claim"
@@ -21,6 +23,8 @@ CLAIMS = "claim"
 _DAYS = re.compile(r"\b(\d{1,3}) (?:more |extra |further )?days?\b")
 MOST_NUMBERS = 60
 """Numbers of one result among which sums and differences are looked for."""
+MOST_QUANTITY = 20
+"""Largest whole number by which an amount is multiplied or divided."""
 
 
 class UnsupportedClaim(FrozenModel):
@@ -41,6 +45,12 @@ class SupportTracker:
         self.results: list[Any] = []
         self.days: set[int] = set()
         """Numbers of days that were said, by a rule, a result or the user: "7 more days"."""
+        self.request = 0
+        """Place of the first result since the user spoke last."""
+        self.quantities: set[int] = set()
+        """Small whole numbers in the user's words."""
+        self.rates: set[float] = set()
+        """Numbers of the policy: so many points for each passenger."""
         if phrasebook is not None:
             self.allowed.add(*_iter_phrases(phrasebook))
 
@@ -53,6 +63,12 @@ class SupportTracker:
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
         elif message.role != "assistant":
             self.allowed.add(message.content)
+            if message.role == "user":
+                self.request = len(self.results)
+                numbers = (number for number, _ in find_numbers(message.content))
+                self.quantities |= {int(number) for number in numbers if number in range(2, MOST_QUANTITY + 1)}
+            elif message.role == "system":
+                self.rates |= {number for number, _ in find_numbers(message.content) if number > MOST_QUANTITY}
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return the values in a text that nothing so far supports."""
@@ -61,6 +77,8 @@ class SupportTracker:
             derived = AllowedContent()
             derived.add(*(number for result in self.results for number in derive_numbers(result)))
             derived.add(*(day for result in self.results for day in derive_days(result, self.days)))
+            derived.add(*derive_products(self.results, self.quantities, self.rates))
+            derived.add(*derive_totals(self.results[self.request :]), *derive_named_totals(self.results, text))
             strange = [value for value in strange if derived.find_unsupported_values(value)]
         return strange
 
@@ -150,6 +168,80 @@ def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
         yield from (add_days(result, count) for count in days)
 
 
+def derive_products(
+    results: Sequence[Any], quantities: Collection[int], rates: Collection[float] = ()
+) -> Iterator[float]:
+    """Yield each amount times a quantity: one that the user said, or one of the same row, which may divide it, too.
+
+    Rules speak of half an amount, and of so much (a rate) for each.
+    """
+    for row in _iter_rows(results):
+        numbers = {name: value for name, value in row.items() if _is_number(value)}
+        for name, amount in numbers.items():
+            if not isinstance(amount, float):
+                if 1 < amount <= MOST_QUANTITY:
+                    yield from (round(rate * amount, 2) for rate in rates)
+                continue
+            yield round(amount / 2, 2)
+            yield from (round(amount * quantity, 2) for quantity in quantities)
+            for other, count in numbers.items():
+                if other != name and isinstance(count, int) and 1 < count <= MOST_QUANTITY:
+                    yield round(amount * count, 2)
+                    yield round(amount / count, 2)
+
+
+def derive_totals(results: Sequence[Any]) -> Iterator[float]:
+    """Yield the totals of fields over results of one form: the refunds of all orders that were cancelled."""
+    alike: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for result in results:
+        if isinstance(result, dict) and "error" not in result:
+            alike.setdefault(frozenset(result), []).append(result)
+    for rows in alike.values():
+        yield from _add_columns(rows)
+
+
+def derive_named_totals(results: Sequence[Any], text: str) -> Iterator[float]:
+    """Yield the totals of fields over those rows of one list that a text names, each by a text or date of its own."""
+    for rows in (rows for result in results for rows in _iter_lists(result)):
+        names = [{format_value(value) for value in row.values() if isinstance(value, str)} for row in rows]
+        spread = Counter(name for row_names in names for name in row_names)
+        named = [
+            row
+            for row, row_names in zip(rows, names, strict=True)
+            if any(spread[name] == 1 and is_value_mentioned(text, name) for name in row_names)
+        ]
+        if len(named) > 1:
+            yield from _add_columns(named)
+
+
+def _add_columns(rows: Sequence[Mapping[str, Any]]) -> Iterator[float]:
+    for name in rows[0] if len(rows) > 1 else ():
+        numbers = [row.get(name) for row in rows]
+        if all(_is_number(number) for number in numbers):
+            yield round(sum(number for number in numbers if _is_number(number)), 2)
+
+
+def _iter_rows(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for each in inner:
+        yield from _iter_rows(each)
+
+
+def _iter_lists(value: Any) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lists of rows in a value."""
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        yield from _iter_lists(each)
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -157,5 +249,5 @@ def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(value, list):
         for inner in value:
             yield from _iter_numbers(inner, name)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif _is_number(value):
         yield name, float(value)

@@ -139,6 +139,9 @@ class ConfirmationSentences:
 
     this_thing: str
     """Pattern of a phrase that points at a thing, with a slot for its noun; empty where no name can take its place."""
+    these_things: str
+    """Pattern of a phrase that points at several things, with a slot for their noun; empty where no names can take its
+    place."""
     singular: Pattern
     """What a phrase says of one thing and not of several."""
     second_person: str
@@ -163,6 +166,8 @@ class ReportSentences:
     also_shows: str
     found_text: str
     found_rows: str
+    cut_list: tuple[str, ...]
+    """What is said after all rows of a list that may go on, with their number."""
     found_fields: str
     done: str
     answer: str

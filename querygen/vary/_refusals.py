@@ -1,17 +1,20 @@
 """What an environment refuses: a request of a task with another row or value, tried out on the state."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from itertools import islice
 
 from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
 from trajsmith.grounding.fields import SchemaField, list_input_fields
 from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.rewind import Rewindable
+from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.user_facts import get_label
+from trajsmith.phrasing.scenarios import ScenarioStep
 from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, UserFact
@@ -20,12 +23,13 @@ LOST = re.compile(
     r"not found|no such|unknown|does not exist|invalid|must be|required|already|would change nothing", re.IGNORECASE
 )
 """Refusals of what is not there, has no meaning, or is so anyway."""
-TRIES = 40
-FACTORS = (1.5, 2, 3, 5)
-DAYS = (20, 35, 60, 100)
+TRIES = 60
+FACTORS = (1.1, 1.25, 1.5, 2, 3, 5)
+DAYS = (3, 7, 10, 14, 21, 28, 35, 60, 100)
 TIMES = ("07:00", "09:30", "11:00", "14:00", "16:30", "18:30", "19:00")
 """Times that people choose: of a full or an ended day, none in the night."""
 SATURDAY = 5
+_NUMBER = re.compile(r"\d[\d,.-]*")
 
 
 @dataclass(frozen=True)
@@ -55,23 +59,62 @@ async def find_refused_requests(case: VariantCase, turn: int) -> list[RefusedReq
     session = await case.at(start)
     mark = await session.checkpoint()
     for argument, calls, known in case.rng.sample(candidates, len(candidates))[:TRIES]:
-        refusal = await _find_refusal(session, start, calls)
+        refusal, shown = await _find_refusal(session, start, calls)
         await session.rollback(mark)
         unlikely = case.wording.tool(calls[-1].tool).implausible
         if refusal and not any(re.search(pattern, refusal) for pattern in unlikely):
-            refused.append(RefusedRequest(turn, calls, argument, known, refusal))
-    return refused
+            refused.append(RefusedRequest(turn, shown, argument, known, refusal))
+    return _take_nearest(case, refused)
+
+
+def _take_nearest(case: VariantCase, requests: Sequence[RefusedRequest]) -> list[RefusedRequest]:
+    """Of amounts and days that one rule refuses, return only the nearest to what the base task asks for."""
+    nearest: dict[tuple[str, str], RefusedRequest] = {}
+    others = []
+    for request in requests:
+        base = case.calls[case.spans[request.turn][1] - 1].arguments[request.argument]
+        if _measure_distance(base, request) is None:
+            others.append(request)
+            continue
+        key = (request.argument, _NUMBER.sub("0", request.refusal))
+        best = nearest.get(key)
+        if best is None or (_measure_distance(base, request) or 0) < (_measure_distance(base, best) or 0):
+            nearest[key] = request
+    return [*others, *nearest.values()]
+
+
+def _measure_distance(base: JsonValue, request: RefusedRequest) -> float | None:
+    """Return how far an amount or a day is from that of the base task; None for other values."""
+    value = request.calls[-1].arguments[request.argument]
+    if isinstance(value, bool) or isinstance(base, bool):
+        return None
+    if isinstance(value, int | float) and isinstance(base, int | float):
+        return abs(value - base)
+    day, before = read_day(value), read_day(base)
+    return abs((day - before).days) if day and before else None
+
+
+def _find_step(case: VariantCase, index: int) -> ScenarioStep | None:
+    """Return the step of the task's story that a call is; None outside of stories."""
+    story = case.wording.scenarios.find(case.base.scenario_id)
+    return story.find_step(case.steps[index]) if story is not None and index < len(case.steps) else None
 
 
 def iterate_other_rows(
-    case: VariantCase, call: GoldCall, name: str
+    case: VariantCase, call: GoldCall, name: str, step: ScenarioStep | None = None
 ) -> Iterator[tuple[JsonValue, FromOutput, UserFact]]:
-    """Yield (value, provenance, fact) of other rows of the list from which an argument was chosen."""
+    """Yield (value, provenance, fact) of other rows of the list from which an argument was chosen.
+
+    Args:
+        step: Of the story that the call is part of: only rows that fit it are taken.
+    """
     source, value = call.provenance.get(name), call.arguments.get(name)
     if not isinstance(source, FromOutput) or source.pattern is not None:
         return
     words = RowWords(declared=DeclaredFields(case.wording.phrasebook, name).list_for)
-    rows = pick_values(case.calls[source.call].result, source.path, case.rng, 1.0, words=words)
+    result = case.calls[source.call].result
+    keep = partial(RowCondition(step.where).keeps, result) if step is not None and step.where else None
+    rows = pick_values(result, source.path, case.rng, 1.0, keep, words)
     for other, selectors in rows:
         picks = [selector for selector in selectors if selector.how != "only"]
         if other != value and len(picks) == 1:
@@ -82,9 +125,12 @@ def iterate_other_rows(
 def _list_other_rows(case: VariantCase, turn: int) -> list[tuple[str, tuple[GoldCall, ...], UserFact]]:
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
+    step = _find_step(case, stop - 1)
     rows = []
     for name, value in write.arguments.items():
-        for other, source, fact in iterate_other_rows(case, write, name):
+        if step is not None and name in step.same_as:
+            continue  # the story is about this one
+        for other, source, fact in iterate_other_rows(case, write, name, step):
             calls = tuple(
                 replace_arguments(call, {name: (other, source)}) if call.arguments.get(name) == value else call
                 for call in case.calls[start:stop]
@@ -98,13 +144,17 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
     fields = {field.path: field for field in list_input_fields(case.tools[write.tool])}
+    step = _find_step(case, stop - 1)
     values = []
     for name, source in write.provenance.items():
         if not isinstance(source, FromUser) or name not in fields or not _is_used_once(case, source.known):
             continue
-        if case.first_needed(source.known) != turn:
+        if case.first_needed(source.known) != turn or (step is not None and name in step.same_as):
             continue
+        fitting = step.arguments.get(name) if step is not None and _is_word(write.arguments[name]) else None
         for other in _propose_values(write.arguments[name], fields[name]):
+            if fitting is not None and other not in fitting:
+                continue  # another reason would be another story
             fact = restate(case, write.tool, case.known[source.known], other)
             calls = (*case.calls[start : stop - 1], replace_arguments(write, {name: (other, source)}))
             values.append((name, calls, fact))
@@ -144,6 +194,11 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
 
 
+def _is_word(value: JsonValue) -> bool:
+    """Return True for a text that is no day or time."""
+    return isinstance(value, str) and not value[:1].isdigit()
+
+
 def read_day(text: JsonValue) -> date | None:
     """Return the day that an ISO text is, or None."""
     if isinstance(text, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
@@ -164,25 +219,32 @@ def _build_fact(case: VariantCase, name: str, tool: str, call: int, selector: Se
     return entry.model_copy(update={"said": case.wording.describe(name, entry, case.rng)})
 
 
-async def _find_refusal(session: Rewindable, start: int, calls: tuple[GoldCall, ...]) -> str:
-    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing."""
+async def _find_refusal(
+    session: Rewindable, start: int, calls: tuple[GoldCall, ...]
+) -> tuple[str, tuple[GoldCall, ...]]:
+    """Return the environment's refusal of the last call, if it refuses only that one, and not as missing.
+
+    With it the calls as they went: what earlier calls of the turn show of another row is not what they showed of that
+    of the base task.
+    """
     results: dict[int, JsonValue] = {}
     for number, call in enumerate(calls[:-1], start):
         if not _is_provenance_valid(call, results):
-            return ""
+            return "", calls
         done = await session.call(call.tool, call.arguments, call.actor)
         if not done.ok:
-            return ""
+            return "", calls
         results[number] = done.content
     if not _is_provenance_valid(calls[-1], results):
-        return ""
+        return "", calls
     before = await session.state_hash()
     result = await session.call(calls[-1].tool, calls[-1].arguments)
     if result.error != "refused" or await session.state_hash() != before:
-        return ""
+        return "", calls
     content: JsonValue = result.content
     text = str(content.get("error", "")) if isinstance(content, dict) else str(content)
-    return "" if LOST.search(text) else text
+    shown = [call.model_copy(update={"result": results[number]}) for number, call in enumerate(calls[:-1], start)]
+    return "" if LOST.search(text) else text, (*shown, calls[-1])
 
 
 def _is_provenance_valid(call: GoldCall, results: dict[int, JsonValue]) -> bool:

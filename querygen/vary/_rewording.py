@@ -102,7 +102,11 @@ class RewordedQueries:
             steps = story.list_steps(goals) if story else ()
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
-            opening = draw_turn_opening(base.persona, rng) if number else draw_greeting(base.persona, state, rng)
+            opening = (
+                draw_turn_opening(base.persona, calls[start - 1], rng)
+                if start
+                else draw_greeting(base.persona, state, rng)
+            )
             self.queries.append(render_query(opening, request.text, base.persona, self.known.values(), now, rng))
             self.intents.append(request.intent)
             self.asked.append(tuple(info.model_copy(update={"call": info.call - start}) for info in request.asked))

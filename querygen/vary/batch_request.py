@@ -11,7 +11,7 @@ from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 
 @VARIANTS.register("batch_request")
 async def vary(case: VariantCase) -> VariantResult:
-    """The task up to a list, and then a request for all rows of it that fit.
+    """A request for all rows of a list that fit, with which the dialogue opens.
 
     Raises:
         RecordDropped: No list of the task has enough rows that a request of the environment is about.

@@ -14,8 +14,8 @@ from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.vary._batches import find_list, read_rows
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
+from trajsmith.querygen.vary._lists import find_list, read_rows
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import Constant, GoldCall, JsonObject, JsonValue, Perturbation, RecordDropped, canonical_json
 
@@ -137,7 +137,11 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     if picked is None or question.row is None:
         raise RecordDropped("no_words", place.calls[-1].tool)
     persona = case.base.persona
-    opening = draw_turn_opening(persona, case.rng) if place.turn else draw_greeting(persona, case.state, case.rng)
+    opening = (
+        draw_turn_opening(persona, calls[start - 1], case.rng)
+        if start
+        else draw_greeting(persona, case.state, case.rng)
+    )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known.append(question.row.fact.model_copy(update={"stated": True}))
     query = render_query(

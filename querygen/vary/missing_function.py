@@ -33,7 +33,7 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
 def render_missing_tool_reason(case: VariantCase, tool: str) -> str:
     """Return the reason why the request cannot be fulfilled, in the words of the request."""
     phrase = pick_text(case.wording.tool(tool).narrate, {}, case.rng)
-    return f"I have no tool to {phrase}" if phrase else "I have no tool for that"
+    return f"I can't {phrase} from here" if phrase else "I can't do that from here"
 
 
 async def find_related_read(case: VariantCase, turn: int, hidden: str) -> str:

@@ -11,10 +11,9 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
 
 AGAIN = (
-    "I'd like to see it as it is now.",
     "Just to be sure that it's right now.",
     "I'd like to check that it all went through.",
-    "Just so that I know where things stand now.",
+    "I just want to see that it worked.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""
@@ -31,7 +30,7 @@ async def vary(case: VariantCase) -> VariantResult:
     """
     for read in case.rng.sample(range(len(case.calls)), len(case.calls)):
         call = case.calls[read]
-        if call.effect != "read" or call.actor != "assistant":
+        if call.effect != "read" or call.actor != "assistant" or not _is_list(call.result):
             continue
         for turn, (_, stop) in enumerate(case.spans):
             if not any(each.effect == "write" for each in case.calls[read + 1 : stop]):
@@ -40,6 +39,12 @@ async def vary(case: VariantCase) -> VariantResult:
             if changed:
                 return await _build_variant(case, read, turn, changed)
     raise RecordDropped("nothing_changes")
+
+
+def _is_list(result: JsonValue) -> bool:
+    """Return True for a list of things: nobody asks again for a profile whose points a write has changed."""
+    rows = result.get("result") if isinstance(result, dict) else result
+    return isinstance(rows, list)
 
 
 async def _find_changes(case: VariantCase, read: int, stop: int) -> tuple[JsonValue, ...]:

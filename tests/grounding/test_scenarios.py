@@ -152,3 +152,17 @@ async def test_optional_arguments_are_those_that_the_words_of_a_step_have() -> N
         given[name] = sum("direction" in call.arguments for call in steps)
     assert given["silent"] == 0
     assert given["telling"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [({}, False), ({"say": ["It was in my coat, so free {card_id}."]}, True), ({"reasons": ["It was there."]}, True)],
+)
+def test_a_change_of_mind_needs_a_reason(words: dict, known: bool) -> None:
+    back = {"tool": "unfreeze_card", "same_as": {"card_id": "freeze_card.card_id"}} | words
+    book = ScenarioBook(scenarios=(story(FREEZE, back, change_of_mind=True),))
+    if known:
+        check_scenarios(book, SPEC)
+    else:
+        with pytest.raises(InputError, match="nothing says why the user changes their mind"):
+            check_scenarios(book, SPEC)

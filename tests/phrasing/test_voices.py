@@ -30,7 +30,8 @@ def test_frames_hold_the_phrase_and_no_choice_is_left(name):
     voice = USERS[name]
     for text in draw_all((*voice.wants, *voice.further, *voice.picks, *voice.introductions)):
         assert text.count("{}") == 1 and not set(text) & set("[]|"), text
-    for text in draw_all((*voice.greetings, *voice.reactions, *voice.agreements, *voice.leads)):
+    reactions = (*voice.reactions.answered, *voice.reactions.done, *voice.reactions.refused)
+    for text in draw_all((*voice.greetings, *reactions, *voice.agreements, *voice.leads)):
         assert not set(text) & set("[]|{}"), text
 
 
@@ -97,3 +98,22 @@ def test_no_chat_begins_like_a_letter(name):
 )
 def test_a_fresh_start_follows_a_sentence(opening, text, joined):
     assert join_opening(opening, text) == joined
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_answers_and_refusals_are_not_cheered(name):
+    """An answer may be bad news."""
+    reactions = USERS[name].reactions
+    cheers = (
+        "great",
+        "perfect",
+        "lovely",
+        "brilliant",
+        "wonderful",
+        "excellent",
+        "awesome",
+        "super",
+        "sweet",
+        "pleased",
+    )
+    assert not [text for text in draw_all((*reactions.answered, *reactions.refused)) if text.lower().startswith(cheers)]

@@ -1,12 +1,14 @@
 """Refused requests: which reasons an agent can know before it tries, and which values a person would say by mistake."""
 
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
 from trajsmith.grounding.fields import SchemaField
-from trajsmith.querygen.vary._refusals import _propose_values
+from trajsmith.querygen.vary._refusals import RefusedRequest, _propose_values, _take_nearest
 from trajsmith.querygen.vary._refused_task import can_be_known
+from trajsmith.records import GoldCall, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
 4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
@@ -45,3 +47,18 @@ def test_times_are_such_as_people_choose():
 def test_days_are_weekends_before_anything_far():
     days = _propose_values("2026-05-27", FIELD)
     assert [date.fromisoformat(day).weekday() for day in days[:2]] == [5, 6]
+
+
+def test_of_what_one_rule_refuses_the_nearest_is_taken():
+    base = GoldCall(tool="lend", arguments={"until": "2026-05-01", "copies": 2}, provenance={}, effect="write")
+    case = SimpleNamespace(calls=[base], spans=[(0, 1)])
+    known = UserFact(key="k", label="day", value="", said="")
+
+    def refuse(argument, value, refusal):
+        call = base.model_copy(update={"arguments": {**base.arguments, argument: value}})
+        return RefusedRequest(0, (call,), argument, known, refusal)
+
+    far = refuse("until", "2026-08-01", "loans last 21 days, not 92")
+    near = refuse("until", "2026-05-29", "loans last 21 days, not 28")
+    other = refuse("copies", 9, "only 3 copies are left")
+    assert _take_nearest(case, [far, near, other]) == [near, other]

@@ -1,14 +1,20 @@
 """Sentences of a request: where a thing is looked up, what is linked, what points back, what may be left out."""
 
 import random
+from datetime import date
 
 import pytest
 
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
 from trajsmith.phrasing.voices import load_voices
+from trajsmith.querygen.entity_references import _leave_out_name
+from trajsmith.querygen.goal_wordings import GoalWordings
+from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
-from trajsmith.querygen.request import RequestWriter
-from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, ToolSpec, UserFact
+from trajsmith.querygen.reference_drafts import ReadDrafts
+from trajsmith.querygen.request import RequestWriter, _list_naming_keys
+from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
+from trajsmith.verify import ReferenceCheck
 
 ROOMS = {"result": [{"room_id": "R1", "room_name": "hallway"}, {"room_id": "R2", "room_name": "attic"}]}
 LAMPS = {"result": [{"device_id": "D1", "kind": "lamp"}, {"device_id": "D2", "kind": "blind"}]}
@@ -115,6 +121,8 @@ def test_a_thing_of_before_is_called_in_more_than_one_way() -> None:
         ("{order_id} has to go", "that order has to go"),
         ("find out {order_id}'s status", "find out that order's status"),
         ("put {order_id} with {order_id}", "put that order with that order"),
+        ("call off {order_id}, please", "call it off, please"),
+        ("take {order_id} back", "take it back"),
     ],
 )
 def test_a_pronoun_stands_only_after_a_verb(template: str, text: str) -> None:
@@ -135,3 +143,110 @@ def test_the_reasons_of_a_step_stand_before_it() -> None:
     step = ScenarioStep(tool="dim", reasons=("The film is about to begin.",))
     text = build_writer(0).write(0, 3, [2], withhold=False, steps=(step,)).text
     assert text.index("The film is about to begin.") < text.index("the lamp in the hallway")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_thing_in_another_is_said_once(seed: int) -> None:
+    """The only device of a room is called by the room; `within` does not say the room again."""
+    only = FromOutput(call=1, path="$.result[*].device_id", selectors=())
+    lamps = {"result": LAMPS["result"][:1]}
+    dim = call("dim", "write", {"device_id": "D1"}, device_id=only, percent=FromUser(known="dim.percent"))
+    calls = [CALLS[0], call("list_devices", "read", lamps, room_id=ROOM), dim]
+    text = build_writer(seed, calls).write(0, 3, [2], withhold=False).text
+    assert text.count("hallway") == 1
+
+
+@pytest.mark.parametrize(
+    ("slots", "left_open", "said"),
+    [
+        ({"percent"}, {"device_id"}, True),
+        ({"room_id"}, {"room_id"}, True),
+        ({"device_id"}, {"device_id"}, False),
+        ({"room_id", "percent"}, {"room_id"}, False),
+    ],
+    ids=["not_named", "one_of_my_rooms", "one_of_the_devices", "beside_something_else"],
+)
+def test_a_thing_is_left_open_only_as_people_do(slots: set[str], left_open: set[str], said: bool) -> None:
+    own = EntityPhrases(noun="room", own=["my room"])
+    book = BOOK.model_copy(update={"entities": {**BOOK.entities, "room_id": own}})
+    wordings = GoalWordings(Wording(book, TOOLS), CALLS, random.Random(0), 0.5)
+    assert wordings.may_leave_open(slots, left_open) is said
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_step_must_name_is_not_held_back(seed: int) -> None:
+    """A story is told in its own words, or nothing is left out of it."""
+    step = ScenarioStep(tool="dim", ask=("get the light at {device_id} down to {percent} percent",))
+    request = build_writer(seed).write(0, 3, [2], withhold=True, steps=(step,))
+    assert "get the light at the lamp in the hallway down to 40 percent" in request.text
+
+
+@pytest.mark.parametrize("opening", ["Right,", "Next:"])
+def test_a_name_that_opens_a_sentence_keeps_its_capital(opening: str) -> None:
+    persona = Persona(name="Ann", role="clerk", style="plain")
+    text = "Gantry Planner is slow."
+    facts = [UserFact(key="a", label="name", value="Gantry Planner", said="Gantry Planner", slot="name"),
+             UserFact(key="b", label="level", value="G", said="G", slot="level")]  # fmt: skip
+    now = date(2026, 5, 1)
+    assert render_query(opening, text, persona, facts, now, random.Random(0)) == f"{opening} {text}"
+    assert render_query(opening, "Give it up.", persona, facts, now, random.Random(0)) == f"{opening} give it up."
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_word_links_a_wish_to_the_one_before(seed: int) -> None:
+    writer = build_writer(seed)
+    assert not writer._want("invite Ann as well", 1).startswith(("And", "Also", "I'd also", "While", "One more"))
+    assert writer._say("Ann should come, too.", 1) == "Ann should come, too."
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [
+        ("the order with the Monitor Arm and Desk Chair", "the order with the Desk Chair"),
+        ("my order with the Desk Chair, Monitor Arm and Shaver", "my order with the Desk Chair and Shaver"),
+        ("the order with the Desk Chair and Shaver", "the order with the Desk Chair and Shaver"),
+        ("the order from 3 May", "the order from 3 May"),
+    ],
+)
+def test_an_owner_is_not_called_by_the_thing_itself(owner: str, said: str) -> None:
+    assert _leave_out_name(owner, "my Monitor Arm") == said
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_filter_is_said_again_where_it_narrows_something_else_down(seed: int) -> None:
+    tools = [tool("add", "day"), ToolSpec(server="home", name="agenda", description="agenda.",
+             input_schema={"type": "object", "properties": {"from_day": {"type": "string"}}})]  # fmt: skip
+    book = Phrasebook(
+        tools={"add": ToolPhrases(ask=["add it on {day}"]),
+               "agenda": ToolPhrases(ask=["see what is next", "see what there is from {from_day} on"])}
+    )  # fmt: skip
+    day = UserFact(key="add.day", label="day", value="Friday", said="Friday", slot="day")
+    calls = [
+        GoldCall(tool=name, arguments={slot: "Friday"}, provenance={slot: FromUser(known="add.day")}, effect=effect,
+                 result={"day": "Friday"})
+        for name, slot, effect in (("add", "day", "write"), ("agenda", "from_day", "read"))
+    ]  # fmt: skip
+    writer = RequestWriter(Wording(book, tools), calls, {"add.day": day}, "", random.Random(seed))
+    assert "Friday" in writer.write(0, 1, [0], withhold=False).text
+    assert "from Friday on" in writer.write(1, 2, [1], withhold=False).text
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [("Dim the lamp to 40 percent.", False), ("Dim the lamp in the hallway to 40 percent.", True)],
+)
+def test_what_a_look_up_is_made_in_must_be_named(text: str, accepted: bool) -> None:
+    """An agent that lists the devices of a room that nobody spoke of would guess."""
+    check = ReferenceCheck(Wording(BOOK, TOOLS), '{"R1": 1, "R2": 2, "D1": 1, "D2": 2}')
+    drafts = ReadDrafts(check, CALLS, 0, 3)
+    assert drafts.accept(text, [], "", ()) is accepted
+    assert [(fault.kind, fault.expected) for fault in drafts.faults] == ([] if accepted else [("unnamed_value", "R1")])
+
+
+def test_a_thing_is_called_by_what_it_is_looked_up_by() -> None:
+    """Nobody says "invite the contact": without the name of the look-up, the thing is left open."""
+    named = GoldCall(tool="find", arguments={"name": "Ann"}, provenance={"name": FromUser(known="find.name")},
+                     effect="read", result={"contact_id": "C1"})  # fmt: skip
+    source = FromOutput(call=0, path="$.contact_id", selectors=())
+    assert _list_naming_keys(source, [named]) == ["find.name"]
+    assert _list_naming_keys(ROOM, [CALLS[0]]) == ["pick.0.$.result.room_name.equals=hallway"]

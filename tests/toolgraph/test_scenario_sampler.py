@@ -118,3 +118,19 @@ def test_a_scenario_is_told_on_every_state_before_one_comes_again() -> None:
     chains = list(sample_chains({"bank": sampler}, {"bank": ["a", "b", "c", "d"]}, settings, 5))
     assert len({(chain.scenario, chain.state) for chain in chains}) == 12
     assert min(Counter(chain.state for chain in chains).values()) >= 2
+
+
+def test_another_story_depends_on_the_chain_alone() -> None:
+    book = ScenarioBook(scenarios=[scenario(f"s{number}", FREEZE, LOOK | {"share": 0.5}) for number in range(4)])
+    settings = SampleSettings(count=8, scenarios=1.0, length=(1, 11))
+    samplers = [Sampler(GraphIndex(build_graph(SPEC.tools), "bank"), settings, book) for _ in range(2)]
+    chains = list(sample_chains({"bank": samplers[0]}, {"bank": ["s1"]}, settings, 5))
+    for chain in chains:
+        other = samplers[1].draw_other_story(chain, {chain.scenario})
+        assert other == samplers[0].draw_other_story(chain, {chain.scenario}), (
+            "what was drawn before counts for nothing"
+        )
+        assert (other.id, other.state) == (chain.id, chain.state)
+        assert other.scenario != chain.scenario
+        assert len(other.tools) == len(other.steps)
+        assert samplers[1].draw_other_story(chain, {f"s{number}" for number in range(4)}) is None

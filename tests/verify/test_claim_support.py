@@ -59,3 +59,70 @@ def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])
     assert [claim.value for claim in claims] == ["24.50"]
+
+
+BATCH = [
+    Message(role="user", content="Cancel both, please, and order 3 mugs."),
+    *(
+        Message(role="tool", content=json.dumps(row), tool_call_id="c", name="cancel_order")
+        for row in ({"order_id": "O17", "refund": 24.5}, {"order_id": "O18", "refund": 10.2})
+    ),
+    Message(role="tool", content=json.dumps({"product": "Mug", "price": 8.25}), tool_call_id="c", name="get_product"),
+]
+LISTED = {
+    "result": [
+        {"order_id": "O17", "item": "Lamp", "total": 24.5},
+        {"order_id": "O18", "item": "Rug", "total": 10.25},
+        {"order_id": "O19", "item": "Chair", "total": 99.0},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [
+        ("£34.70 goes back to you in total.", []),
+        ("£34.80 goes back to you in total.", ["34.80"]),
+        ("3 mugs come to £24.75.", []),
+        ("They come to £33.00.", ["33.00"]),
+    ],
+)
+def test_totals_of_one_request_and_a_price_by_its_quantity_are_supported(text, unsupported):
+    claims = find_unsupported_claims([*BATCH, Message(role="assistant", content=text)])
+    assert [claim.value for claim in claims] == unsupported
+
+
+def test_what_was_done_for_an_earlier_request_is_not_in_the_total():
+    later = [Message(role="user", content="Thanks. What came back?"), Message(role="assistant", content="It's £34.70.")]
+    assert [claim.value for claim in find_unsupported_claims([*BATCH, *later])] == ["34.70"]
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [
+        ("Shall I cancel the Lamp, the Rug and the Chair? £133.75 comes back.", []),
+        ("Shall I cancel the Lamp and the Rug? £133.70 comes back.", ["133.70"]),
+    ],
+)
+def test_the_rows_that_a_text_names_may_be_added_up(text, unsupported):
+    shown = Message(role="tool", content=json.dumps(LISTED), tool_call_id="c", name="list_orders")
+    claims = find_unsupported_claims([shown, Message(role="assistant", content=text)])
+    assert [claim.value for claim in claims] == unsupported
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [
+        ("Half of it, £17.10, comes back.", []),
+        ("£17.20 comes back.", ["17.20"]),
+        ("That takes 600 points.", []),
+        ("That takes 700 points.", ["700"]),
+    ],
+)
+def test_what_rules_make_of_a_row_is_supported(text, unsupported):
+    before = [
+        Message(role="system", content="An upgrade costs 300 points per passenger; half of the fare is refunded."),
+        Message(role="tool", content=json.dumps({"fare": 34.2, "passengers": 2}), tool_call_id="c", name="get_trip"),
+    ]
+    claims = find_unsupported_claims([*before, Message(role="assistant", content=text)])
+    assert [claim.value for claim in claims] == unsupported

@@ -1,13 +1,15 @@
 """The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cache, cached_property
 from typing import Any, TypeAlias, TypeVar
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.settings import DIALOGUE
+from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.run_context import RunContext
@@ -19,6 +21,7 @@ from trajsmith.records import (
     Chain,
     GroundedChain,
     InputError,
+    RecordDropped,
     Task,
     TaskHeader,
     Trajectory,
@@ -48,6 +51,10 @@ AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 VaryInput: TypeAlias = tuple[Task, str | None]
 
 
+MOST_VARIANTS = 2
+"""Variants of one task in a run: more would tell the same story again and again."""
+
+
 class VaryPlan:
     """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
 
@@ -71,7 +78,8 @@ class VaryPlan:
         """Every written task, read as `kind` says, with the variants that are derived from it."""
         for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
             now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
-            yield task, choose_variants(task.seed, now.rates if now else self.rates)
+            names = choose_variants(task.seed, now.rates if now else self.rates)
+            yield task, sorted(names, key=lambda name: derive_seed(task.seed, "variant order", name))[:MOST_VARIANTS]
 
 
 def find_tasks_file(context: RunContext) -> str:
@@ -79,6 +87,8 @@ def find_tasks_file(context: RunContext) -> str:
     return VARIED if context.config.vary.on else TASKS
 
 
+STORIES = 4
+"""Scenarios that are tried on the state of a chain before it is dropped."""
 ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 """Names of the stages, in the order of the line."""
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
@@ -198,7 +208,9 @@ class RoleFactory:
         settings = self.config.play
         agent: AgentRole
         if candidate >= settings.candidates - settings.faulty:
-            agent = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
+            scripted = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
+            scripted.now = find_clock_date(state)
+            agent = scripted
         else:
             agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
         agent = add_reasoning(agent, task, place.wording, candidate, settings)
@@ -236,9 +248,23 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def sample(chain: Chain) -> tuple[Chain]:
         return (chain,)
 
+    samplers = cache(context.samplers)
+
     async def ground(chain: Chain) -> tuple[GroundedChain]:
+        grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
-            return (await context.grounder(chain.environment, chain.state).ground(chain, session),)
+            tried = {chain.scenario}
+            try:
+                return (await grounder.ground(chain, session),)
+            except RecordDropped:
+                while chain.scenario and len(tried) < STORIES:
+                    other = samplers()[chain.environment].draw_other_story(chain, tried)
+                    if other is None:
+                        break
+                    tried.add(other.scenario)
+                    with suppress(RecordDropped):
+                        return (await grounder.ground(other, session),)
+                raise
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
         return (await cast.write(grounded),)

@@ -1,0 +1,38 @@
+"""Words at the beginning of a later turn: they fit what came of the turn before, and often there are none."""
+
+import random
+
+import pytest
+
+from trajsmith.phrasing.voices import Outcome, draw_pattern, get_user_voice
+from trajsmith.querygen.persona import draw_turn_opening, find_outcome
+from trajsmith.records import GoldCall, Persona
+
+PERSONA = Persona(name="Ann", role="clerk", style="chatty")
+
+
+def build_call(effect: str, result: object) -> GoldCall:
+    return GoldCall(tool="act", arguments={}, provenance={}, effect=effect, result=result)
+
+
+@pytest.mark.parametrize(
+    ("effect", "result", "outcome"),
+    [
+        ("write", {"id": 1}, "done"),
+        ("write", {}, "done"),
+        ("read", {"result": [{"id": 1}]}, "answered"),
+        ("read", {"name": "Ann"}, "answered"),
+        ("read", {"result": []}, "refused"),
+        ("read", [], "refused"),
+    ],
+)
+def test_a_reaction_is_drawn_by_what_the_turn_before_came_to(effect: str, result: object, outcome: Outcome) -> None:
+    call = build_call(effect, result)
+    assert find_outcome(call) == outcome
+    rng = random.Random(5)
+    patterns = getattr(get_user_voice("chatty").reactions, outcome)
+    fitting = {draw_pattern([pattern], rng) for pattern in patterns for _ in range(300)}
+    drawn = [draw_turn_opening(PERSONA, call, random.Random(seed)) for seed in range(100)]
+    assert set(drawn) <= fitting
+    assert drawn.count("") > 40
+    assert len(set(drawn)) > 3

@@ -1,0 +1,48 @@
+"""Texts about many things at once: their names in one noun phrase, and in the question for a yes."""
+
+import re
+from collections.abc import Sequence
+
+from trajsmith.phrasing import get_language
+from trajsmith.phrasing.phrasebook import EntityPhrases
+from trajsmith.phrasing.value_formatting import join_words
+from trajsmith.phrasing.words import pluralize
+
+_LAST_WORD = re.compile(r"\S*$")
+_FIRST_WORD = re.compile(r"^\S*")
+
+
+def join_names(names: Sequence[str], entity: EntityPhrases) -> str:
+    """Join names of things, with what they share said once: "the orders from 3 May, 8 May and 9 May"."""
+    prefix = _LAST_WORD.sub("", _find_prefix(names))
+    suffix = _FIRST_WORD.sub("", _find_prefix([name[::-1] for name in names])[::-1])
+    noun, plural = re.compile(rf"\b{re.escape(entity.noun)}\b"), entity.plural or pluralize(entity.noun)
+    if get_language().confirms.these_things and len(set(names)) > 1:
+        if noun.search(prefix):
+            return noun.sub(plural, prefix, count=1) + _join([name[len(prefix) :] for name in names])
+        if noun.fullmatch(suffix.strip()) and prefix.count(" ") == 1:
+            return f"{prefix}{_join([name[len(prefix) : -len(suffix)] for name in names])} {plural}"
+    return _join(names)
+
+
+def _find_prefix(texts: Sequence[str]) -> str:
+    """Return what all texts begin with."""
+    first, last = min(texts), max(texts)
+    length = next(
+        (place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
+    )
+    return first[:length]
+
+
+def _join(names: Sequence[str]) -> str:
+    return "; ".join(names) if any("," in name for name in names) else join_words(names)
+
+
+def put_names(action: str, names: str, entity: EntityPhrases) -> str:
+    """Put names in the place of "all of these orders"; behind it in brackets where they do not fit there."""
+    pattern = get_language().confirms.these_things
+    plural = re.escape(entity.plural or pluralize(entity.noun))
+    pointed = re.search(pattern.format(plural), action) if pattern and "; " not in names else None
+    if pointed is None:
+        return f"{action} ({names})"
+    return f"{action[: pointed.start()]}{names}{action[pointed.end() :]}"
