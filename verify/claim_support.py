@@ -1,8 +1,9 @@
 """Support of the agent's statements: each value that it tells was said, shown by a tool, or follows from those.
 
 A right final state does not show that what the user was told is right. The agent may count rows, add or subtract what
-it has seen, multiply a price by the quantity that is asked for, and add up the rows that it names or what was done for
-one request, and count days from a date that was shown; any other number, date, time, address or identifier that nobody gave it is made up.
+it has seen, multiply a price by the quantity that is asked for, add up the rows that it names or what was done for one
+request, and count days from a date that was shown; any other number, date, time, address or identifier that nobody gave
+it is made up.
 """
 
 import re

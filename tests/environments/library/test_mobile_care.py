@@ -112,11 +112,7 @@ def test_new_sim_works_after_activation_and_airplane_mode(care: MobileCare) -> N
     assert done(care, "toggle_airplane_mode", {}, user=True)["network"] == "no_service"
     serial = done(care, "read_sim_serial", {}, user=True)["sim_serial"]
     line.status = "suspended"
-<<<<<<< HEAD
-    refused(care, "activate_sim", {"line_id": line.line_id, "sim_serial": serial}, "an active line only")
-=======
     refused(care, "activate_sim", {"line_id": line.line_id, "sim_serial": serial}, "a SIM goes on an active line only")
->>>>>>> next
     line.status = "active"
     assert done(care, "activate_sim", {"line_id": line.line_id, "sim_serial": serial})["old_sims_retired"] == 1
     assert done(care, "run_speed_test", {"connection": "mobile"}, user=True)["download_mbps"] == 0
