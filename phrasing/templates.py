@@ -44,6 +44,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
     filters: dict[str, Callable[..., Any]] = {
         "money": value_formatting.format_money,
         "date": value_formatting.format_date,
+        "plus_days": value_formatting.add_days,
         "datetime": value_formatting.format_datetime,
         "time": value_formatting.format_time,
         "weekday": value_formatting.format_weekday,

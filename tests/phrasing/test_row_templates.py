@@ -59,3 +59,12 @@ def test_reports_of_lists_use_the_templates_of_their_entity():
 @pytest.mark.parametrize("value", ["2026-03-03", "2026-03-03T14:30:00"])
 def test_days_are_named(value):
     assert render_phrase("{value|weekday} {value|date}", {"value": value}) == "Tuesday 3 March 2026"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("2026-02-20", "6 March 2026"), ("2026-12-24T10:00:00", "7 January 2027"), ("soon", None)],
+    ids=["date", "datetime", "no date"],
+)
+def test_days_are_added_to_dates(value: str, shown: str | None) -> None:
+    assert render_phrase("{value|plus_days('14')|date}", {"value": value}) == shown
