@@ -85,7 +85,7 @@ class ReferenceTracker:
         pronoun = get_language().grammar.pronoun(entity)
         if alone and pronoun and latest is not None and (latest.kind, latest.id) == (kind, value) and drawn < IT:
             return pronoun
-        if not here and drawn > 1 - NAMED:
+        if not pronoun or (not here and drawn > 1 - NAMED):  # people and firms are called by their names
             for phrase in self._describe_otherwise(name, value, source, ("name",)):
                 if self._leads_to(phrase, kind, value, source):
                     return phrase

@@ -367,7 +367,8 @@ class ScriptedAgent:
         for index in range(len(self.results)):
             if self.calls[index].actor == "assistant" and not self._stale(index):
                 for row in iterate_rows(self.results[index].content):
-                    if next(iter(row), "") == name and row[name] == value:
+                    key = next(iter(row), "")
+                    if name.endswith(key) and row.get(key) == value:  # a `coupon_code` stands in a coupon's `code`
                         shown.update(row)
         return shown
 
@@ -445,6 +446,7 @@ class ScriptedAgent:
             row = self.known[info.known].said if info.known in self.known else ""
             answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
-        if asked and len(answers) == len(asked):
-            return " ".join(answers)
-        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+        whole = not asked or len(answers) < len(asked)
+        facts = [fact for info in asked for fact in info.facts]
+        text = self.reports.report(call, content, facts) if whole else " ".join(answers)
+        return self.reports.add_limit_note(call, content, text)

@@ -2,10 +2,11 @@
 
 A right final state does not show that what the user was told is right. The agent may count rows, add or subtract what
 it has seen, multiply a price by the quantity that is asked for, apply a rule that it reads ("300 points per passenger",
-"half the fare"), and add up the rows that it names or what was done for one request; any other number, date, time,
-address or identifier that nobody gave it is made up.
+"half the fare"), count days from a date that was shown, and add up the rows that it names or what was done for one
+request; any other number, date, time, address or identifier that nobody gave it is made up.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -15,12 +16,13 @@ import orjson
 
 from trajsmith.phrasing import Phrasebook, get_language
 from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers, find_rates
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.phrasing.value_formatting import add_days, format_value, is_value_mentioned, parse_datetime
 from trajsmith.phrasing.words import singularize
 from trajsmith.records import FrozenModel, Message, Task, Trajectory
 
 CLAIMS = "claim"
 """Kind of these outcomes."""
+_DAYS = re.compile(r"\b(\d{1,3}) (?:more |extra |further )?days?\b")
 MOST_NUMBERS = 60
 """Numbers of one result among which sums and differences are looked for."""
 MOST_QUANTITY = 20
@@ -47,6 +49,8 @@ class SupportTracker:
         """Place of the first result since the user spoke last."""
         self.quantities: set[int] = set()
         """Small whole numbers in the user's words."""
+        self.days: set[int] = set()
+        """Numbers of days that were said: "7 more days"."""
         self.rates: set[tuple[float, str]] = set()
         """What rules say of each of something: (300, "passenger")."""
         self.halves = False
@@ -65,6 +69,7 @@ class SupportTracker:
                 self.request = len(self.results)
                 numbers = (number for number, _ in find_numbers(message.content))
                 self.quantities |= {int(number) for number in numbers if number in range(2, MOST_QUANTITY + 1)}
+                self.days |= {int(days) for days in _DAYS.findall(message.content)}
             elif message.role == "system":
                 self.rates |= set(find_rates(message.content))
                 self.halves = self.halves or bool(get_language().facts.half.search(message.content))
@@ -78,6 +83,7 @@ class SupportTracker:
             derived.add(*derive_products(self.results, self.quantities))
             derived.add(*derive_from_rules(self.results, self.rates, self.halves))
             derived.add(*derive_totals(self.results[self.request :]), *derive_named_totals(self.results, text))
+            derived.add(*(day for result in self.results for day in derive_days(result, self.days)))
             strange = [value for value in strange if derived.find_unsupported_values(value)]
         return strange
 
@@ -238,6 +244,15 @@ def _iter_lists(value: Any) -> Iterator[list[dict[str, Any]]]:
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
+    """Yield the days that come so many days after a date of a result: what is due "7 days later"."""
+    if isinstance(result, dict | list):
+        for value in result.values() if isinstance(result, dict) else result:
+            yield from derive_days(value, days)
+    elif parse_datetime(result) is not None:
+        yield from (add_days(result, count) for count in days)
 
 
 def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:

@@ -48,6 +48,13 @@ def test_a_value_that_nobody_gave_is_found(text, value):
     assert [(claim.message, claim.value) for claim in claims] == [(3, value)]
 
 
+def test_a_day_that_follows_from_a_shown_date_and_said_days_is_supported():
+    asked = Message(role="user", content="Could I have 7 more days for order O17?")
+    due = Message(role="assistant", content="Shall I move it from 4 March to 11 March 2026?")
+    assert find_unsupported_claims([*BEFORE, asked, due]) == ()
+    assert [claim.value for claim in find_unsupported_claims([*BEFORE, due])] == ["11 March 2026"]
+
+
 def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])

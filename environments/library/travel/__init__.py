@@ -57,7 +57,8 @@ class Travel(Environment[TravelState]):
        at no cost. Saver trips can be moved once, until 3 days before departure, for £8 per passenger; navigator
        members pay no fee.
     3. Flexible trips are refunded in full until 24 hours before departure; saver trips are refunded by half until
-       7 days before. After that a trip cannot be cancelled.
+       7 days before. After that a trip cannot be cancelled. A trip earns a point per pound; the points of a cancelled
+       trip are taken off again.
     4. An extra can be added once per trip, until departure: bicycles while places are left, dogs in the standard class
        only, hot meals (£12 per passenger) until the day before.
     5. Trips without a dog can be upgraded to comfort while seats are left, for half the fare or 300 points per
