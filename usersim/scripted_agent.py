@@ -365,15 +365,19 @@ class ScriptedAgent:
         """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
         shown: dict[str, Any] = {}
         for index in range(len(self.results)):
-            if self.calls[index].actor == "assistant" and not self._stale(index):
+            if self.calls[index].actor == "assistant" and not self._stale(index, name, value):
                 for row in iterate_rows(self.results[index].content):
                     if next(iter(row), "") == name and row[name] == value:
                         shown.update(row)
         return shown
 
-    def _stale(self, call: int) -> bool:
-        """Return True if a write came after a result: its values may be outdated."""
-        return any(later_call.effect == "write" for later_call in self.calls[call + 1 : len(self.results)])
+    def _stale(self, call: int, name: str = "", value: Any = None) -> bool:
+        """Return True if a write came after a result: its values may be outdated.
+
+        What the result shows of one thing is not outdated by a write to another thing of its kind.
+        """
+        writes = [later for later in self.calls[call + 1 : len(self.results)] if later.effect == "write"]
+        return any(later.arguments.get(name, value) == value for later in writes)
 
     def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row that a reference resolves to, and all rows that it was chosen from."""
