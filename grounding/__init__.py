@@ -3,7 +3,7 @@
 from trajsmith.grounding.argument_paths import replace_value_at
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
-from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
+from trajsmith.grounding.list_limits import is_end_out_of_reach, is_extreme_certain, is_list_cut
 from trajsmith.grounding.program_generation import ProgramSettings, make_programs
 from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
 from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
@@ -31,6 +31,7 @@ __all__ = [
     "find_rows",
     "generate_text",
     "is_empty",
+    "is_end_out_of_reach",
     "is_extreme_certain",
     "is_list_cut",
     "iterate_leaves",

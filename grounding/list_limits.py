@@ -42,6 +42,11 @@ def is_list_cut(tool: ToolSpec | None, arguments: Mapping[str, Any], result: Any
     )
 
 
+def is_end_out_of_reach(tool: ToolSpec, arguments: Mapping[str, Any], result: Any) -> bool:
+    """Return whether a result is a list that holds as many rows as its tool gives at most, with no way to read on."""
+    return not any(is_paging(name) for name in tool.parameters) and is_list_cut(tool, arguments, result, "$.result")
+
+
 def is_extreme_certain(tool: ToolSpec | None, values: list[Any], own: Any) -> bool:
     """Return whether a cut list still shows its extreme: the tool sorts by it, and it stands at the top.
 

@@ -112,6 +112,8 @@ class BatchRequest(FrozenModel):
 
     list: str
     """Tool that lists the rows; it is called without optional arguments."""
+    owner: str = ""
+    """Its parameter that says who the user is: a task that knows it can open the list, without reading it itself."""
     tool: str
     """Tool that is called for each of them."""
     parameter: str
@@ -122,6 +124,9 @@ class BatchRequest(FrozenModel):
     """Other arguments, the same for every row: one of the values is drawn."""
     grow: bool = True
     """True if rows like those that are there may be added to the state, so that there are many."""
+    apart: tuple[str, ...] = ()
+    """Columns of the state with the day of a thing, and the number of its days where it has several: rows that are
+    added are on days of their own."""
     confirm: str = ""
     """Verb phrase in which the agent asks for a yes for all of them, where it must."""
     done: tuple[str, ...] = ()

@@ -5,13 +5,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows
+from trajsmith.grounding import find_rows, is_end_out_of_reach
+from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
 from trajsmith.phrasing.value_formatting import (
     format_quoted,
     format_value,
     humanize,
+    is_value_mentioned,
     join_words,
     list_value_forms,
 )
@@ -104,6 +106,16 @@ class ReportWriter:
         whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
         return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
 
+    def add_limit_note(self, call: GoldCall, content: Any, text: str) -> str:
+        """Return a text with a sentence that there may be more, where it tells all rows of a cut list."""
+        tool = self.wording.tools.get(call.tool)
+        if tool is None or not is_end_out_of_reach(tool, call.arguments, content):
+            return text
+        rows = [row for row in content["result"] if isinstance(row, dict)]
+        if not rows or not all(_is_told(row, text) for row in rows):
+            return text
+        return f"{text} {self.rng.choice(get_language().reports.cut_list).format(count=len(content['result']))}"
+
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first = None
@@ -113,6 +125,15 @@ class ReportWriter:
                 return text
             first = first or text
         return first
+
+
+def _is_told(row: dict[str, Any], text: str) -> bool:
+    """Return whether a text names a row: by a text or a moment of it that is no identifier."""
+    return any(
+        is_value_mentioned(text, value)
+        for name, value in row.items()
+        if isinstance(value, str) and not is_identifier(name)
+    )
 
 
 def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:

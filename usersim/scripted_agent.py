@@ -449,6 +449,7 @@ class ScriptedAgent:
             row = self.known[info.known].said if info.known in self.known else ""
             answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
-        if asked and len(answers) == len(asked):
-            return " ".join(answers)
-        return self.reports.report(call, content, [fact for info in asked for fact in info.facts])
+        whole = not asked or len(answers) < len(asked)
+        facts = [fact for info in asked for fact in info.facts]
+        text = self.reports.report(call, content, facts) if whole else " ".join(answers)
+        return self.reports.add_limit_note(call, content, text)

@@ -206,6 +206,11 @@ _REPORTS = ReportSentences(
     also_shows="Außerdem sehe ich {}.",
     found_text="Das habe ich gefunden: {}",
     found_rows="Ich habe {count} gefunden: {rows}.",
+    cut_list=(
+        "Die Liste zeigt höchstens {count}, es kann also noch mehr geben.",
+        "Ich sehe nur {count} auf einmal, das muss also nicht alles sein.",
+        "Es kann noch mehr geben: Die Liste hört nach {count} auf.",
+    ),
     found_fields="Das habe ich gefunden: {}.",
     done="Erledigt: {}.",
     answer="Die Antwort ist {}.",

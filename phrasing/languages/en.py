@@ -290,6 +290,12 @@ _REPORTS = ReportSentences(
     also_shows="It also shows {}.",
     found_text="Here is what I got: {}",
     found_rows="I found {count}: {rows}.",
+    cut_list=(
+        "The list shows no more than {count}, so there may be others.",
+        "I can see only {count} at a time, so this may not be all.",
+        "There may be more than these: the list stops after {count}.",
+        "I can't tell whether that's all, as I'm shown {count} at most.",
+    ),
     found_fields="Here is what I found: {}.",
     done="Done: {}.",
     answer="The answer is {}.",

@@ -166,6 +166,8 @@ class ReportSentences:
     also_shows: str
     found_text: str
     found_rows: str
+    cut_list: tuple[str, ...]
+    """What is said after all rows of a list that may go on, with their number."""
     found_fields: str
     done: str
     answer: str

@@ -1,26 +1,25 @@
 """Requests for all rows of a list: the list on a state that may be made longer, the calls for its rows, the words."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
+from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing import BatchRequest, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.phrasing.voices import get_user_voice
-from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
+from trajsmith.querygen.vary._lists import find_opening_calls, get_rows, read_rows, run_calls
 from trajsmith.querygen.vary._refusals import LOST
 from trajsmith.querygen.vary._refused_task import can_be_known, collect_state_words
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.querygen.vary._siblings import build_adopted_rows, find_listed_rows, list_choice_columns
 from trajsmith.querygen.vary.long_context import normalize_key_order
 from trajsmith.records import (
-    EnvironmentFault,
     FromOutput,
     FromUser,
     GoldCall,
@@ -42,6 +41,8 @@ WANTED = (4, 9)
 """Rows that a list is made to hold, where the environment shows as many."""
 FEW = (3, 6)
 """The same for a list of which some rows are refused."""
+LEAST_ADDED = 2
+"""Rows that such a list gets at least where no row of it is refused."""
 MOST_REFUSED = 3
 """Rows of a partial batch for which the call is refused."""
 ROUNDS = 4
@@ -87,7 +88,7 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        calls = _find_calls(case, case.tools[request.list])
+        calls = find_opening_calls(case, case.tools[request.list], request.owner)
         if calls is None:
             continue
         batch = await _enlarge(case, request, 0, calls, partial)
@@ -96,80 +97,13 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     raise RecordDropped("no_batch")
 
 
-def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
-    """Return the turn that makes way for a request about a list, and the calls up to the list; None without a list."""
-    for turn, (start, stop) in enumerate(case.spans):
-        for index in range(start, stop):
-            if case.calls[index].tool == tool.name and _leads_to(case.calls, start, index):
-                call = _drop_optional(case.calls[index], tool.required)
-                return turn, (*case.calls[start:index], call)
-    if tool.required:
-        return None
-    call = GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read")
-    return min(len(case.spans), case.rng.randint(1, 2)), (call,)
-
-
-def _leads_to(calls: Sequence[GoldCall], start: int, index: int) -> bool:
-    """Return True if every call of the turn before this one is there for its sake, and no one else acts."""
-    needed = {index}
-    for number in range(index, start - 1, -1):
-        if number in needed:
-            needed |= find_producers(calls[number])
-    return all(
-        number in needed and calls[number].effect == "read" and calls[number].actor == "assistant"
-        for number in range(start, index + 1)
-    )
-
-
-def _find_calls(case: VariantCase, tool: ToolSpec) -> tuple[GoldCall, ...] | None:
-    """Return the calls that lead to the batch's list, and nothing else of the task; None if it has no such list.
-
-    The batch opens its dialogue and has a motive of its own: it would not fit in the middle of another story.
-    """
-    for call in case.calls:
-        if call.tool == tool.name:
-            listing = _drop_optional(call, tool.required)
-            needed = _collect_producers(case.calls, listing)
-            if all(
-                case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed
-            ):
-                places = {number: place for place, number in enumerate(needed)}
-                return tuple(_move_sources(each, places) for each in (*(case.calls[n] for n in needed), listing))
-    return None if tool.required else (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),)
-
-
-def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
-    """Return the calls whose results lead to a call, in order."""
-    needed, open_calls = set[int](), [call]
-    while open_calls:
-        for number in find_producers(open_calls.pop()) - needed:
-            needed.add(number)
-            open_calls.append(calls[number])
-    return sorted(needed)
-
-
-def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:
-    """Return a call whose values come from calls at other places."""
-    provenance = {
-        name: source.model_copy(update={"call": places[source.call]}) if isinstance(source, FromOutput) else source
-        for name, source in call.provenance.items()
-    }
-    return call.model_copy(update={"provenance": provenance, "result": None})
-
-
-def _drop_optional(call: GoldCall, required: Sequence[str]) -> GoldCall:
-    """Return the call with its required arguments only, so that it lists everything."""
-    arguments = {name: value for name, value in call.arguments.items() if name in required}
-    provenance = {name: source for name, source in call.provenance.items() if name in required}
-    return call.model_copy(update={"arguments": arguments, "provenance": provenance, "result": None})
-
-
 async def _enlarge(
     case: VariantCase, request: BatchRequest, turn: int, calls: tuple[GoldCall, ...], partial: bool
 ) -> _Batch | None:
     """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few.
 
-    The list of a partial batch gets a few more only where it is too short, like those for which the call succeeds.
+    The list of a partial batch gets a few more only where it is too short: like those for which the call succeeds, or
+    as others have them where it succeeds for all.
     """
     start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
     before = (*case.calls[:start], *calls)
@@ -180,33 +114,49 @@ async def _enlarge(
         return None
     arguments = {name: case.rng.choice(values) for name, values in request.arguments.items()}
     wanted = case.rng.randint(*(FEW if partial else WANTED)) - len(fitting)
+    alike = False
     if partial:
         first = await _try(case, request, state, turn, before, calls, arguments)
-        if first is None or not first.refused:
+        if first is None:
             return None
-        if _has_fitting_size(first, partial):
+        if not first.refused:
+            wanted = max(wanted, LEAST_ADDED)
+        elif _has_fitting_size(first, partial):
             wanted = 0
+        alike = bool(first.refused)
         accepted = {str(call.arguments[request.parameter]) for call in first.members}
         fitting = [row for row in fitting if str(row[request.parameter]) in accepted]
     table, own = _find_table(state, rows, fitting, request.parameter) if request.grow and fitting else ("", [])
     listed = [str(row[request.parameter]) for row in rows]
     table = table if set(state.get(table, ())) - set(listed) else ""
-    same = {*request.where, *(list_choice_columns(state[table]) if table and partial else ())}
+    fits = _list_fitting_values(request, state[table], own if alike else ()) if table else {}
     for number in range(ROUNDS if table else 1):
-        count = max(0, wanted // 2**number)
-        more = build_adopted_rows(state[table], listed, own[0], same, count + 1, case.rng) if table else {}
+        count, more = max(0, wanted // 2**number), {}
+        if table:
+            more = build_adopted_rows(state[table], listed, own[0], fits, count + 1, case.rng, request.apart)
         *keys, spare = list(more) or [""]
-        tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if table else state
+        tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if keys else state
         batch = await _try(case, request, tried, turn, before, calls, arguments)
         if batch is None or not _has_fitting_size(batch, partial):
             continue
-        if not table:
+        if not more:
             return batch if _is_complete(case.tools[request.list], len(rows)) else None
         longer = {**tried, table: {**tried[table], spare: more[spare]}}
         now, then = await read_rows(case, tried, before), await read_rows(case, longer, before)
         if now is not None and then is not None and len(then) == len(now) + 1:
             return batch
     return None
+
+
+def _list_fitting_values(
+    request: BatchRequest, table: JsonObject, own: Sequence[str]
+) -> dict[str, Collection[JsonValue]]:
+    """Return column to the values that added rows may have: those that are asked for, or those of rows like them."""
+    columns = {name for row in table.values() for name in row}
+    values: dict[str, Collection[JsonValue]] = {name: request.where[name] for name in request.where if name in columns}
+    for name in list_choice_columns(table) if own else ():
+        values[name] = [table[key].get(name) for key in own]
+    return values
 
 
 def _has_fitting_size(batch: _Batch, partial: bool) -> bool:
@@ -232,35 +182,6 @@ def _find_table(
     return table, own
 
 
-async def read_rows(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonObject] | None:
-    """Return the rows of the last call; None where the calls do not lead there on this state."""
-    results = await _run_calls(case, state, calls)
-    return None if results is None else _get_rows(results[-1])
-
-
-async def _run_calls(case: VariantCase, state: JsonObject, calls: Sequence[GoldCall]) -> list[JsonValue] | None:
-    """Return the results of calls; None where they are refused or references lead elsewhere on this state."""
-    results: list[JsonValue] = []
-    try:
-        await case.session.reset(state)
-        for call in calls:
-            for _, source, value in iterate_leaves(call):
-                if isinstance(source, FromOutput) and not leads_to(source, results[source.call], value):
-                    return None
-            result = await case.session.call(call.tool, call.arguments, call.actor)
-            if not result.ok:
-                return None
-            results.append(result.content)
-    except EnvironmentFault:
-        return None  # a state that the environment cannot work with is none
-    return results
-
-
-def _get_rows(content: JsonValue) -> list[JsonObject] | None:
-    rows = content.get("result") if isinstance(content, dict) else content
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
-
-
 def _fits(row: JsonObject, request: BatchRequest) -> bool:
     return request.parameter in row and all(row.get(field) in values for field, values in request.where.items())
 
@@ -275,8 +196,8 @@ async def _try(
     arguments: JsonObject,
 ) -> _Batch | None:
     """Return the batch: the calls that succeed, one after the other, and those that are refused before and after."""
-    results = await _run_calls(case, state, before)
-    rows = None if results is None else _get_rows(results[-1])
+    results = await run_calls(case, state, before)
+    rows = None if results is None else get_rows(results[-1])
     if rows is None or results is None:
         return None
     fitting = [row for row in rows if _fits(row, request)]
@@ -318,7 +239,7 @@ async def _are_refused_anyway(
     case: VariantCase, state: JsonObject, before: Sequence[GoldCall], refused: Sequence[GoldCall]
 ) -> bool:
     """Return True if calls are refused in the same words as long as none of the others is made."""
-    if refused and await _run_calls(case, state, before) is None:
+    if refused and await run_calls(case, state, before) is None:
         return False
     for call in refused:
         result = await case.session.call(call.tool, call.arguments)

@@ -46,32 +46,62 @@ MOST_CHOICES = 8
 
 
 def build_adopted_rows(
-    table: Mapping[str, JsonObject], listed: Sequence[str], like: str, same: Collection[str], count: int,
+    table: Mapping[str, JsonObject],
+    listed: Sequence[str],
+    like: str,
+    fitting: Mapping[str, Collection[JsonValue]],
+    count: int,
     rng: random.Random,
-) -> JsonObject:  # fmt: skip
+    apart: Sequence[str] = (),
+) -> JsonObject:
     """Build new rows from rows of others, so that what belongs together in a row stays together.
 
     Args:
         table: The rows that are there.
         listed: Ids of rows that a list shows: what all of them share and others do not is the new rows', too.
         like: Id of the row that they take after.
-        same: Columns that they take from it.
+        fitting: Column to the values that a row of others must have; what belongs to a status is never mixed.
         count: How many at most; each row of others is taken once.
         rng: Draws the rows of others.
+        apart: Columns with the first day of a thing and the number of its days: no two of the list are on one day.
     """
     own = [table[key] for key in listed]
     shared = {
         name
         for name, value in table[like].items()
-        if all(row.get(name) == value for row in own) and any(row.get(name) != value for row in table.values())
+        if name not in fitting
+        and all(row.get(name) == value for row in own)
+        and any(row.get(name) != value for row in table.values())
     }
-    others = [key for key in table if key not in listed]
+    others = [
+        key
+        for key in table
+        if key not in listed and all(table[key].get(name) in values for name, values in fitting.items())
+    ]
+    taken = [_get_days(row, apart) for row in own]
     rows: JsonObject = {}
-    for number, other in enumerate(rng.sample(others, min(count, len(others)))):
-        new = build_free_key(table, like, number)
-        row = {name: table[like][name] for name in table[like] if name in shared | {*same}}
+    for other in rng.sample(others, len(others)):
+        days = _get_days(table[other], apart)
+        if len(rows) == count or any(_overlap(days, one) for one in taken):
+            continue
+        taken.append(days)
+        new = build_free_key(table, like, len(rows))
+        row = {name: table[like][name] for name in table[like] if name in shared}
         rows[new] = _rename(table[other] | row, other, new)
     return rows
+
+
+def _get_days(row: Mapping[str, Any], apart: Sequence[str]) -> range:
+    """Return the days of a thing by their numbers; none where the row tells no day."""
+    day = parse_datetime(row.get(apart[0])) if apart else None
+    if day is None:
+        return range(0)
+    first = day.toordinal()
+    return range(first, first + (int(row[apart[1]]) if len(apart) > 1 else 1))
+
+
+def _overlap(one: range, other: range) -> bool:
+    return bool(one) and bool(other) and one.start < other.stop and other.start < one.stop
 
 
 def list_choice_columns(table: Mapping[str, JsonObject]) -> set[str]:

@@ -14,8 +14,8 @@ from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.vary._batches import find_list, read_rows
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
+from trajsmith.querygen.vary._lists import find_list, read_rows
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import Constant, GoldCall, JsonObject, JsonValue, Perturbation, RecordDropped, canonical_json
 

@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 from trajsmith.querygen.vary._siblings import (
     build_adopted_rows,
@@ -70,10 +71,36 @@ def test_adopted_rows_are_whole_rows_of_others_under_ids_like_the_old_ones():
         }
         for number in range(6)
     }  # fmt: skip
-    made = build_adopted_rows(table, ["W10001", "W10002"], "W10001", ["status"], 9, random.Random(1))
+    made = build_adopted_rows(table, ["W10001", "W10002"], "W10001", {}, 9, random.Random(1))
     assert list(made) == ["W10046", "W10047", "W10048", "W10049"], "each row of others once"
     assert {row["customer_id"] for row in made.values()} == {"C1"}
     assert len({row["total"] for row in made.values()}) == 4
     for key, row in made.items():
         assert row["order_id"] == key and row["lines"][0] == {"line_id": f"L{key[1:]}-1", "unit_price": row["total"]}
     assert build_free_key({"K1": {}, "K7": {}}, "K1", 0) == "K47"
+
+
+def test_adopted_rows_keep_their_status_with_what_belongs_to_it():
+    """A ticket that was resolved is not made one that is in progress and still says when it was resolved."""
+    table = {
+        f"T{number}": {
+            "owner": "E1" if number < 3 else "E2",
+            "status": "open" if number % 2 else "resolved",
+            "resolved_at": None if number % 2 else f"2026-01-0{number}",
+        }
+        for number in range(1, 9)
+    }
+    made = build_adopted_rows(table, ["T1", "T2"], "T1", {"status": ("open",)}, 9, random.Random(1))
+    assert len(made) == 3, "T3, T5 and T7"
+    assert all(row == {"owner": "E1", "status": "open", "resolved_at": None} for row in made.values())
+
+
+def test_adopted_rows_are_on_days_of_their_own():
+    table = {
+        f"S{number}": {"guest": "A" if number < 2 else "B", "check_in": f"2026-03-{number + 1:02}", "nights": 2}
+        for number in range(12)
+    }
+    made = build_adopted_rows(table, ["S0", "S1"], "S1", {}, 9, random.Random(1), ("check_in", "nights"))
+    days = sorted([1, 2, *(int(row["check_in"][-2:]) for row in made.values())])[1:]
+    assert len(made) >= 3 and all(later - day >= 2 for day, later in pairwise(days))
+    assert len(build_adopted_rows(table, ["S0", "S1"], "S1", {}, 9, random.Random(1))) == 9

@@ -431,10 +431,33 @@ async def test_the_rows_of_a_batch_are_those_that_the_list_shows(shelves):
         calls = varied.task.turns[varied.task.twist.turn].gold_calls
         made = [call for turn in varied.task.turns[: varied.task.twist.turn + 1] for call in turn.gold_calls]
         batches = [each for each in shelf.wording.scenarios.batches if each.tool == varied.task.twist.tool]
-        batch = next(each for each in batches if each.list in [call.tool for call in made])
-        rows = next(call for call in made[::-1] if call.tool == batch.list).result["result"]
-        fitting = [row[batch.parameter] for row in rows if all(row[key] in batch.where[key] for key in batch.where)]
-        assert [call.arguments[batch.parameter] for call in calls if call.tool == batch.tool] == fitting
+        read = {call.tool: call for call in made}
+        asked = [
+            [
+                row[batch.parameter]
+                for row in read[batch.list].result["result"]
+                if all(row[key] in batch.where[key] for key in batch.where)
+            ]
+            for batch in batches
+            if batch.list in read
+        ]
+        assert [call.arguments[batches[0].parameter] for call in calls if call.tool == batches[0].tool] in asked
+
+
+async def test_a_batch_can_be_about_a_list_that_the_task_does_not_read():
+    """Who the user is, is known; so the list of their stays can be opened in a task about trips."""
+    shelf = await make_shelf("travel")
+    book = shelf.wording.scenarios
+    stays = tuple(batch for batch in book.batches if batch.list == "list_stays")
+    shelf.wording.scenarios = book.model_copy(update={"batches": stays})
+    shelf.tasks = [task for task in shelf.tasks if "list_stays" not in [call.tool for call in task.gold_calls]]
+    made = await some([shelf], "batch_request") + await some([shelf], "partial_batch")
+    assert made
+    for _, base, varied in made:
+        calls = varied.task.gold_calls
+        assert [call.tool for call in calls[:2]] == ["find_traveller", "list_stays"]
+        known = next(call for call in base.gold_calls if call.arguments.get("traveller_id"))
+        assert calls[1].arguments == {"traveller_id": known.arguments["traveller_id"]}
 
 
 async def test_refused_members_of_a_batch_are_tried_once_left_out_and_told(shelves):

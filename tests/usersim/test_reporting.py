@@ -1,7 +1,14 @@
 """What an agent says of results that nobody wrote phrases for."""
 
-from trajsmith.records import AnswerFact
-from trajsmith.usersim.reporting import render_missing_facts, summarize_reports
+import random
+from pathlib import Path
+
+from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.library import __file__ as library_file
+from trajsmith.grounding import is_end_out_of_reach
+from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.records import AnswerFact, GoldCall, ToolSpec
+from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 
 
 def facts(*values):
@@ -31,3 +38,30 @@ def test_each_line_of_a_batch_has_a_name_and_what_holds_of_all_is_said_once():
         ['"Quiz night" is declined.', '"Garden lunch" is declined.'], ['"Quiz night"', ""]
     )
     assert lines == ['"Quiz night" is declined.', '"Garden lunch" is declined.'] and shared == []
+
+
+def write_note(name, arguments, rows, text):
+    cls = ENVIRONMENTS.get("calendar")
+    phrasebook = load_phrasebook(Path(library_file).parent / "calendar" / "phrases.yaml")
+    writer = ReportWriter(Wording(phrasebook, cls.describe().tools), "plain", random.Random(1))
+    call = GoldCall(tool=name, arguments=arguments, provenance={}, effect="read")
+    return writer.add_limit_note(call, {"result": rows}, text).removeprefix(text)
+
+
+def test_a_list_that_holds_as_many_as_its_tool_shows_is_told_with_a_word_that_there_may_be_more():
+    rows = [{"task_id": f"K{number}", "task": f"Task {number}"} for number in range(1, 9)]
+    every = "Open: " + ", ".join(str(row["task"]) for row in rows) + "."
+    assert "8" in write_note("list_tasks", {}, rows, every)
+    assert write_note("list_tasks", {}, rows[:7], every) == "", "fewer than it would show"
+    assert write_note("list_tasks", {}, rows, "Task 1 is the most urgent one.") == "", "not the whole list is told"
+
+
+def test_a_list_that_can_be_read_on_is_told_without_it():
+    tool = ToolSpec(
+        name="list_things", description="List things, at most 2.", server="s",
+        input_schema={"type": "object", "properties": {"page": {"type": "integer"}}},
+    )  # fmt: skip
+    rows = {"result": [{"title": "First"}, {"title": "Second"}]}
+    assert not is_end_out_of_reach(tool, {}, rows)
+    bare = tool.model_copy(update={"input_schema": {"type": "object", "properties": {}}})
+    assert is_end_out_of_reach(bare, {}, rows)

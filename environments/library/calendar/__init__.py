@@ -250,7 +250,7 @@ class Calendar(Environment[CalendarState]):
         if reply == "accept":
             clash = self.state.clash(invitation.starts_at, invitation.ends_at)
             if clash is not None:
-                raise ToolError(f"the time is taken by {clash.title} at {clash.starts_at:%H:%M}")
+                raise ToolError(f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}')
             calendar = next(c for c in self.state.calendars.values() if c.kind == "private")
             event = self._new_event(
                 calendar, invitation.subject, invitation.starts_at, invitation.ends_at, invitation.contact_id
@@ -409,7 +409,7 @@ class Calendar(Environment[CalendarState]):
             )
         clash = self.state.clash(starts_at, ends_at, but)
         if clash is not None:
-            raise ToolError(f"that time overlaps {clash.title} at {clash.starts_at:%H:%M}")
+            raise ToolError(f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}')
 
     def _new_event(
         self, calendar: CalendarEntry, title: str, starts_at: datetime, ends_at: datetime, organiser_id: str | None

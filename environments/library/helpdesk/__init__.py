@@ -202,8 +202,8 @@ class Helpdesk(Environment[HelpdeskState]):
             raise ToolError(f"ticket {ticket_id} has already been escalated")
         if ticket.due_at >= self.state.now and ticket.priority not in ("high", "urgent"):
             raise ToolError(
-                f"ticket {ticket_id} has {ticket.priority} priority; it can be escalated only after its due time, "
-                f"{ticket.due_at:%Y-%m-%d %H:%M}"
+                f"ticket {ticket_id} has {ticket.priority} priority, so it can be escalated only after its due time, "
+                f"{ticket.due_at:%Y-%m-%dT%H:%M}"
             )
         ticket.escalated = True
         ticket.team_id = SECOND_LINE
@@ -223,10 +223,10 @@ class Helpdesk(Environment[HelpdeskState]):
         if ticket.status != "resolved" or ticket.resolved_at is None:
             raise ToolError(f"ticket {ticket_id} is {ticket.status}, and only resolved tickets can be reopened")
         if self.state.now - ticket.resolved_at > timedelta(days=REOPEN_DAYS):
-            raise ToolError(f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago, and needs a new ticket")
+            raise ToolError(f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago, so a new ticket is needed")
         if ticket.times_reopened >= MAX_REOPENED:
             raise ToolError(
-                f"ticket {ticket_id} has been reopened {MAX_REOPENED} times already, and needs a new ticket"
+                f"ticket {ticket_id} has been reopened {MAX_REOPENED} times already, so a new ticket is needed"
             )
         ticket.status = "in_progress"
         ticket.resolved_at = None
@@ -464,7 +464,7 @@ class Helpdesk(Environment[HelpdeskState]):
 
     def _check_new_ticket(self, employee: Employee, category: Category, impact: Impact) -> None:
         if sum(ticket.status in OPEN for ticket in self._tickets_of(employee.employee_id)) >= MAX_OPEN_TICKETS:
-            raise ToolError(f"the employee has {MAX_OPEN_TICKETS} open tickets already; one must be resolved first")
+            raise ToolError(f"{MAX_OPEN_TICKETS} tickets are open already, and one of them must be resolved first")
         if impact != "whole_site":
             return
         for ticket in self.state.tickets.values():
@@ -478,10 +478,10 @@ class Helpdesk(Environment[HelpdeskState]):
         today = self.state.now.date()
         years = YEARS_TO_REPLACE[device.kind]
         if reason == "worn_out" and (today - device.purchased_on).days < years * 365:
-            raise ToolError(f"a {device.kind} is replaced after {years} years; this is from {device.purchased_on}")
+            raise ToolError(f"a {device.kind} counts as worn out after {years} years, and this one is from {device.purchased_on}")
         if reason == "broken" and device.warranty_until >= today:
             raise ToolError(
-                f"the {device.model} is under warranty until {device.warranty_until} and is repaired instead"
+                f"the {device.model} is under warranty until {device.warranty_until}, so it is repaired and not replaced"
             )
 
     def _access(self, request: AccessRequest) -> AccessRow:
@@ -498,8 +498,11 @@ class Helpdesk(Environment[HelpdeskState]):
     def _check_access(self, employee: Employee, system: SystemName, until: date) -> None:
         today = self.state.now.date()
         name = system.replace("_", " ")
-        if not today < until <= today + timedelta(days=MAX_ACCESS_DAYS):
-            raise ToolError(f"access has to end within {MAX_ACCESS_DAYS} days, tomorrow at the earliest")
+        last = today + timedelta(days=MAX_ACCESS_DAYS)
+        if until <= today:
+            raise ToolError(f"{until} is too early, because access ends tomorrow at the earliest")
+        if until > last:
+            raise ToolError(f"access lasts {MAX_ACCESS_DAYS} days at most, until {last}")
         departments = self.state.systems[system].departments
         if departments and employee.department not in departments:
             raise ToolError(f"{name} is only for {' and '.join(departments)}, not for {employee.department}")

@@ -39,7 +39,7 @@ def test_priority_follows_from_impact_and_open_tickets_are_limited(desk: Helpdes
     assert [result.content["priority"] for result in made] == ["low", "high"]
     while (result := report(desk, employee_id)).ok:
         pass
-    assert_refused(result, "5 open tickets already")
+    assert_refused(result, "5 tickets are open already")
 
 
 def test_outage_of_a_site_is_recorded_once(desk: Helpdesk) -> None:
@@ -81,7 +81,7 @@ def test_closed_tickets_take_no_comments(desk: Helpdesk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "refusal"), [("worn_out", "replaced after 4 years"), ("broken", "is repaired instead")]
+    ("reason", "refusal"), [("worn_out", "worn out after 4 years"), ("broken", "so it is repaired")]
 )
 def test_device_must_be_old_or_out_of_warranty(desk: Helpdesk, reason: str, refusal: str) -> None:
     device = first(desk.state.devices, kind="laptop")
@@ -135,7 +135,7 @@ def test_access_is_limited_by_department_time_and_number(desk: Helpdesk) -> None
     desk.state.access_requests.clear()
     today = desk.state.now.date()
     arguments = {"employee_id": employee.employee_id, "system": "payroll", "until": str(today + timedelta(days=91))}
-    assert_refused(desk.call("request_access", arguments), "end within 90 days")
+    assert_refused(desk.call("request_access", arguments), "access lasts 90 days at most")
     arguments["until"] = str(today + timedelta(days=90))
     employee.department = "Sales"
     assert_refused(desk.call("request_access", arguments), "only for Finance and Human Resources")
