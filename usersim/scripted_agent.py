@@ -339,10 +339,8 @@ class ScriptedAgent:
         )
 
     def _confirmation(self, index: int) -> str:
-        calls = [self.calls[number] for number in self.asking or (index,)]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write(
-            [(call, self._identified_rows(call)) for call in calls]
-        )
+        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice)
+        return writer.write([(self.calls[number], self._identified_rows(self.calls[number])) for number in calls])
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
@@ -372,10 +370,7 @@ class ScriptedAgent:
         return shown
 
     def _stale(self, call: int, name: str = "", value: Any = None) -> bool:
-        """Return True if a write came after a result: its values may be outdated.
-
-        What the result shows of one thing is not outdated by a write to another thing of its kind.
-        """
+        """Return True if a write came after a result, other than to another thing of its kind: it may be outdated."""
         writes = [later for later in self.calls[call + 1 : len(self.results)] if later.effect == "write"]
         return any(later.arguments.get(name, value) == value for later in writes)
 
