@@ -14,6 +14,7 @@ from typing import Any
 from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.value_formatting import humanize, is_value_mentioned, parse_datetime
 from trajsmith.phrasing.wording import Wording
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import UserFact
 
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
@@ -259,3 +260,9 @@ def find_times(text: str) -> set[tuple[int, int]]:
 def find_numbers(text: str) -> Iterator[tuple[float, str]]:
     for match in _NUMBER.finditer(get_language().grammar.read_numbers(text)):
         yield abs(float(match.group(0).replace(",", ""))), match.group(0).rstrip(",")
+
+
+def find_rates(text: str) -> Iterator[tuple[float, str]]:
+    """Yield each number that a text gives for each of something, with its noun: (300, "passenger")."""
+    for match in get_language().facts.rate.finditer(get_language().grammar.read_numbers(text)):
+        yield float(match.group(1).replace(",", "")), singularize(match.group(2).lower())

@@ -16,6 +16,8 @@ from trajsmith.records.template_sandbox import template_environment
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
+_BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
+_INNER_LIST = re.compile(r"[,;:]|\b(?:and|und)\b")
 
 
 class PhraseUndefined(StrictUndefined):
@@ -42,6 +44,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
     filters: dict[str, Callable[..., Any]] = {
         "money": value_formatting.format_money,
         "date": value_formatting.format_date,
+        "plus_days": value_formatting.add_days,
         "datetime": value_formatting.format_datetime,
         "time": value_formatting.format_time,
         "weekday": value_formatting.format_weekday,
@@ -114,11 +117,17 @@ def find_row_template(rows: Sequence[Any], templates: Sequence[str]) -> str:
 
 
 def join_rows(rows: Sequence[Any], templates: Sequence[str], limit: int = 10) -> str:
-    """Rows of a list on one line, each by the first template that fits them all; says how many are left out."""
+    """Rows of a list on one line, each by the first template that fits them all; says how many are left out.
+
+    They are joined as words are ("a, b and c") unless one of them has a comma or an "and" of its own outside brackets.
+    """
     template = find_row_template(rows, templates) or (templates[0] if templates else "")
     shown = [
         (template and isinstance(row, dict) and render_phrase(template, row)) or value_formatting.format_value(row)
         for row in rows[:limit]
     ]
     more = len(rows) - limit
-    return "; ".join(shown) + (f"; {get_language().grammar.say_more(more)}" if more > 0 else "")
+    if more > 0:
+        return "; ".join([*shown, get_language().grammar.say_more(more)])
+    plain = [_BRACKETS.sub("", text) for text in shown]
+    return "; ".join(shown) if any(map(_INNER_LIST.search, plain)) else value_formatting.join_words(shown)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from trajsmith.phrasing.languages import get_language
@@ -21,6 +21,14 @@ def parse_datetime(value: Any) -> datetime | date | None:
         return datetime.fromisoformat(value) if MOMENT.match(value) else date.fromisoformat(value)
     except ValueError:
         return None
+
+
+def add_days(value: Any, days: Any) -> str:
+    """Return the day that comes so many days after a date, a datetime or their ISO strings, in ISO form."""
+    moment = value if isinstance(value, date) else parse_datetime(value)
+    if moment is None:
+        raise ValueError(f"{value!r} is no date")
+    return (date(moment.year, moment.month, moment.day) + timedelta(days=int(days))).isoformat()
 
 
 def format_date(value: Any) -> str:

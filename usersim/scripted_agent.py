@@ -365,7 +365,8 @@ class ScriptedAgent:
         for index in range(len(self.results)):
             if self.calls[index].actor == "assistant" and not self._stale(index, name, value):
                 for row in iterate_rows(self.results[index].content):
-                    if next(iter(row), "") == name and row[name] == value:
+                    key = next(iter(row), "")
+                    if name.endswith(key) and row.get(key) == value:  # a `coupon_code` stands in a coupon's `code`
                         shown.update(row)
         return shown
 

@@ -1,10 +1,12 @@
 """Support of the agent's statements: each value that it tells was said, shown by a tool, or follows from those.
 
 A right final state does not show that what the user was told is right. The agent may count rows, add or subtract what
-it has seen, multiply a price by the quantity that is asked for, and add up the rows that it names or what was done for
-one request; any other number, date, time, address or identifier that nobody gave it is made up.
+it has seen, multiply a price by the quantity that is asked for, apply a rule that it reads ("300 points per passenger",
+"half the fare"), count days from a date that was shown, and add up the rows that it names or what was done for one
+request; any other number, date, time, address or identifier that nobody gave it is made up.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -12,13 +14,15 @@ from typing import Any, TypeGuard
 
 import orjson
 
-from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.phrasing import Phrasebook, get_language
+from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers, find_rates
+from trajsmith.phrasing.value_formatting import add_days, format_value, is_value_mentioned, parse_datetime
+from trajsmith.phrasing.words import singularize
 from trajsmith.records import FrozenModel, Message, Task, Trajectory
 
 CLAIMS = "claim"
 """Kind of these outcomes."""
+_DAYS = re.compile(r"\b(\d{1,3}) (?:more |extra |further )?days?\b")
 MOST_NUMBERS = 60
 """Numbers of one result among which sums and differences are looked for."""
 MOST_QUANTITY = 20
@@ -45,8 +49,12 @@ class SupportTracker:
         """Place of the first result since the user spoke last."""
         self.quantities: set[int] = set()
         """Small whole numbers in the user's words."""
-        self.rates: set[float] = set()
-        """Numbers of the policy: so many points for each passenger."""
+        self.days: set[int] = set()
+        """Numbers of days that were said: "7 more days"."""
+        self.rates: set[tuple[float, str]] = set()
+        """What rules say of each of something: (300, "passenger")."""
+        self.halves = False
+        """Rules speak of half an amount."""
         if phrasebook is not None:
             self.allowed.add(*_iter_phrases(phrasebook))
 
@@ -61,8 +69,10 @@ class SupportTracker:
                 self.request = len(self.results)
                 numbers = (number for number, _ in find_numbers(message.content))
                 self.quantities |= {int(number) for number in numbers if number in range(2, MOST_QUANTITY + 1)}
+                self.days |= {int(days) for days in _DAYS.findall(message.content)}
             elif message.role == "system":
-                self.rates |= {number for number, _ in find_numbers(message.content) if number > MOST_QUANTITY}
+                self.rates |= set(find_rates(message.content))
+                self.halves = self.halves or bool(get_language().facts.half.search(message.content))
 
     def find_unsupported(self, text: str) -> list[str]:
         """Return the values in a text that nothing so far supports."""
@@ -70,8 +80,10 @@ class SupportTracker:
         if strange:
             derived = AllowedContent()
             derived.add(*(number for result in self.results for number in derive_numbers(result)))
-            derived.add(*derive_products(self.results, self.quantities, self.rates))
+            derived.add(*derive_products(self.results, self.quantities))
+            derived.add(*derive_from_rules(self.results, self.rates, self.halves))
             derived.add(*derive_totals(self.results[self.request :]), *derive_named_totals(self.results, text))
+            derived.add(*(day for result in self.results for day in derive_days(result, self.days)))
             strange = [value for value in strange if derived.find_unsupported_values(value)]
         return strange
 
@@ -152,26 +164,34 @@ def derive_numbers(result: Any) -> Iterator[float]:
         yield round(abs(first - second), 2)
 
 
-def derive_products(
-    results: Sequence[Any], quantities: Collection[int], rates: Collection[float] = ()
-) -> Iterator[float]:
-    """Yield each amount times a quantity: one that the user said, or one of the same row, which may divide it, too.
-
-    Rules speak of half an amount, and of so much (a rate) for each.
-    """
+def derive_products(results: Sequence[Any], quantities: Collection[int]) -> Iterator[float]:
+    """Yield each amount times a quantity: one that the user said, or one of the same row, which may divide it, too."""
     for row in _iter_rows(results):
         numbers = {name: value for name, value in row.items() if _is_number(value)}
         for name, amount in numbers.items():
             if not isinstance(amount, float):
-                if 1 < amount <= MOST_QUANTITY:
-                    yield from (round(rate * amount, 2) for rate in rates)
                 continue
-            yield round(amount / 2, 2)
             yield from (round(amount * quantity, 2) for quantity in quantities)
             for other, count in numbers.items():
                 if other != name and isinstance(count, int) and 1 < count <= MOST_QUANTITY:
                     yield round(amount * count, 2)
                     yield round(amount / count, 2)
+
+
+def derive_from_rules(results: Sequence[Any], rates: Collection[tuple[float, str]], halves: bool) -> Iterator[float]:
+    """Yield what rules make of a row: so much for each of what it counts, and half of its amounts.
+
+    Args:
+        results: What tools have shown.
+        rates: Numbers with the noun of what is counted; "passenger" is counted by a field `passengers`.
+        halves: Rules speak of half an amount.
+    """
+    for row in _iter_rows(results):
+        for name, value in row.items():
+            if halves and isinstance(value, float):
+                yield round(value / 2, 2)
+            if not isinstance(value, bool) and isinstance(value, int) and 1 < value <= MOST_QUANTITY:
+                yield from (round(rate * value, 2) for rate, noun in rates if singularize(name) == noun)
 
 
 def derive_totals(results: Sequence[Any]) -> Iterator[float]:
@@ -224,6 +244,15 @@ def _iter_lists(value: Any) -> Iterator[list[dict[str, Any]]]:
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
+    """Yield the days that come so many days after a date of a result: what is due "7 days later"."""
+    if isinstance(result, dict | list):
+        for value in result.values() if isinstance(result, dict) else result:
+            yield from derive_days(value, days)
+    elif parse_datetime(result) is not None:
+        yield from (add_days(result, count) for count in days)
 
 
 def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:

@@ -252,6 +252,8 @@ _FACTS = FactPatterns(
     first=("oldest", "earliest", "first"),
     most=("most", "highest", "largest", "biggest", "priciest", "dearest", "greatest", "top"),
     least=("cheapest", "lowest", "smallest", "least", "shortest"),
+    rate=re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:\s+[a-z]+){0,3}\s+(?:per|for each|for every)\s+([a-z]+)", re.I),
+    half=re.compile(r"\bhalf\b", re.I),
 )
 _AGENT = AgentSentences(
     refused="I'm sorry, that was not possible: {}",

@@ -75,6 +75,9 @@ class FactPatterns:
     first: tuple[str, ...]
     most: tuple[str, ...]
     least: tuple[str, ...]
+    rate: Pattern
+    """A number for each of something, with the noun of what is counted: "300 points per passenger"."""
+    half: Pattern
     marks_names: bool = True
     """Only names have a capital letter inside a sentence, so that an unknown one is a made-up name."""
 

@@ -17,8 +17,23 @@ def test_one_template_may_stand_without_a_list():
 
 
 def test_a_list_uses_one_template_for_all_its_rows():
-    assert join_rows(ROWS, TEMPLATES[1:]) == "£20.00 for Kettle; £35.50 for Lamp"
+    assert join_rows(ROWS, TEMPLATES[1:]) == "£20.00 for Kettle and £35.50 for Lamp"
     assert find_row_template(ROWS, TEMPLATES[1:2]) == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{name}", "Kettle, Lamp and Rug"),
+        ("{name} ({price}, {stock} left)", "Kettle (1, 2 left), Lamp (1, 2 left) and Rug (1, 2 left)"),
+        ("{name}, {price}", "Kettle, 1; Lamp, 1; Rug, 1"),
+        ("{name} and {stock}", "Kettle and 2; Lamp and 2; Rug and 2"),
+    ],
+    ids=["words", "commas_in_brackets", "commas", "and"],
+)
+def test_rows_are_joined_as_a_person_lists_them(template: str, said: str):
+    rows = [{"name": name, "price": 1, "stock": 2} for name in ("Kettle", "Lamp", "Rug")]
+    assert join_rows(rows, [template]) == said
 
 
 def test_drawn_orders_use_every_template_and_depend_on_the_seed_alone():
@@ -35,11 +50,20 @@ def test_reports_of_lists_use_the_templates_of_their_entity():
         for seed in range(20)
     }
     assert said == {
-        "We have Kettle at £20.00; Lamp at £35.50.",
-        "We have £20.00 for Kettle; £35.50 for Lamp.",
+        "We have Kettle at £20.00 and Lamp at £35.50.",
+        "We have £20.00 for Kettle and £35.50 for Lamp.",
     }
 
 
 @pytest.mark.parametrize("value", ["2026-03-03", "2026-03-03T14:30:00"])
 def test_days_are_named(value):
     assert render_phrase("{value|weekday} {value|date}", {"value": value}) == "Tuesday 3 March 2026"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("2026-02-20", "6 March 2026"), ("2026-12-24T10:00:00", "7 January 2027"), ("soon", None)],
+    ids=["date", "datetime", "no date"],
+)
+def test_days_are_added_to_dates(value: str, shown: str | None) -> None:
+    assert render_phrase("{value|plus_days('14')|date}", {"value": value}) == shown

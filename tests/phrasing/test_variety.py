@@ -25,6 +25,19 @@ def test_one_template_with_other_values_is_one_skeleton():
     assert split_skeletons(texts[0]) == ["i've sent <v> to you", "thanks"]
 
 
+def test_rows_of_a_list_count_once_however_they_are_joined():
+    """A list is data: its length says nothing of the variety of language."""
+    rooms = {"kitchen", "living room", "attic"}
+    one = mask_values("It's the kitchen at 19 degrees.", rooms)
+    assert (
+        mask_values("It's the kitchen at 19 degrees, the living room at 20 degrees and the attic at 21 degrees.", rooms)
+        == one
+    )
+    assert (
+        mask_values("It's the kitchen (19 degrees) and the attic (17 degrees).", rooms) == "it's the <v> (<v> degrees)."
+    )
+
+
 def test_different_sentences_share_nothing():
     texts = ["the card is stopped.", "nobody can pay with it any more.", "your balance stays as it was."]
     assert compute_shared_skeletons(texts) == 0.0

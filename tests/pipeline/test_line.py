@@ -268,9 +268,24 @@ def test_the_agent_calls_only_what_it_is_shown_with_valid_arguments(line):
 def test_the_agent_is_never_shown_the_tools_of_the_user(line):
     of_users = [event for _, trajectory in line.accepted for event in trajectory.events if event.actor == "user"]
     assert of_users, "no dialogue used a tool of the user"
-    for _, trajectory in line.accepted:
-        spec = line.specs[trajectory.environment]
-        assert {spec.tool(name).actor for name in trajectory.tools} == {"assistant"}, trajectory.id
+    theirs = {tool.name for spec in line.specs.values() for tool in spec.tools if tool.actor == "user"}
+    assert theirs.isdisjoint(name for _, trajectory in line.accepted for name in trajectory.tools)
+
+
+def test_an_agent_is_shown_tools_of_its_environment_and_of_others_only_as_distractors(line):
+    """Beside other tools it has all of its own; with few, those that it needs."""
+    few, beside = 0, 0
+    for task, trajectory in line.accepted:
+        if task.variant in ("missing_function", "late_function"):
+            continue
+        own = {tool.name for tool in line.specs[trajectory.environment].tools if tool.actor == "assistant"}
+        foreign = set(trajectory.tools) - own
+        assert foreign == {tool.name for tool in task.distractors}, trajectory.id
+        assert not foreign or own <= set(trajectory.tools), trajectory.id
+        assert {call.tool for call in task.gold_calls if call.actor == "assistant"} <= set(trajectory.tools)
+        few += not own <= set(trajectory.tools)
+        beside += bool(foreign)
+    assert few and beside
 
 
 def test_users_name_no_tools(line):
@@ -326,15 +341,20 @@ def test_in_conversations_the_agent_asks_for_what_is_missing(line):
     assert len(asked) >= 0.1 * len(line.accepted)
 
 
-def test_requests_are_long_enough(line):
+def test_dialogues_are_long_enough(line):
+    """Stories tell each wish in a message of its own, so what a whole dialogue needs is counted, not calls per turn."""
     counted = [len(trajectory.turns) for _, trajectory in line.accepted]
     calls = sum(len(trajectory.events) for _, trajectory in line.accepted)
-    assert sum(counted) / len(counted) >= 2.75
-    assert calls / sum(counted) >= 1.85
     base = [trajectory for task, trajectory in line.accepted if task.variant == "base"]  # variants end with their turn
-    base_turns = sum(len(trajectory.turns) for trajectory in base)
-    assert base_turns / len(base) >= 3
-    assert sum(len(trajectory.events) for trajectory in base) / base_turns >= 1.65
+    needed = [
+        [sum(span.start <= event.message < span.stop for event in trajectory.events) for span in trajectory.turns]
+        for trajectory in base
+    ]
+    assert sum(map(len, needed)) / len(base) >= 3
+    assert sum(map(sum, needed)) / len(base) >= 4.75
+    assert all(min(calls_of_turns) >= 1 for calls_of_turns in needed)
+    assert sum(max(calls_of_turns) > 1 for calls_of_turns in needed) >= 0.8 * len(base), "one call answers each message"
+    assert sum(number > 1 for calls_of_turns in needed for number in calls_of_turns) >= sum(map(len, needed)) / 3
     assert line.summary.mean_turns == pytest.approx(sum(counted) / len(counted), abs=0.001)
     assert line.summary.mean_calls_per_turn == pytest.approx(calls / sum(counted), abs=0.001)
 
@@ -398,6 +418,6 @@ def test_the_dataset_is_the_accepted_trajectories(line, tmp_path):
         shown = prune_trajectory(trajectory, pruned[trajectory.id]).messages
         kept = [message.model_dump(mode="json", exclude_none=True) for message in shown]
         assert row["messages"] == kept
-        spec = line.specs[trajectory.environment]
-        assert row["tools"] == [spec.tool(name).as_function() for name in trajectory.tools]
+        tools = {tool.name: tool for tool in (*task.distractors, *line.specs[trajectory.environment].tools)}
+        assert row["tools"] == [tools[name].as_function() for name in trajectory.tools]
         assert (row["final_state"], row["mode"]) == (trajectory.final_state, task.mode)

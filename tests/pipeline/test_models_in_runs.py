@@ -243,6 +243,7 @@ def test_fresh_keeps_the_answers_and_forgets_the_bill(tmp_path):
         (["roles.agent=small"], "play"),
         (["roles.judge=big"], "verify"),
         (["models.big.temperature=0.6"], "play"),
+        (["models.big.tools=compact"], "play"),
         (["models.small.temperature=0.6"], None),
         (["models.big.concurrency=3", "models.big.timeout=9"], None),
         (["models.big.base_url=http://elsewhere/v1"], None),

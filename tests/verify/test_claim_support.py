@@ -48,6 +48,13 @@ def test_a_value_that_nobody_gave_is_found(text, value):
     assert [(claim.message, claim.value) for claim in claims] == [(3, value)]
 
 
+def test_a_day_that_follows_from_a_shown_date_and_said_days_is_supported():
+    asked = Message(role="user", content="Could I have 7 more days for order O17?")
+    due = Message(role="assistant", content="Shall I move it from 4 March to 11 March 2026?")
+    assert find_unsupported_claims([*BEFORE, asked, due]) == ()
+    assert [claim.value for claim in find_unsupported_claims([*BEFORE, due])] == ["11 March 2026"]
+
+
 def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])
@@ -103,6 +110,12 @@ def test_the_rows_that_a_text_names_may_be_added_up(text, unsupported):
     assert [claim.value for claim in claims] == unsupported
 
 
+RULES = """1. An upgrade costs 300 points per
+passenger; half of the fare is refunded. 2. Trips of the last 90 days are kept, at most 60 a year. 3. A bicycle is £6.50
+for each night."""
+TRIP = {"fare": 34.2, "passengers": 2, "stops": 3, "booking": {"nights": 4}}
+
+
 @pytest.mark.parametrize(
     ("text", "unsupported"),
     [
@@ -110,12 +123,28 @@ def test_the_rows_that_a_text_names_may_be_added_up(text, unsupported):
         ("£17.20 comes back.", ["17.20"]),
         ("That takes 600 points.", []),
         ("That takes 700 points.", ["700"]),
+        ("The bicycle comes to £26.00.", []),
     ],
 )
 def test_what_rules_make_of_a_row_is_supported(text, unsupported):
-    before = [
-        Message(role="system", content="An upgrade costs 300 points per passenger; half of the fare is refunded."),
-        Message(role="tool", content=json.dumps({"fare": 34.2, "passengers": 2}), tool_call_id="c", name="get_trip"),
-    ]
-    claims = find_unsupported_claims([*before, Message(role="assistant", content=text)])
+    shown = Message(role="tool", content=json.dumps(TRIP), tool_call_id="c", name="get_trip")
+    claims = find_unsupported_claims([Message(role="system", content=RULES), shown, _say(text)])
     assert [claim.value for claim in claims] == unsupported
+
+
+@pytest.mark.parametrize("value", ["900", "1,200", "180", "240", "270", "120", "13.00", "19.50"])
+def test_a_number_of_a_rule_is_multiplied_only_by_what_it_is_for(value):
+    """300 points are for each passenger, not for each stop or night; 90 days are for each of nothing."""
+    shown = Message(role="tool", content=json.dumps(TRIP), tool_call_id="c", name="get_trip")
+    claims = find_unsupported_claims([Message(role="system", content=RULES), shown, _say(f"That makes {value}.")])
+    assert [claim.value for claim in claims] == [value]
+
+
+def test_half_an_amount_needs_a_rule_that_halves():
+    shown = Message(role="tool", content=json.dumps({"fare": 34.2}), tool_call_id="c", name="get_trip")
+    claims = find_unsupported_claims([Message(role="system", content="Be brief."), shown, _say("You get £17.10.")])
+    assert [claim.value for claim in claims] == ["17.10"]
+
+
+def _say(text):
+    return Message(role="assistant", content=text)

@@ -50,7 +50,8 @@ class MobileCare(Environment[MobileCareState]):
     2. While a bill is overdue, no plan is changed and no add-on is booked. Extending the bill lifts this.
     3. A line changes its plan at most once in 30 days, only to a plan on sale, and not while it is suspended. Until its
        minimum term ends it can move only to a plan that costs at least as much.
-    4. The due date of an unpaid bill can be extended once, by at most 14 days.
+    4. The due date of an unpaid bill can be extended once, by at most 14 days. The days count from the due date, or
+       from today if the bill is overdue.
     5. Add-ons go on active lines only, at most three at a time and each once at a time. Unlimited plans take no data
        add-on, and plans with roaming included take no roaming add-on. An add-on starts within 30 days.
     6. A SIM is activated with the serial number that the customer reads from the phone. It must be one that was sent to
@@ -61,6 +62,8 @@ class MobileCare(Environment[MobileCareState]):
     8. A technician comes only if the customer has restarted the router today, its light is still not green, and no
        outage of home internet is going on in the town. A customer has at most one visit booked. Visits are from
        tomorrow to 30 days ahead, not on Sundays, and on Saturdays in the morning only.
+    9. The light of the router: solid green, all is well; blinking amber, it hangs and needs a restart; solid amber, its
+       settings are wrong and have to be sent again; blinking red, it gets no signal.
     """
     rules = (
         PolicyRule(

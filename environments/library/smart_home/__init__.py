@@ -195,12 +195,12 @@ class SmartHome(Environment[SmartHomeState]):
         warmest = WARMEST_FOR_CHILDREN if room.for_children else WARMEST
         if not COLDEST <= target_temperature <= warmest:
             raise ToolError(f"the {room.room_name} can be set between {COLDEST:g} and {warmest:g} degrees only")
-        if thermostat.mode == "heating" and thermostat.target_temperature == target_temperature:
+        if thermostat.mode == "on" and thermostat.target_temperature == target_temperature:
             raise ToolError(f"the {room.room_name} is already set to {target_temperature:g} degrees")
         if target_temperature > thermostat.target_temperature and self._window_open(room_id):
-            raise ToolError(f"a window in the {room.room_name} is open, so the heating is not turned up")
+            raise ToolError(f"the heating in the {room.room_name} is not turned up while a window is open there")
         thermostat.target_temperature = target_temperature
-        thermostat.mode = "heating"
+        thermostat.mode = "on"
         return self.get_room_climate(room_id)
 
     @tool(effect="read")

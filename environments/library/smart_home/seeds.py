@@ -315,7 +315,7 @@ def _add_climate(state: SmartHomeState, rng: random.Random, room_id: str, extent
     state.thermostats[thermostat_id] = Thermostat(
         thermostat_id=thermostat_id,
         room_id=room_id,
-        mode=rng.choice(("heating", "heating", "eco", "off")),
+        mode=rng.choice(("on", "on", "eco", "off")),
         current_temperature=current,
         target_temperature=min(max(current + rng.choice((-1, 0.5, 1, 2)), 16), 21),
     )

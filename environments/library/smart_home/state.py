@@ -8,7 +8,7 @@ from trajsmith.environments.native import EnvironmentState, StateModel
 Floor = Literal["basement", "ground_floor", "first_floor", "attic", "garden_house"]
 DeviceKind = Literal["light", "blind", "appliance"]
 Power = Literal["on", "off"]
-HeatingMode = Literal["heating", "eco", "off"]
+HeatingMode = Literal["on", "eco", "off"]
 SensorKind = Literal["window", "humidity", "air_quality"]
 LockStatus = Literal["locked", "unlocked"]
 Role = Literal["owner", "family", "child", "guest", "helper"]

@@ -60,7 +60,7 @@ class Travel(Environment[TravelState]):
        7 days before. After that a trip cannot be cancelled. A trip earns a point per pound; the points of a cancelled
        trip are taken off again.
     4. An extra can be added once per trip, until departure: bicycles while places are left, dogs in the standard class
-       only, hot meals (charged per passenger) until the day before.
+       only, hot meals (£12 per passenger) until the day before.
     5. Trips without a dog can be upgraded to comfort while seats are left, for half the fare or 300 points per
        passenger.
     6. A voucher belongs to one traveller, is used before its last day, and only one is accepted per trip. What is left

@@ -78,7 +78,7 @@ def house() -> SmartHome:
         devices={item.device_id: item for item in devices},
         thermostats={
             f"T{n}": Thermostat(
-                thermostat_id=f"T{n}", room_id=f"R{n}", mode="heating", current_temperature=19, target_temperature=19
+                thermostat_id=f"T{n}", room_id=f"R{n}", mode="on", current_temperature=19, target_temperature=19
             )
             for n in (1, 2)
         },
@@ -174,7 +174,7 @@ def test_temperatures_have_limits(house: SmartHome) -> None:
 
 def test_an_open_window_stops_heating_up_and_blinds(house: SmartHome) -> None:
     house.state.sensors["S1"].value = 1
-    refused(house, "set_temperature", "a window in the kitchen is open", room_id="R1", target_temperature=20)
+    refused(house, "set_temperature", "not turned up while a window is open", room_id="R1", target_temperature=20)
     refused(house, "set_level", "cannot move while the window is open", device_id="BLIND", level=50)
     assert passes(house, "set_temperature", room_id="R1", target_temperature=18)["target_temperature"] == 18
     ran = passes(house, "run_scene", scene_id="SC2")
@@ -231,7 +231,7 @@ def test_an_evening_at_home(house: SmartHome) -> None:
     scene_id = next(row["scene_id"] for row in passes(house, "list_scenes")["result"] if row["scene_name"] == "dinner")
     assert passes(house, "run_scene", scene_id=scene_id)["scene_name"] == "dinner"
     refused(house, "run_scene", "would change nothing", scene_id=scene_id)
-    assert passes(house, "get_room_climate", room_id=room_id)["heating"] == "heating"
+    assert passes(house, "get_room_climate", room_id=room_id)["heating"] == "on"
     refused(house, "get_energy_use", "no energy readings", room_id=room_id)
 
 
