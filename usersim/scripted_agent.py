@@ -82,8 +82,7 @@ class ScriptedAgent:
         """Gold calls of the last message whose results are not there yet."""
         self.group: list[int] = []
         """Gold calls of the last message with calls."""
-        self.turn = -1
-        self.stop = 0
+        self.turn, self.stop = -1, 0
         self.said: set[str] = set()
         self.confirmed: set[int] = set()
         self.asking: tuple[int, ...] = ()
