@@ -55,6 +55,12 @@ def test_a_day_that_follows_from_a_shown_date_and_said_days_is_supported():
     assert [claim.value for claim in find_unsupported_claims([*BEFORE, due])] == ["11 March 2026"]
 
 
+def test_a_rule_may_name_the_days_that_are_counted():
+    rule = Message(role="system", content="A bill can be extended by at most 14 days.")
+    offer = Message(role="assistant", content="I could move it to 18 March 2026.")
+    assert find_unsupported_claims([rule, *BEFORE, offer]) == ()
+
+
 def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])
