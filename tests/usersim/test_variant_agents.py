@@ -1,0 +1,181 @@
+"""What scripted agents say beside their calls: dates, closers, a second yes, and a batch in one report."""
+
+import random
+from datetime import date
+from types import SimpleNamespace
+
+import pytest
+
+from trajsmith.environments import ToolResult
+from trajsmith.phrasing import BatchRequest, EntityPhrases, Phrasebook, ToolPhrases, Wording
+from trajsmith.phrasing.answer_detection import is_fact_answered
+from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing.voices import load_voices
+from trajsmith.records import AnswerFact, GoldCall, Message, ToolSpec
+from trajsmith.usersim import ScriptedAgent, scripted_agent, variant_roles
+from trajsmith.usersim.confirmation_questions import IdentifiedRow
+from trajsmith.usersim.roles import AgentAct
+from trajsmith.usersim.variant_roles import VariantAgent
+from trajsmith.verify.claim_support import find_unsupported_claims
+
+NOW = date(2026, 5, 4)
+
+
+@pytest.mark.parametrize("kind", [ScriptedAgent, VariantAgent])
+async def test_agents_say_near_dates_without_their_year(kind, monkeypatch):
+    """Both ways to an act leave it out; "2027" is far enough to need it."""
+    said = AgentAct(Message(role="assistant", content="It runs from 7 May 2026 to 9 May 2027."))
+
+    async def choose(self, messages):
+        return said
+
+    monkeypatch.setattr(kind, "_choose_act" if kind is ScriptedAgent else "_take_step", choose)
+    agent = object.__new__(kind)
+    agent.now, agent.twist = NOW, SimpleNamespace(act="decline")
+    assert (await agent.act([])).message.content == "It runs from 7 May to 9 May 2027."
+    agent.now = date.min
+    assert await agent.act([]) is said, "without a clock the year stays"
+
+
+def test_checks_accept_a_date_without_its_year():
+    text = "Your trip on 7 May is booked."
+    assert is_fact_answered(text, AnswerFact(value="2026-05-07"))
+    assert not is_fact_answered(text, AnswerFact(value="2026-05-08"))
+    shown = Message(role="tool", content='{"day":"2026-05-07"}', tool_call_id="c", name="get_trip")
+    assert find_unsupported_claims([shown, Message(role="assistant", content=text)]) == ()
+    wrong = Message(role="assistant", content=text.replace("7 May", "8 May"))
+    assert [claim.value for claim in find_unsupported_claims([shown, wrong])] == ["8 May"]
+
+
+# A small environment: orders that are cancelled
+
+TOOLS = [
+    ToolSpec(
+        server="shop",
+        name="cancel_order",
+        description="Cancel.",
+        input_schema={
+            "type": "object",
+            "properties": {"order_id": {"type": "string"}, "reason": {"type": "string"}},
+            "required": ["order_id"],
+        },
+    )
+]
+BOOK = Phrasebook(
+    tools={
+        "cancel_order": ToolPhrases(
+            confirm=["cancel {order_id}, since it's {reason}"],
+            done=["That's cancelled, and {out.refund|money} comes back."],
+        )
+    },
+    entities={"order_id": EntityPhrases(noun="order", plural="orders", name=["the order from {placed_on|date}"])},
+)
+REFUNDS = {"O1": 12.5, "O2": 30.0, "O3": 7.25}
+DAYS = {"O1": "2026-05-01", "O2": "2026-05-02", "O3": "2026-05-03"}
+
+
+def cancel(order, **arguments):
+    return GoldCall(tool="cancel_order", arguments={"order_id": order, **arguments}, provenance={}, effect="write")
+
+
+ROWS = [{"order_id": order, "placed_on": day} for order, day in DAYS.items()]
+
+
+def identify(order):
+    row = next(row for row in ROWS if row["order_id"] == order)
+    return IdentifiedRow(row, ROWS, False, row)
+
+
+def build_agent(calls, twist, facts=(), batches=(), turns=1):
+    """A variant's agent before the calls of its last turn, of which it knows the rows."""
+    agent = object.__new__(VariantAgent)
+    agent.wording = Wording(BOOK, TOOLS)
+    agent.wording.scenarios = SimpleNamespace(batches=batches)
+    agent.voice = load_voices().agents["plain"]
+    agent.rng, agent.style, agent.frames, agent.told = random.Random(2), "plain", set(), ""
+    agent.calls, agent.stop, agent.turn = calls, len(calls), turns - 1
+    agent.twist = SimpleNamespace(turn=turns - 1, tool="cancel_order", **twist)
+    own = SimpleNamespace(gold_calls=calls, facts=[AnswerFact(value=value) for value in facts], asked=())
+    agent.task = SimpleNamespace(turns=[SimpleNamespace(gold_calls=(), asked=(), facts=())] * (turns - 1) + [own])
+    agent.known, agent.confirmed, agent.asking = {}, set(), ()
+    agent.asked_again = agent.settled = agent.attempted = agent.warns = False
+    agent.told_no = ""
+    agent.results = [ToolResult({"refund": REFUNDS[call.arguments["order_id"]]}) for call in calls]
+    agent._identified_rows = lambda call: {"order_id": identify(call.arguments["order_id"])}
+    agent.reports = variant_roles.ReportWriter(agent.wording, "plain", agent.rng)
+    return agent
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_a_changed_mind_is_asked_again_where_the_new_value_needs_a_yes(needs):
+    old, new = cancel("O1", reason="late"), cancel("O1", reason="broken")
+    agent = build_agent([new], {"act": "check", "tempting": (old,)})
+    agent._needs_yes = lambda call: needs and call.arguments["reason"] == "broken"
+    assert agent._asks_first(0)
+    first = agent._confirmation(0)
+    assert "late" in first and "broken" not in first, "the value that the user named first"
+    assert agent._asks_first(0) is needs
+    if needs:
+        second = agent._confirmation(0)
+        assert "broken" in second and "late" not in second and "?" in second
+        agent.task.mode = "conversation"
+        assert not agent._asks_first(0), "two times are enough"
+
+
+# Closers
+
+
+def test_an_offer_of_more_help_ends_only_the_last_answer(monkeypatch):
+    def answer(share, turn):
+        monkeypatch.setattr(scripted_agent, "OFFERS", share)
+        agent = build_agent([cancel("O1")], {"act": ""}, facts=[12.5])
+        agent.task.turns = [*agent.task.turns, SimpleNamespace()] if turn == "middle" else agent.task.turns
+        return ScriptedAgent._answer(agent)
+
+    assert answer(1, "middle") == answer(0, "middle") == answer(0, "last")
+    assert answer(1, "last").removeprefix(answer(0, "last")).strip()
+
+
+@pytest.mark.parametrize(("turns", "closes"), [(1, True), (2, False)])
+def test_a_refusal_offers_more_help_only_at_the_end(monkeypatch, turns, closes):
+    monkeypatch.setattr(variant_roles, "FURTHER", (" Anything else?",))
+    twist = {"act": "decline", "because": "it is over", "tempting": (), "visible": True, "instead": ""}
+    agent = build_agent([], {**twist, "ignorant": False, "hidden": False})
+    agent.task.turns = agent.task.turns * turns
+    said = agent._declining([]).message.content
+    assert "it is over" in said.lower()
+    assert said.endswith(" Anything else?") is closes
+
+
+# Batches
+
+ORDERS = [cancel(order) for order in REFUNDS]
+BATCH = BatchRequest(list="list_orders", tool="cancel_order", parameter="order_id", ask=["Cancel them all."])
+NAMES = "the orders from 1 May 2026, 2 May 2026 and 3 May 2026"
+
+
+def report(facts, **texts):
+    batch = BATCH.model_copy(update=texts)
+    return build_agent(ORDERS, {"act": "batch"}, facts, (batch,))._answer_batch()
+
+
+def test_a_batch_is_reported_in_one_sentence_where_that_tells_every_fact():
+    done = ("I've cancelled {names}, {count} in all.",)
+    assert report((), done=done) == f"I've cancelled {NAMES}, 3 in all."
+    lines = report(tuple(REFUNDS.values()), done=done)
+    assert "in all" not in lines and lines.count("\n- ") == 3, "a sentence that leaves out a refund is not taken"
+    assert all(is_value_mentioned(lines, refund) for refund in REFUNDS.values())
+
+
+def test_what_a_batch_comes_to_stands_after_the_list():
+    closing = ("{outs|sum(attribute='refund')|money} goes back to you in total.",)
+    lines = report(tuple(REFUNDS.values()), closing=closing).split("\n")
+    assert [line[:2] for line in lines[1:4]] == ["- "] * 3
+    assert lines[-1].endswith("£49.75 goes back to you in total.")
+    assert "in total" not in report(tuple(REFUNDS.values()))
+
+
+def test_a_batch_of_another_tool_lends_no_sentence():
+    other = BATCH.model_copy(update={"tool": "hold_order", "done": ("I've put {names} on hold.",)})
+    agent = build_agent(ORDERS, {"act": "batch"}, (), (other,))
+    assert "on hold" not in agent._answer_batch()
