@@ -55,6 +55,14 @@ def test_a_day_that_follows_from_a_shown_date_and_said_days_is_supported():
     assert [claim.value for claim in find_unsupported_claims([*BEFORE, due])] == ["11 March 2026"]
 
 
+@pytest.mark.parametrize(("days", "value"), [(14, []), (13, ["18 March 2026"])])
+def test_a_day_that_follows_from_an_offer_is_supported(days, value):
+    asked = Message(role="user", content="Could I have 30 more days for order O17?")
+    due = Message(role="assistant", content="30 days are too many. Shall I move it to 18 March 2026?")
+    claims = find_unsupported_claims([*BEFORE, asked, due], offered=(days, "O17", True))
+    assert [claim.value for claim in claims] == value
+
+
 def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])

@@ -250,7 +250,9 @@ class Calendar(Environment[CalendarState]):
         if reply == "accept":
             clash = self.state.clash(invitation.starts_at, invitation.ends_at)
             if clash is not None:
-                raise ToolError(f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}')
+                raise ToolError(
+                    f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}'
+                )
             calendar = next(c for c in self.state.calendars.values() if c.kind == "private")
             event = self._new_event(
                 calendar, invitation.subject, invitation.starts_at, invitation.ends_at, invitation.contact_id

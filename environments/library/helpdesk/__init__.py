@@ -223,7 +223,9 @@ class Helpdesk(Environment[HelpdeskState]):
         if ticket.status != "resolved" or ticket.resolved_at is None:
             raise ToolError(f"ticket {ticket_id} is {ticket.status}, and only resolved tickets can be reopened")
         if self.state.now - ticket.resolved_at > timedelta(days=REOPEN_DAYS):
-            raise ToolError(f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago, so a new ticket is needed")
+            raise ToolError(
+                f"ticket {ticket_id} was resolved more than {REOPEN_DAYS} days ago, so a new ticket is needed"
+            )
         if ticket.times_reopened >= MAX_REOPENED:
             raise ToolError(
                 f"ticket {ticket_id} has been reopened {MAX_REOPENED} times already, so a new ticket is needed"
@@ -478,10 +480,13 @@ class Helpdesk(Environment[HelpdeskState]):
         today = self.state.now.date()
         years = YEARS_TO_REPLACE[device.kind]
         if reason == "worn_out" and (today - device.purchased_on).days < years * 365:
-            raise ToolError(f"a {device.kind} counts as worn out after {years} years, and this one is from {device.purchased_on}")
+            raise ToolError(
+                f"a {device.kind} counts as worn out after {years} years, and this one is from {device.purchased_on}"
+            )
         if reason == "broken" and device.warranty_until >= today:
             raise ToolError(
-                f"the {device.model} is under warranty until {device.warranty_until}, so it is repaired and not replaced"
+                f"the {device.model} is under warranty until {device.warranty_until}, "
+                "so it is repaired and not replaced"
             )
 
     def _access(self, request: AccessRequest) -> AccessRow:

@@ -101,7 +101,9 @@ def test_invitations_need_free_time_and_an_early_answer(planner: Calendar) -> No
     planner.state.invitations.update({first.invitation_id: first, second.invitation_id: second})
     assert planner.call("answer_invitation", {"invitation_id": first.invitation_id, "reply": "accept"}).ok
     assert any(event.title == first.subject for event in planner.state.events.values())
-    assert "takes place then" in reason(planner, "answer_invitation", invitation_id=second.invitation_id, reply="accept")
+    assert "takes place then" in reason(
+        planner, "answer_invitation", invitation_id=second.invitation_id, reply="accept"
+    )
     assert "already accepted" in reason(planner, "answer_invitation", invitation_id=first.invitation_id, reply="maybe")
     before, planner.state.now = planner.state.now, first.starts_at + MINUTE
     late = reason(planner, "answer_invitation", invitation_id=second.invitation_id, reply="decline")
