@@ -17,7 +17,7 @@ from trajsmith.records.template_sandbox import template_environment
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
-_INNER_LIST = re.compile(r"[,;:]|\b(?:and|und)\b")
+_INNER_LIST = re.compile(r"[,;]|:(?!\d)|\b(?:and|und)\b")
 
 
 class PhraseUndefined(StrictUndefined):

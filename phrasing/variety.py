@@ -29,6 +29,7 @@ _TOKEN = re.compile(r"<v>|[a-z]+(?:['’][a-z]+)*|[?!.,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _ROW = re.compile(r";|\n")
 _ALIKE = re.compile(r"((?:[a-z]+ )?<v>[^,;.!?:\n]*)(?:(?:,| and) \1)+(?![a-z<])")
+_CHAIN = re.compile(r"(<v> (?:[a-z]+ ){1,3})\1+")
 _REPEATED = re.compile(rf"{SLOT}(?:[\s,;]*(?:and )?{SLOT})+")
 
 
@@ -72,7 +73,7 @@ def _is_word(character: str) -> bool:
 def _collapse_rows(text: str) -> str:
     """Return a masked text in which rows of a list that look alike stand once: a list is data, whatever its length."""
     rows: list[str] = []
-    for part in _ROW.split(_ALIKE.sub(r"\1", text)):
+    for part in _ROW.split(_CHAIN.sub(r"\1", _ALIKE.sub(r"\1", text))):
         if not part.strip() or rows == [] or _shape(part) != _shape(rows[-1]):
             rows.append(part)
     return ";".join(rows)

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from trajsmith.phrasing.languages import get_language
 from trajsmith.records import InputError, format_first_error
 
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "tag:yaml.org,2002:merge"
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -29,7 +31,7 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callabl
         rewrite: Changes the text before it is read.
 
     Raises:
-        InputError: The file cannot be read, is not YAML, or has unknown keys.
+        InputError: The file cannot be read, is not YAML, or has keys that are unknown or stand twice.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -44,5 +46,19 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callabl
 
 
 def read_yaml(text: str) -> Any:
-    """Read YAML with the fastest safe loader."""
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    """Read YAML with the fastest safe loader; a key that stands twice in one mapping is an error."""
+    return yaml.load(text, Loader=_UniqueKeyLoader)
+
+
+class _UniqueKeyLoader(_SafeLoader):  # type: ignore[misc]
+    """Plain YAML would take the second of two equal keys without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key in (key for key, _ in node.value if key.tag != _MERGE):
+            name = self.construct_object(key, deep=True)
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+            seen.add(name)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping

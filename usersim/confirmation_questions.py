@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -36,6 +36,16 @@ class IdentifiedRow:
 
 IdentifiedRows = Mapping[str, IdentifiedRow]
 """Parameter to the thing that it identifies."""
+
+
+def collect_shown(rows: Iterable[Mapping[str, Any]], name: str, value: Any) -> dict[str, Any]:
+    """Return the fields of all rows whose first field holds this identifier: a `coupon_code` is a coupon's `code`."""
+    shown: dict[str, Any] = {}
+    for row in rows:
+        key = next(iter(row), "")
+        if name.endswith(key) and row.get(key) == value:
+            shown.update(row)
+    return shown
 
 
 class ConfirmationWriter:

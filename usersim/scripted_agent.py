@@ -39,7 +39,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown
 from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -363,14 +363,9 @@ class ScriptedAgent:
 
     def _find_shown(self, name: str, value: Any) -> dict[str, Any]:
         """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
-        shown: dict[str, Any] = {}
-        for index in range(len(self.results)):
-            if self.calls[index].actor == "assistant" and not self._stale(index):
-                for row in iterate_rows(self.results[index].content):
-                    key = next(iter(row), "")
-                    if name.endswith(key) and row.get(key) == value:  # a `coupon_code` stands in a coupon's `code`
-                        shown.update(row)
-        return shown
+        indices = range(len(self.results))
+        fresh = [index for index in indices if self.calls[index].actor == "assistant" and not self._stale(index)]
+        return collect_shown([row for index in fresh for row in iterate_rows(self.results[index].content)], name, value)
 
     def _stale(self, call: int) -> bool:
         """Return True if a write came after a result: its values may be outdated."""

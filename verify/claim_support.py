@@ -50,7 +50,7 @@ class SupportTracker:
         self.quantities: set[int] = set()
         """Small whole numbers in the user's words."""
         self.days: set[int] = set()
-        """Numbers of days that were said: "7 more days"."""
+        """Numbers of days that a rule, a result or the user named: "7 more days"."""
         self.rates: set[tuple[float, str]] = set()
         """What rules say of each of something: (300, "passenger")."""
         self.halves = False
@@ -60,6 +60,8 @@ class SupportTracker:
 
     def read(self, message: Message) -> None:
         """Take note of a message; the agent's own support nothing."""
+        if message.role != "assistant":
+            self.days |= {int(days) for days in _DAYS.findall(message.content)}
         if message.role == "tool":
             self.results.append(_read_content(message.content))
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
@@ -69,7 +71,6 @@ class SupportTracker:
                 self.request = len(self.results)
                 numbers = (number for number, _ in find_numbers(message.content))
                 self.quantities |= {int(number) for number in numbers if number in range(2, MOST_QUANTITY + 1)}
-                self.days |= {int(days) for days in _DAYS.findall(message.content)}
             elif message.role == "system":
                 self.rates |= set(find_rates(message.content))
                 self.halves = self.halves or bool(get_language().facts.half.search(message.content))

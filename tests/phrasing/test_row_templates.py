@@ -27,9 +27,10 @@ def test_a_list_uses_one_template_for_all_its_rows():
         ("{name}", "Kettle, Lamp and Rug"),
         ("{name} ({price}, {stock} left)", "Kettle (1, 2 left), Lamp (1, 2 left) and Rug (1, 2 left)"),
         ("{name}, {price}", "Kettle, 1; Lamp, 1; Rug, 1"),
+        ("{name} at 0{stock}:30", "Kettle at 02:30, Lamp at 02:30 and Rug at 02:30"),
         ("{name} and {stock}", "Kettle and 2; Lamp and 2; Rug and 2"),
     ],
-    ids=["words", "commas_in_brackets", "commas", "and"],
+    ids=["words", "commas_in_brackets", "commas", "times", "and"],
 )
 def test_rows_are_joined_as_a_person_lists_them(template: str, said: str):
     rows = [{"name": name, "price": 1, "stock": 2} for name in ("Kettle", "Lamp", "Rug")]

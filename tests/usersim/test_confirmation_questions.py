@@ -10,7 +10,7 @@ from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.phrasing.scenarios import BatchRequest, ScenarioBook
 from trajsmith.phrasing.voices import get_agent_voice
 from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, ToolSpec
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown
 
 ACCOUNTS = [{"account_id": "A1", "name": "Bills Account"}, {"account_id": "A2", "name": "Bonus Saver"}]
 TRIPS = [
@@ -142,3 +142,9 @@ def test_one_question_for_all_says_what_these_calls_do():
         for seed in range(6):
             writer = ConfirmationWriter(wording, random.Random(seed), get_agent_voice("plain"))
             assert words in writer.write_for_all([(call, {}) for call in calls])
+
+
+def test_a_coupon_is_found_by_its_code() -> None:
+    rows = [{"code": "SPRING15", "percent_off": 15}, {"code": "WELCOME10", "percent_off": 10}, {"order_id": "W1"}]
+    assert collect_shown(rows, "coupon_code", "WELCOME10") == {"code": "WELCOME10", "percent_off": 10}
+    assert collect_shown(rows, "sku", "WELCOME10") == {}

@@ -63,6 +63,13 @@ def test_a_day_that_follows_from_an_offer_is_supported(days, value):
     assert [claim.value for claim in claims] == value
 
 
+def test_a_rule_may_name_the_days_that_are_counted():
+    rule = Message(role="system", content="A bill can be extended by at most 14 days.")
+    offer = Message(role="assistant", content="I could move it to 18 March 2026.")
+    assert find_unsupported_claims([rule, *BEFORE, offer]) == ()
+    assert [claim.value for claim in find_unsupported_claims([*BEFORE, offer])] == ["18 March 2026"]
+
+
 def test_a_value_is_not_supported_by_what_comes_later():
     early = Message(role="assistant", content="That will be £24.50.")
     claims = find_unsupported_claims([*BEFORE[:2], early, BEFORE[2]])

@@ -56,7 +56,7 @@ PRIVATE_NAMES = ("Family", "Personal", "Home", "Free time")
 WORK_NAMES = ("Work", "Office", "Projects")
 SUBSCRIBED = {
     "School holidays": ("Autumn fair at school", "Parents' evening", "Sports day", "School concert"),
-    "Town events": ("Farmers' market", "Street festival", "Open air cinema", "Library sale"),
+    "Town events": ("Farmers' market", "Street festival", "Open air theatre", "Library sale"),
     "Club fixtures": ("Home match", "Away match", "Club training camp", "Annual general meeting"),
 }
 WORK_TITLES = (

@@ -485,8 +485,7 @@ class Helpdesk(Environment[HelpdeskState]):
             )
         if reason == "broken" and device.warranty_until >= today:
             raise ToolError(
-                f"the {device.model} is under warranty until {device.warranty_until}, "
-                "so it is repaired and not replaced"
+                f"the {device.model} is under warranty until {device.warranty_until}, so it is repaired instead"
             )
 
     def _access(self, request: AccessRequest) -> AccessRow:

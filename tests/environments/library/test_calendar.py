@@ -4,8 +4,10 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
+from trajsmith.environments.library import get_phrases_path
 from trajsmith.environments.library.calendar import Calendar
 from trajsmith.environments.library.calendar.state import Event
+from trajsmith.phrasing import ScenarioBook, load_scenarios
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -204,3 +206,25 @@ def test_events_are_listed_from_today_if_no_day_is_given(planner: Calendar) -> N
     assert planner.call("list_events", {}).content == planner.call("list_events", {"from_day": str(today)}).content
     soon = [event for event in planner.state.events.values() if 0 <= (event.starts_at.date() - today).days < 7]
     assert len(planner.call("list_events", {}).content["result"]) == min(len(soon), 10)
+
+
+@pytest.fixture
+def stories() -> ScenarioBook:
+    return load_scenarios(get_phrases_path(Calendar).with_name("scenarios.yaml"))
+
+
+def test_what_is_put_off_moves_to_a_later_day(stories: ScenarioBook) -> None:
+    put_off = [
+        step
+        for story in stories.scenarios
+        for step in story.steps
+        if step.tool == "move_event" and any("put off" in text or " wait" in text for text in step.texts)
+    ]
+    assert put_off
+    assert [step.later_than.get("day") for step in put_off] == ["list_events.starts_at"] * len(put_off)
+
+
+def test_a_request_for_many_events_says_which_days(stories: ScenarioBook) -> None:
+    asks = [text for batch in stories.batches if batch.list == "list_events" for text in batch.ask]
+    assert asks
+    assert [text for text in asks if "seven days" not in text] == []

@@ -135,7 +135,9 @@ def test_access_is_limited_by_department_time_and_number(desk: Helpdesk) -> None
     desk.state.access_requests.clear()
     today = desk.state.now.date()
     arguments = {"employee_id": employee.employee_id, "system": "payroll", "until": str(today + timedelta(days=91))}
-    assert_refused(desk.call("request_access", arguments), "access lasts 90 days at most")
+    last = today + timedelta(days=90)
+    assert_refused(desk.call("request_access", arguments), f"access lasts 90 days at most, until {last}")
+    assert_refused(desk.call("request_access", {**arguments, "until": str(today)}), "tomorrow at the earliest")
     arguments["until"] = str(today + timedelta(days=90))
     employee.department = "Sales"
     assert_refused(desk.call("request_access", arguments), "only for Finance and Human Resources")
