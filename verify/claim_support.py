@@ -18,7 +18,7 @@ from trajsmith.phrasing import Phrasebook, get_language
 from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers, find_rates
 from trajsmith.phrasing.value_formatting import add_days, format_value, is_value_mentioned, parse_datetime
 from trajsmith.phrasing.words import singularize
-from trajsmith.records import FrozenModel, Message, Task, Trajectory
+from trajsmith.records import FrozenModel, JsonValue, Message, Task, Trajectory
 
 CLAIMS = "claim"
 """Kind of these outcomes."""
@@ -90,15 +90,20 @@ class SupportTracker:
 
 
 def find_unsupported_claims(
-    messages: Sequence[Message], phrasebook: Phrasebook | None = None
+    messages: Sequence[Message], phrasebook: Phrasebook | None = None, offered: Sequence[JsonValue] = ()
 ) -> tuple[UnsupportedClaim, ...]:
     """Return the values in the agent's texts that no message before them supports.
 
     Args:
         messages: The dialogue, the system prompt included.
         phrasebook: Of the environment, if it has one.
+        offered: Values that the agent may propose, and what follows from them as from those that the user says.
     """
     tracker = SupportTracker(phrasebook)
+    tracker.allowed.add(*offered)
+    counts = {value for value in offered if isinstance(value, int) and not isinstance(value, bool)}
+    tracker.days |= counts
+    tracker.quantities |= {count for count in counts if count in range(2, MOST_QUANTITY + 1)}
     claims: list[UnsupportedClaim] = []
     for index, message in enumerate(messages):
         if message.role == "assistant":
@@ -120,11 +125,11 @@ def find_play_claims(
     shown = sum(message.role == "tool" for message in trajectory.messages)
     if shown < sum(event.actor == "assistant" for event in trajectory.events):
         return ()
-    claims = find_unsupported_claims(trajectory.messages, phrasebook)
     perturbation = task.twist
     if perturbation is None or perturbation.act != "offer":
-        return claims
+        return find_unsupported_claims(trajectory.messages, phrasebook)
     offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
+    claims = find_unsupported_claims(trajectory.messages, phrasebook, offered)
     return tuple(claim for claim in claims if not any(is_value_mentioned(claim.value, value) for value in offered))
 
 

@@ -18,10 +18,10 @@ RUNS = {
     "own_reward.py": "rewards: ['few_calls']",
     "push.py": "would upload README.md",
     "run_and_load.py": "verdict: completed",
-    "sft.py": r"fine-tune on (3[5-9]|40) rows",
+    "sft.py": re.compile(r"fine-tune on (3[5-9]|40) rows"),
     "tool_graph.py": "before retail.",
 }
-"""Script to a part of its output."""
+"""Script to a part of its output, or its pattern."""
 PROJECT = EXAMPLES / "garden"  # `trajsmith init` copies it; tests/pipeline runs it
 SCRIPTS = sorted(str(file.relative_to(EXAMPLES)) for file in EXAMPLES.rglob("*.py") if PROJECT not in file.parents)
 
@@ -42,7 +42,8 @@ def example(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("script", "text"), RUNS.items(), ids=RUNS)
 def test_an_example_runs(example, script, text):
-    assert re.search(text, example(script))
+    pattern = text if isinstance(text, re.Pattern) else re.compile(re.escape(text))
+    assert pattern.search(example(script))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

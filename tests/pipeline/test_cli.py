@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import orjson
@@ -14,6 +15,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import VaryPlan
+from trajsmith.querygen.vary import VARIANTS, VarySettings
 
 CONFIG = """
 name: tiny
@@ -155,6 +157,20 @@ def test_the_plan_of_variants_knows_its_length(trajsmith, config, tmp_path):
     world = SimpleNamespace(run=run, config=load_config(run.config_path))
     plan = VaryPlan(world)
     assert len(plan) == len(list(plan)) > 5
+
+
+def test_a_task_has_at_most_two_variants_in_a_run(trajsmith, config, tmp_path):
+    """Every variant is wanted of every task: each gets two, not always the same, and the same on every pass."""
+    assert trajsmith("run", config).code == 0
+    rates = dict.fromkeys(VARIANTS.names(), 1.0)
+    world = SimpleNamespace(
+        run=RunDirectory.open(tmp_path / "run"), config=SimpleNamespace(vary=VarySettings(rates=rates))
+    )
+    plan = VaryPlan(world)
+    kept, names = Counter(task.id for _, (task, _) in plan), {name for _, (_, name) in plan if name}
+    assert set(kept.values()) == {3} and len(plan) == 3 * len(kept) == len(list(plan))
+    assert len(names) > 2
+    assert [key for key, _ in plan] == [key for key, _ in VaryPlan(world)]
 
 
 def test_run_says_what_it_made_and_where(trajsmith, config, tmp_path):

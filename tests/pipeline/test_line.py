@@ -421,3 +421,22 @@ def test_the_dataset_is_the_accepted_trajectories(line, tmp_path):
         tools = {tool.name: tool for tool in (*task.distractors, *line.specs[trajectory.environment].tools)}
         assert row["tools"] == [tools[name].as_function() for name in trajectory.tools]
         assert (row["final_state"], row["mode"]) == (trajectory.final_state, task.mode)
+
+
+def test_users_say_who_they_are_once(line):
+    """A look-up by what the user says of themselves may be needed again; the agent has the value by then."""
+    told = 0
+    for task, trajectory in line.accepted:
+        tools = {tool.name: tool for tool in line.specs[trajectory.environment].tools}
+        identities = {
+            str(value)
+            for call in task.gold_calls
+            for name, value in call.arguments.items()
+            if re.fullmatch(r"find_(customer|traveller|employee|account)(_by_\w+)?", call.tool)
+            and name in tools[call.tool].required
+        }
+        for value in identities:
+            said = [message.content for message in users(trajectory.messages) if tells(message.content, value)]
+            assert len(said) <= 1, f"{trajectory.id}: {said}"
+            told += len(said)
+    assert told >= 0.2 * len(line.accepted)

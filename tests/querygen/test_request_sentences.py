@@ -250,3 +250,31 @@ def test_a_thing_is_called_by_what_it_is_looked_up_by() -> None:
     source = FromOutput(call=0, path="$.contact_id", selectors=())
     assert _list_naming_keys(source, [named]) == ["find.name"]
     assert _list_naming_keys(ROOM, [CALLS[0]]) == ["pick.0.$.result.room_name.equals=hallway"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_the_user_is_is_said_once(seed: int) -> None:
+    """A later look-up by the same email address needs no sentence: the agent has been told."""
+    fact = UserFact(key="find_me.email", label="email", value="ida@example.com", said="ida@example.com", slot="email")
+    book = BOOK.model_copy(update={"parameters": {"email": ParameterPhrases(tell=["My address is {value}."])}})
+    source = {"email": FromUser(known="find_me.email")}
+    find = GoldCall(
+        tool="find_me", arguments={"email": fact.value}, provenance=source, effect="read", result={"user_id": "U1"}
+    )
+    owned = [
+        GoldCall(
+            tool=name,
+            arguments={"user_id": "U1"},
+            provenance={"user_id": FromOutput(call=number, path="$.user_id")},
+            effect="read",
+            result={"points": number},
+        )
+        for number, name in ((0, "get_points"), (2, "get_orders"))
+    ]
+    tools = [tool("find_me", "email"), tool("get_points", "user_id"), tool("get_orders", "user_id")]
+    calls = [find, owned[0], find, owned[1]]
+    writer = RequestWriter(Wording(book, tools), calls, {fact.key: fact}, "{}", random.Random(seed))
+    first = writer.write(0, 2, [1], withhold=False)
+    second = writer.write(2, 4, [3], withhold=False)
+    assert first.text.count(fact.value) == 1 and fact.key in first.stated
+    assert "address" not in second.text and fact.value not in second.text

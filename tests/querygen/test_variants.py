@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,7 @@ class Shelf:
         task, state = varied.task, varied.state or self.state
         session = inject_faults(self.session(), task)
         agent = agent_class(task, self.wording, 0)
+        agent.now = find_clock_date(state)
         user = VariantUser(task, self.wording, 0, find_clock_date(state))
         trajectory = await Dialogue(self.spec, task, state, session, agent, user, PlaySettings(), 0).play()
         verdict = await verify_trajectory(task, trajectory, state, self.session(), wording=self.wording)
@@ -126,6 +129,33 @@ async def test_the_same_task_gives_the_same_variant(shelves, variant):
     again = await derive_variant(variant, shelf.case(base, variant))
     assert again.task.to_line() == varied.task.to_line()
     assert Task.from_line(varied.task.to_line()) == varied.task
+
+
+async def test_a_changed_mind_gets_a_yes_of_its_own_where_the_call_needs_one(shelves):
+    """The wish to be told before brings the first question; the value to which the user changes needs its own yes."""
+    counted = Counter()
+    for shelf, _, varied in await some(shelves, "changed_mind", most=6):
+        twist = varied.task.twist
+        gold = next(call for call in varied.task.turns[twist.turn].gold_calls if call.tool == twist.tool)
+        trajectory, verdict = await shelf.play(varied, VariantAgent)
+        assert verdict.accepted, verdict.reasons
+        span = trajectory.turns[twist.turn]
+        write = next(
+            event.message
+            for event in trajectory.events
+            if event.tool == twist.tool and event.arguments == gold.arguments and event.message >= span.start
+        )
+        asked = [
+            message.content
+            for message, answer in pairwise(trajectory.messages[span.start : write])
+            if message.role == "assistant" and answer.role == "user" and "?" in message.content
+        ]
+        rule = shelf.spec.tool(twist.tool).confirm
+        always = rule is not None and rule.always
+        assert len(asked) >= 1 + always, asked
+        assert len(set(asked)) == len(asked), "the second question is for the new value"
+        counted[always] += 1
+    assert counted[True] and counted[False]
 
 
 async def test_a_hidden_tool_is_not_shown_and_is_refused(shelves):

@@ -55,10 +55,19 @@ def test_a_day_that_follows_from_a_shown_date_and_said_days_is_supported():
     assert [claim.value for claim in find_unsupported_claims([*BEFORE, due])] == ["11 March 2026"]
 
 
+@pytest.mark.parametrize(("days", "value"), [(14, []), (13, ["18 March 2026"])])
+def test_a_day_that_follows_from_an_offer_is_supported(days, value):
+    asked = Message(role="user", content="Could I have 30 more days for order O17?")
+    due = Message(role="assistant", content="30 days are too many. Shall I move it to 18 March 2026?")
+    claims = find_unsupported_claims([*BEFORE, asked, due], offered=(days, "O17", True))
+    assert [claim.value for claim in claims] == value
+
+
 def test_a_rule_may_name_the_days_that_are_counted():
     rule = Message(role="system", content="A bill can be extended by at most 14 days.")
     offer = Message(role="assistant", content="I could move it to 18 March 2026.")
     assert find_unsupported_claims([rule, *BEFORE, offer]) == ()
+    assert [claim.value for claim in find_unsupported_claims([*BEFORE, offer])] == ["18 March 2026"]
 
 
 def test_a_value_is_not_supported_by_what_comes_later():
