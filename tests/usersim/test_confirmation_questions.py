@@ -151,6 +151,8 @@ def test_a_coupon_is_found_by_its_code() -> None:
     rows = [{"code": "SPRING15", "percent_off": 15}, {"code": "WELCOME10", "percent_off": 10}, {"order_id": "W1"}]
     assert collect_shown(rows, "coupon_code", "WELCOME10") == {"code": "WELCOME10", "percent_off": 10}
     assert collect_shown(rows, "sku", "WELCOME10") == {}
+
+
 @pytest.mark.parametrize(("cancelled", "known"), [("B2", True), ("B1", False)])
 def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known):
     """A trip's refund is still known after another trip was cancelled."""
