@@ -10,6 +10,8 @@ from trajsmith.phrasing.words import pluralize
 
 _LAST_WORD = re.compile(r"\S*$")
 _FIRST_WORD = re.compile(r"^\S*")
+_PART_OF_NAME = re.compile(r"(?:(?:[^a-z\s]\S*|the|an?)\s+)+$")
+"""Words at the end of a beginning that belong to what follows: articles and capitalised words."""
 
 
 def join_names(names: Sequence[str], entity: EntityPhrases) -> str:
@@ -19,7 +21,8 @@ def join_names(names: Sequence[str], entity: EntityPhrases) -> str:
     noun, plural = re.compile(rf"\b{re.escape(entity.noun)}\b"), entity.plural or pluralize(entity.noun)
     if get_language().confirms.these_things and len(set(names)) > 1:
         if noun.search(prefix):
-            return noun.sub(plural, prefix, count=1) + _join([name[len(prefix) :] for name in names])
+            shared = _PART_OF_NAME.sub("", prefix)
+            return noun.sub(plural, shared, count=1) + _join([name[len(shared) :] for name in names])
         if noun.fullmatch(suffix.strip()) and prefix.count(" ") == 1:
             return f"{prefix}{_join([name[len(prefix) : -len(suffix)] for name in names])} {plural}"
     return _join(names)

@@ -232,7 +232,7 @@ class ConfirmationWriter:
 
     def name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
         """Return a noun phrase for a thing that fits no other of its list: "your Bills Account"; empty if none."""
-        return next(iter(self.name_things(parameter, [choice.row], choice.rows)), "")
+        return next(iter(self.name_things(parameter, [{**choice.row, **choice.shown}], choice.rows)), "")
 
     def name_things(
         self, parameter: str, named_rows: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]

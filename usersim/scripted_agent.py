@@ -82,8 +82,7 @@ class ScriptedAgent:
         """Gold calls of the last message whose results are not there yet."""
         self.group: list[int] = []
         """Gold calls of the last message with calls."""
-        self.turn = -1
-        self.stop = 0
+        self.turn, self.stop = -1, 0
         self.said: set[str] = set()
         self.confirmed: set[int] = set()
         self.asking: tuple[int, ...] = ()
@@ -339,10 +338,8 @@ class ScriptedAgent:
         )
 
     def _confirmation(self, index: int) -> str:
-        calls = [self.calls[number] for number in self.asking or (index,)]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write(
-            [(call, self._identified_rows(call)) for call in calls]
-        )
+        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice)
+        return writer.write([(self.calls[number], self._identified_rows(self.calls[number])) for number in calls])
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
         """Parameter to the row that it identifies, and to the rows among which that was chosen."""
@@ -363,13 +360,17 @@ class ScriptedAgent:
 
     def _find_shown(self, name: str, value: Any) -> dict[str, Any]:
         """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
-        indices = range(len(self.results))
-        fresh = [index for index in indices if self.calls[index].actor == "assistant" and not self._stale(index)]
-        return collect_shown([row for index in fresh for row in iterate_rows(self.results[index].content)], name, value)
+        fresh = [
+            result.content
+            for index, result in enumerate(self.results)
+            if self.calls[index].actor == "assistant" and not self._stale(index, name, value)
+        ]
+        return collect_shown([row for content in fresh for row in iterate_rows(content)], name, value)
 
-    def _stale(self, call: int) -> bool:
-        """Return True if a write came after a result: its values may be outdated."""
-        return any(later_call.effect == "write" for later_call in self.calls[call + 1 : len(self.results)])
+    def _stale(self, call: int, name: str = "", value: Any = None) -> bool:
+        """Return True if a write came after a result, other than to another thing of its kind: it may be outdated."""
+        writes = [later for later in self.calls[call + 1 : len(self.results)] if later.effect == "write"]
+        return any(later.arguments.get(name, value) == value for later in writes)
 
     def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row that a reference resolves to, and all rows that it was chosen from."""

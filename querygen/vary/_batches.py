@@ -88,11 +88,13 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
     """
     requests = case.wording.scenarios.batches
     for request in case.rng.sample(requests, len(requests)):
-        calls = find_opening_calls(case, case.tools[request.list], request.owner)
-        if calls is None:
+        opening = find_opening_calls(case, case.tools[request.list], request.owner)
+        if opening is None:
             continue
+        calls, facts = opening
         batch = await _enlarge(case, request, 0, calls, partial)
         if batch is not None:
+            case.known = {**case.known, **facts}
             return await _build_variant(case, batch)
     raise RecordDropped("no_batch")
 

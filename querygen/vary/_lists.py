@@ -1,11 +1,11 @@
 """Lists that a task reads, or could read: the turn at which one fits, the calls up to it, and its rows on a state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from trajsmith.grounding import iterate_leaves, leads_to
+from trajsmith.grounding import iterate_leaves, leads_to, list_needed_keys
 from trajsmith.querygen.partition import find_producers
 from trajsmith.querygen.vary._case import VariantCase
-from trajsmith.records import EnvironmentFault, FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec
+from trajsmith.records import EnvironmentFault, FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec, UserFact
 
 
 def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, ...]] | None:
@@ -21,8 +21,13 @@ def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, .
     return min(len(case.spans), case.rng.randint(1, 2)), (call,)
 
 
-def find_opening_calls(case: VariantCase, tool: ToolSpec, owner: str = "") -> tuple[GoldCall, ...] | None:
+def find_opening_calls(
+    case: VariantCase, tool: ToolSpec, owner: str = ""
+) -> tuple[tuple[GoldCall, ...], dict[str, UserFact]] | None:
     """Return a list and the calls that lead to it, and nothing else of the task; None if nothing of it leads there.
+
+    What the user knows of a row is filed under the place of the call that lists it; such facts are returned, too,
+    under the places that the calls have now.
 
     Args:
         case: The task.
@@ -30,7 +35,7 @@ def find_opening_calls(case: VariantCase, tool: ToolSpec, owner: str = "") -> tu
         owner: Parameter of the tool that says who the user is: a call of the task for another tool may have that, too.
     """
     if not tool.required:
-        return (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),)
+        return (GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read"),), {}
     same = [call for call in case.calls if call.tool == tool.name]
     others = [call for call in case.calls if owner in call.provenance] if [owner] == list(tool.required) else []
     for call in (*same, *others):
@@ -38,7 +43,10 @@ def find_opening_calls(case: VariantCase, tool: ToolSpec, owner: str = "") -> tu
         needed = _collect_producers(case.calls, listing)
         if all(case.calls[number].effect == "read" and case.calls[number].actor == "assistant" for number in needed):
             places = {number: place for place, number in enumerate(needed)}
-            return tuple(_move_sources(each, places) for each in (*(case.calls[number] for number in needed), listing))
+            calls = (*(case.calls[number] for number in needed), listing)
+            moved = tuple(_move_sources(each, places) for each in calls)
+            keys = [(old, new) for pair in zip(calls, moved, strict=True) for old, new in _pair_keys(*pair)]
+            return moved, {new: case.known[old].model_copy(update={"key": new}) for old, new in keys if old != new}
     return None
 
 
@@ -62,6 +70,10 @@ def _collect_producers(calls: Sequence[GoldCall], call: GoldCall) -> list[int]:
             needed.add(number)
             open_calls.append(calls[number])
     return sorted(needed)
+
+
+def _pair_keys(call: GoldCall, moved: GoldCall) -> Iterator[tuple[str, str]]:
+    return zip(list_needed_keys(call), list_needed_keys(moved), strict=True)
 
 
 def _move_sources(call: GoldCall, places: Mapping[int, int]) -> GoldCall:

@@ -59,3 +59,28 @@ def request(first_template: str, seed: int) -> str:
 def test_an_account_is_named_before_it_is_that_account(template, seed):
     text = request(template, seed)
     assert text.index("account with the lowest balance") < text.index("that account")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_payee_is_called_by_name_again(seed):
+    """People and firms are no "that payee"."""
+    payees = {"result": [{"payee_id": "P1", "name": "Ida Larsen"}, {"payee_id": "P2", "name": "Valley Water"}]}
+    named = Selector(rows="$.result", how="equals", field="name", value="Ida Larsen")
+    pick, key = (
+        FromOutput(call=0, path="$.result[*].payee_id", selectors=(named,)),
+        "pick.0.$.result.name.equals=Ida Larsen",
+    )
+    tools = [tool("list_payees"), *(tool(name, payee_id="string") for name in ("thank", "pay"))]
+    book = Phrasebook(
+        tools={"thank": ToolPhrases(ask=["thank {payee_id}"]), "pay": ToolPhrases(ask=["pay {payee_id}"])},
+        entities={"payee_id": EntityPhrases(noun="payee", own=["my payee"], by={"name": ["{value}"]})},
+    )
+    calls = [GoldCall(tool="list_payees", arguments={}, provenance={}, effect="read", result=payees)]
+    calls += [
+        GoldCall(tool=name, arguments={"payee_id": "P1"}, provenance={"payee_id": pick}, effect="write", result={})
+        for name in ("thank", "pay")
+    ]
+    fact = UserFact(key=key, label="name", value="Ida Larsen", said="Ida Larsen", slot="payee_id|name", how="equals")
+    writer = RequestWriter(Wording(book, tools), calls, {key: fact}, '{"P1": 1, "P2": 2}', random.Random(seed))
+    text = writer.write(0, 3, (1, 2), withhold=False).text
+    assert text.count("Ida Larsen") == 2 and "payee" not in text

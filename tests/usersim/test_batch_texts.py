@@ -13,6 +13,8 @@ ORDER = EntityPhrases(noun="order", plural="orders")
     [
         (["the order from 3 May", "the order from 8 May"], "the orders from 3 May and 8 May"),
         (['the "Film night" order', 'the "Picnic" order'], 'the "Film night" and "Picnic" orders'),
+        (["my order at Old Mill Elm", "my order at Old Mill Ash"], "my orders at Old Mill Elm and Old Mill Ash"),
+        (["the order of the desk", "the order of the lamp"], "the orders of the desk and the lamp"),
         (["the kitchen", "the hall", "the bath"], "the kitchen, the hall and the bath"),
     ],
 )

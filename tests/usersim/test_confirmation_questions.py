@@ -1,16 +1,19 @@
 """How the scripted agent asks for a yes: once, together where that is natural, and with names for things."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
+from trajsmith.environments import ToolResult
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook, load_scenarios
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.phrasing.scenarios import BatchRequest, ScenarioBook
 from trajsmith.phrasing.voices import get_agent_voice
-from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, ToolSpec
+from trajsmith.records import ConfirmationRule, FromOutput, FromUser, GoldCall, Selector, ToolSpec
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown
+from trajsmith.usersim.scripted_agent import ScriptedAgent
 
 ACCOUNTS = [{"account_id": "A1", "name": "Bills Account"}, {"account_id": "A2", "name": "Bonus Saver"}]
 TRIPS = [
@@ -148,3 +151,32 @@ def test_a_coupon_is_found_by_its_code() -> None:
     rows = [{"code": "SPRING15", "percent_off": 15}, {"code": "WELCOME10", "percent_off": 10}, {"order_id": "W1"}]
     assert collect_shown(rows, "coupon_code", "WELCOME10") == {"code": "WELCOME10", "percent_off": 10}
     assert collect_shown(rows, "sku", "WELCOME10") == {}
+
+
+@pytest.mark.parametrize(("cancelled", "known"), [("B2", True), ("B1", False)])
+def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known):
+    """A trip's refund is still known after another trip was cancelled."""
+    calls = [
+        GoldCall(tool="list_trips", arguments={}, provenance={}, effect="read", result={"result": TRIPS}),
+        GoldCall(tool="cancel", arguments={"trip_id": cancelled}, provenance={}, effect="write", result={"fee": 1.0}),
+    ]
+    first = Selector(rows="$.result", how="equals", field="day", value="2026-05-03")
+    task = SimpleNamespace(seed=0, gold_calls=calls, turns=())
+    agent = ScriptedAgent(task, Wording(BOOK, TOOLS), 0)
+    agent.results = [ToolResult(call.result) for call in calls]
+    next_call = GoldCall(
+        tool="cancel",
+        arguments={"trip_id": "B1"},
+        provenance={"trip_id": FromOutput(call=0, path="$.result[*].trip_id", selectors=(first,))},
+        effect="write",
+    )
+    row = agent._identified_rows(next_call)["trip_id"]
+    assert (row.shown.get("fee") == 12.5) == known
+
+
+def test_a_thing_is_named_as_it_was_shown_last():
+    """A trip that was moved has its new date in its name."""
+    call, _ = make_call("cancel", TRIPS[0], TRIPS)
+    moved = {"trip_id": "B1", "day": "2026-05-20"}
+    text = ask((call, {"trip_id": IdentifiedRow(TRIPS[0], TRIPS, True, moved)}))
+    assert "the trip to Lunna on 20 May 2026" in text

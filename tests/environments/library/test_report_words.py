@@ -65,3 +65,42 @@ def test_a_new_phone_number_is_told_without_the_newsletter() -> None:
     for template in (*phrases.done, *phrases.brief, *phrases.detailed):
         said = Wording(book, ()).results([template], out, {"phone": out["phone"]}, random.Random(0))
         assert said is not None and "newsletter" not in said and out["phone"] in said
+
+
+ORDER = {"standing_order_id": "S1", "payee_name": "Gym", "amount": 9.0, "frequency": "monthly", "next_on": "2026-06-21"}
+DEPOSIT = {
+    "transaction_id": "T1",
+    "booked_on": "2026-08-24",
+    "description": "Refund",
+    "kind": "deposit",
+    "direction": "in",
+    "amount": 3.0,
+    "status": "booked",
+}
+STAY = {
+    "reservation_id": "S1",
+    "hotel_name": "Inn Lunna",
+    "city": "Lunna",
+    "title": "twin room at Inn Lunna",
+    "check_in": "2026-05-03",
+    "check_out": "2026-05-04",
+    "guests": 1,
+    "total": 90.0,
+    "status": "booked",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "tool", "out", "unsupported"),
+    [
+        ("bank", "list_standing_orders", {"result": [ORDER]}, ("they ", "each ", "those days")),
+        ("bank", "list_transactions", {"result": [DEPOSIT]}, ("dispute", "pending", "list with dates")),
+        ("travel", "reserve_room", STAY, ("breakfast",)),
+        ("travel", "list_stays", {"result": [STAY]}, ("at most", "depends")),
+    ],
+)
+def test_a_report_says_nothing_that_the_result_does_not_support(
+    environment: str, tool: str, out: Mapping[str, object], unsupported: tuple[str, ...]
+) -> None:
+    for said in say_all(environment, tool, out):
+        assert not any(words in (said or "").lower() for words in unsupported), said
