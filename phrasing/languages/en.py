@@ -18,22 +18,10 @@ from trajsmith.phrasing.languages.records import (
 )
 from trajsmith.phrasing.words import stem, word_set
 
-_MONTHS = tuple(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ]
-)
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
 _MONTH_WORDS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
