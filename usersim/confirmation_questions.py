@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, needs_confirmation, pick_text
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
+    get_confirmation_rule,
+    get_language,
+    needs_confirmation,
+    pick_text,
+)
 from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
@@ -291,7 +298,7 @@ class ConfirmationWriter:
         return [text for text in texts if text]
 
     def _find_consequence(self, call: GoldCall, identified: IdentifiedRows, phrase: str) -> list[str]:
-        """Return the rule's reason as a sentence, unless the rule is not for this call or the phrase says it already."""
+        """Return the rule's reason as a sentence, unless it does not apply or the phrase says it already."""
         rows = [each for choice in identified.values() for each in (choice.row, choice.shown)]
         applies = needs_confirmation(self.wording.tools[call.tool], call.arguments, [{"result": rows}])
         because = self.wording.explain_rule(call.tool) if applies else ""
