@@ -119,7 +119,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def get_storage_usage(self) -> StorageUse:
-        """Show how much of the plan's space is used and how much is free; `in_trash` counts files that can be restored."""
+        """Show how much of the plan's space is used and free; `in_trash` counts files that can be restored."""
         account = self.state.account
         used = _total(list(self.state.files.values()))
         largest = max(self.state.folders.values(), key=lambda folder: _total(self._files_in(folder.folder_id)))

@@ -340,9 +340,7 @@ class SmartHome(Environment[SmartHomeState]):
                 changed.append(device.device_name)
         if not changed:
             raise ToolError(f"the scene {scene.scene_name} would change nothing right now")
-        return SceneRun(
-            scene_name=scene.scene_name, changed=changed, offline=offline, at_open_windows=at_open_windows
-        )
+        return SceneRun(scene_name=scene.scene_name, changed=changed, offline=offline, at_open_windows=at_open_windows)
 
     @tool(effect="read")
     def list_schedules(self) -> list[ScheduleRow]:
