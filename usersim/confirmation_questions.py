@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from trajsmith.phrasing import Wording, capitalize_first, get_confirmation_rule, get_language, pick_text
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
+    get_confirmation_rule,
+    get_language,
+    needs_confirmation,
+    pick_text,
+)
 from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
 from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
@@ -73,7 +80,7 @@ class ConfirmationWriter:
         actions: list[str] = []
         notes: list[str] = []
         remarks: list[str] = []
-        for tool, group in groupby(calls, key=lambda pair: pair[0].tool):
+        for _, group in groupby(calls, key=lambda pair: pair[0].tool):
             members = list(group)
             described = self._describe_all(members)
             if described:
@@ -83,7 +90,7 @@ class ConfirmationWriter:
                     text, slots = self._describe(call, identified, changed)
                     topics += self._find_row_texts(identified, slots)
                     actions.append(text)
-            notes += [] if frames else self._find_consequence(tool, actions[-1])
+            notes += [] if frames else self._find_consequence(*members[0], actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
         question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
         if topics:
@@ -93,7 +100,7 @@ class ConfirmationWriter:
 
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""
-        call, _ = calls[0]
+        call, identified = calls[0]
         batches = [
             batch
             for batch in self.wording.scenarios.batches
@@ -109,7 +116,7 @@ class ConfirmationWriter:
         if names:
             entity = self.wording.entity(self.find_differing(calls))
             action = put_names(action, join_names(names, entity), entity)
-        notes = self._find_consequence(call.tool, action)
+        notes = self._find_consequence(call, identified, action)
         return " ".join([_add_remarks(fill_pattern(self.voice.confirms, action, self.rng), remarks), *notes])
 
     def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
@@ -290,9 +297,11 @@ class ConfirmationWriter:
             texts.append(row or self.name_thing(name, choice))
         return [text for text in texts if text]
 
-    def _find_consequence(self, tool: str, phrase: str) -> list[str]:
-        """Return the rule's reason as a sentence, unless the phrase says what follows already."""
-        because = self.wording.explain_rule(tool)
+    def _find_consequence(self, call: GoldCall, identified: IdentifiedRows, phrase: str) -> list[str]:
+        """Return the rule's reason as a sentence, unless it does not apply or the phrase says it already."""
+        rows = [each for choice in identified.values() for each in (choice.row, choice.shown)]
+        applies = needs_confirmation(self.wording.tools[call.tool], call.arguments, [{"result": rows}])
+        because = self.wording.explain_rule(call.tool) if applies else ""
         words = set(split_identifier(phrase.replace("'", "")))
         spoken = {word for word in split_identifier(because) if len(word) > 3} & words
         if (

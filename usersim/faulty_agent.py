@@ -16,8 +16,8 @@ from pydantic import Field
 from trajsmith.environments import ToolResult
 from trajsmith.grounding import iterate_leaves, list_needed_keys
 from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, get_language
-from trajsmith.phrasing.value_formatting import is_value_mentioned, list_value_forms
+from trajsmith.phrasing import Wording, get_language, is_fact_answered
+from trajsmith.phrasing.value_formatting import list_value_forms
 from trajsmith.phrasing.voices import fill_pattern
 from trajsmith.records import (
     FromOutput,
@@ -219,11 +219,12 @@ class FaultInjection(ScriptedAgent):
         text = super()._answer()
         if self.kind != "wrong_report" or self.fired or self.turn != self.place:
             return text
-        facts = list(self.task.turns[self.turn].answer_facts)
+        facts = self.task.turns[self.turn].facts
+        values = [fact.value for fact in facts]
         for fact in self.faults.sample(facts, len(facts)):
-            if is_value_mentioned(self.told_before, fact):
-                continue  # told rightly in a question of this turn, which counts as told
-            wrong = misstate_value(text, fact, facts, self.faults)
+            if is_fact_answered(self.told_before, fact):
+                continue  # told rightly in a question of this turn, if in other words, which counts as told
+            wrong = misstate_value(text, fact.value, values, self.faults)
             if wrong != text:
                 self.fired = True
                 return wrong

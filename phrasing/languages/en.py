@@ -18,7 +18,10 @@ from trajsmith.phrasing.languages.records import (
 )
 from trajsmith.phrasing.words import stem, word_set
 
-_MONTHS = tuple("january february march april may june july august september october november december".split())
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
 _MONTH_WORDS = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
@@ -196,44 +199,9 @@ _FACTS = FactPatterns(
     months=_MONTHS,
     day_month=re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? ({_MONTH})\b\.?(?:,? (\d{{4}}))?", re.I),
     month_day=re.compile(rf"\b({_MONTH})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?", re.I),
-    plain=frozenset(
-        {
-            "i",
-            "i'm",
-            "i'd",
-            "i'll",
-            "i've",
-            "ok",
-            "okay",
-            "am",
-            "pm",
-            "id",
-            "tv",
-            "pin",
-            "sim",
-            "wi-fi",
-            "wifi",
-            "pc",
-            "hi",
-            "hello",
-            "hey",
-            "thanks",
-            "thank",
-            "dear",
-            "please",
-            "mr",
-            "mrs",
-            "ms",
-            "dr",
-            "yes",
-            "no",
-            "good",
-            "english",
-            "could",
-            "can",
-            "would",
-            "also",
-        }
+    plain=word_set(
+        "i i'm i'd i'll i've ok okay am pm id tv pin sim wi-fi wifi pc hi "
+        "hello hey thanks thank dear please mr mrs ms dr yes no good english could can would also"
     ),
     latest=("latest", "newest", "most recent", "last", "recent"),
     first=("oldest", "earliest", "first"),

@@ -180,3 +180,17 @@ def test_a_thing_is_named_as_it_was_shown_last():
     moved = {"trip_id": "B1", "day": "2026-05-20"}
     text = ask((call, {"trip_id": IdentifiedRow(TRIPS[0], TRIPS, True, moved)}))
     assert "the trip to Lunna on 20 May 2026" in text
+
+
+def test_a_reason_that_does_not_apply_is_not_said():
+    """A user who wants to be asked first gets a question without the reason of a rule for other values."""
+    editor = ConfirmationRule(arguments={"role": ("editor",)}, because="an editor can alter it")
+    tool = ToolSpec(server="files", name="share", description="Share a file.", input_schema={}, confirm=editor)
+    wording = Wording(Phrasebook(), (tool,))
+    texts = {
+        role: ConfirmationWriter(wording, random.Random(1), get_agent_voice("plain")).write(
+            [(GoldCall(tool="share", arguments={"role": role}, provenance={}, effect="write"), {})]
+        )
+        for role in ("editor", "viewer")
+    }
+    assert "An editor can alter it." in texts["editor"] and "alter" not in texts["viewer"]
