@@ -77,7 +77,7 @@ GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", 
 
 
 NEXT_PAGE = (
-    "It isn't there yet, so I'll look at the next page.",
+    "I haven't found it yet; let me look at the next page.",
     "Not among these. I'll go on to the next page.",
     "That page doesn't have it; let me look further.",
     "There's more than one page, so I'll keep looking.",
@@ -104,7 +104,7 @@ class VariantAgent(ScriptedAgent):
         self.asked = self.agreed = self.attempted = self.stumbled = False
         self.asked_again = False
         """It has asked for a yes to the value to which the user has changed."""
-        self.told_no = ""
+        self.told_no = self.paged = ""
         self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
         """It tells the user of an instruction in a result."""
         self.offered = self.settled = False
@@ -327,7 +327,10 @@ class VariantAgent(ScriptedAgent):
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
         if self.twist.act == "page" and self._is_perturbed(group[0]):
-            return self.rng.choice(NEXT_PAGE) if "page" in self.calls[group[0]].arguments else ""
+            if "page" not in self.calls[group[0]].arguments:
+                return ""
+            self.paged = self.rng.choice([text for text in NEXT_PAGE if text != self.paged])
+            return self.paged
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool

@@ -18,7 +18,7 @@ def find_list(case: VariantCase, tool: ToolSpec) -> tuple[int, tuple[GoldCall, .
     if tool.required:
         return None
     call = GoldCall(tool=tool.name, arguments={}, provenance={}, effect="read")
-    return min(len(case.spans), case.rng.randint(1, 2)), (call,)
+    return len(case.spans), (call,)  # after the story, which is not broken off for a question that is no part of it
 
 
 def find_opening_calls(

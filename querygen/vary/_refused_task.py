@@ -10,10 +10,12 @@ from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import JsonValue, Perturbation, RecordDropped, canonical_json
+from trajsmith.records import GoldCall, JsonValue, Perturbation, RecordDropped, canonical_json
 
 ACCEPTED = 0.75
 """Share of offers that the user takes."""
+NEARLY_ALL = 0.8
+"""Share of a number asked for that nobody turns down: who wants 15 days and can have 14 takes them."""
 WITHOUT = 0.3
 """Share of tasks in which a refusal without an alternative is as good as one with."""
 KNOWN = 0.75
@@ -102,7 +104,8 @@ async def _build_variant(
 ) -> VariantResult:
     start, stop = case.spans[request.turn]
     alternative = result.alternative
-    accepted = alternative is not None and case.rng.random() < ACCEPTED
+    drawn = case.rng.random() < ACCEPTED if alternative is not None else False
+    accepted = alternative is not None and (drawn or _is_nearly_all(request.calls[-1], alternative))
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
@@ -134,6 +137,17 @@ async def _build_variant(
         + ("policy and results tell it before" if visible else "nothing that is shown before tells it"),
     )
     return VariantResult(await case.finish(pieces, perturbation))
+
+
+def _is_nearly_all(refused: GoldCall, alternative: Alternative) -> bool:
+    """Return True if the offer differs in one number only, which is nearly as much as what was asked for."""
+    offered = alternative.call.arguments
+    changed = [(value, offered.get(name)) for name, value in refused.arguments.items() if offered.get(name) != value]
+    if len(changed) != 1:
+        return False
+    ((asked, given),) = changed
+    numbers = isinstance(asked, int | float) and isinstance(given, int | float)
+    return numbers and NEARLY_ALL * asked <= given < asked
 
 
 def _names(query: str, alternative: Alternative) -> bool:

@@ -22,11 +22,13 @@ from trajsmith.phrasing.wording import Wording
 from trajsmith.querygen import TaskWriter, WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VariantCase, VarySettings, choose_variants, derive_variant
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch
+from trajsmith.querygen.vary._alternatives import Alternative
+from trajsmith.querygen.vary._refused_task import _is_nearly_all
 from trajsmith.querygen.vary.forbidden_request import _find_rule
 from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
 from trajsmith.querygen.vary.long_context import enlarge_tables
 from trajsmith.querygen.vary.stale_data import list_told_values
-from trajsmith.records import FunctionCall, Message, RecordDropped, Task, ToolCall, content_hash
+from trajsmith.records import FunctionCall, GoldCall, Message, RecordDropped, Task, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 from trajsmith.usersim import Dialogue, PlaySettings
 from trajsmith.usersim.naive_agent import NaiveAgent
@@ -545,9 +547,23 @@ async def test_a_call_that_should_be_refused_and_goes_through_ends_in_words(shel
     pytest.fail("no refused call with an offer that is taken")
 
 
+@pytest.mark.parametrize(
+    ("asked", "offered", "taken"), [(15, 14, True), (30, 14, False), (14, 15, False), ("A", "B", False)]
+)
+def test_nobody_turns_down_nearly_all_of_what_was_asked_for(asked, offered, taken):
+    refused = GoldCall(tool="extend", arguments={"bill": "B1", "days": asked}, provenance={}, effect="write")
+    call = refused.model_copy(update={"arguments": {"bill": "B1", "days": offered}})
+    assert _is_nearly_all(refused, Alternative(call, (), (offered,))) is taken
+    other = call.model_copy(update={"arguments": {"bill": "B2", "days": offered}})
+    assert not _is_nearly_all(refused, Alternative(other, (), (offered,)))
+
+
 async def test_what_is_on_a_later_page_is_read_page_by_page(shelves):
-    for shelf, _, varied in await some(shelves, "later_page"):
+    for shelf, base, varied in await some(shelves, "later_page"):
         task = varied.task
+        if task.twist.tool not in {call.tool for call in base.gold_calls}:  # the story is told to its end first
+            assert task.twist.turn == len(base.turns)
+            assert [call.tool for call in task.gold_calls][: len(base.gold_calls)] == [c.tool for c in base.gold_calls]
         turn = task.turns[task.twist.turn]
         pages = [call for call in turn.gold_calls if call.tool == task.twist.tool]
         assert [call.arguments.get("page", 1) for call in pages] == list(range(1, len(pages) + 1)) and len(pages) > 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
-from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.phrasing import Wording, load_phrasebook, load_scenarios
 
 SPEED = {"connection": "home_wifi", "download_mbps": 0.0, "upload_mbps": 0.0}
 SIM = {
@@ -32,6 +32,16 @@ def say_all(environment: str, tool: str, out: Mapping[str, object]) -> list[str 
 
 def test_no_speed_at_all_is_called_no_connection() -> None:
     assert all("no connection at all" in said for said in say_all("mobile_care", "run_speed_test", SPEED))
+
+
+def test_an_add_on_that_starts_later_is_not_called_on() -> None:
+    booked = {"booking_id": "BK1", "label": "main phone", "name": "Neighbour Pass", "price": 6.0}
+    days = {"valid_from": "2026-06-21", "valid_until": "2026-06-28"}
+    for said in say_all("mobile_care", "book_add_on", {**booked, **days}):
+        assert said is not None
+        assert "21 June" in said or not any(
+            word in said for word in (" is on,", "You have ", " line has ", "You can ")
+        ), said
 
 
 def test_an_activation_asks_for_no_step_that_may_be_done() -> None:
@@ -104,3 +114,26 @@ def test_a_report_says_nothing_that_the_result_does_not_support(
 ) -> None:
     for said in say_all(environment, tool, out):
         assert not any(words in (said or "").lower() for words in unsupported), said
+
+
+def list_question_answers(environment: str, tool: str, out: Mapping[str, object], asks: str) -> list[str | None]:
+    """Return what every template makes of a result as the answer to a question, in phrases and scenarios."""
+    path = get_phrases_path(ENVIRONMENTS.get(environment))
+    book = load_phrasebook(path)
+    scenarios = load_scenarios(path.with_name("scenarios.yaml"))
+    steps = [step for scenario in scenarios.scenarios for step in scenario.steps if step.tool == tool]
+    questions = [*book.tools[tool].questions, *(step.question for step in steps if step.question)]
+    templates = [template for question in questions if asks in question.asks for template in question.answer]
+    return [Wording(book, ()).results([template], out, {}, random.Random(0)) for template in templates]
+
+
+@pytest.mark.parametrize(("service", "other"), [("home_internet", "mobile network"), ("mobile", "home internet")])
+def test_an_answer_about_outages_speaks_of_both_services(service: str, other: str) -> None:
+    row = {"outage_id": "OU1", "service": service, "status": "resolved", "cause": "a storm"}
+    times = {"started_at": "2026-06-15T12:05:00", "expected_end": "2026-06-15T19:05:00"}
+    answers = list_question_answers(
+        "mobile_care", "list_outages", {"result": [{**row, **times}]}, "$.result[*].service"
+    )
+    assert len(answers) >= 6
+    for said in answers:
+        assert said is not None and other in said.lower(), said
