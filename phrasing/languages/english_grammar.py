@@ -75,7 +75,10 @@ class EnglishGrammar:
         """Return a text in which dates within some ten months of now have no year, as people say them."""
 
         def shorten(match: re.Match[str]) -> str:
-            day = datetime.strptime(match.group(0), "%d %B %Y").date()
+            try:
+                day = datetime.strptime(match.group(0), "%d %B %Y").date()
+            except ValueError:  # "33 July 2026", as a faulty agent may say it
+                return match.group(0)
             near = abs((day - date(now.year, now.month, now.day)).days) < 300
             return match.group(1) if near else match.group(0)
 

@@ -106,7 +106,10 @@ class GermanGrammar(EnglishGrammar):
         """Return a text in which dates within some ten months of now have no year."""
 
         def shorten(match: re.Match[str]) -> str:
-            day = date(int(match.group(3)), MONTHS.index(match.group(2)) + 1, int(match.group(1)))
+            try:
+                day = date(int(match.group(3)), MONTHS.index(match.group(2)) + 1, int(match.group(1)))
+            except ValueError:  # "33. Juli 2026", as a faulty agent may say it
+                return match.group(0)
             near = abs((day - date(now.year, now.month, now.day)).days) < 300
             return f"{match.group(1)}. {match.group(2)}" if near else match.group(0)
 

@@ -1,8 +1,11 @@
 """Whether a text states a value, also one that people state by words."""
 
+from datetime import date
+
 import pytest
 
 from trajsmith.phrasing import is_answer_stated
+from trajsmith.phrasing.value_formatting import drop_near_years
 
 OPEN = "Is a window open?"
 WORDS = {"true": ("a window is open", "one is open"), "false": ("the windows are shut",)}
@@ -84,3 +87,9 @@ def test_a_word_that_is_denied_is_not_stated():
 def test_nothing_is_stated_by_a_negation():
     assert is_answer_stated("There are no codes for that door.", [], "code")
     assert not is_answer_stated("I've looked that up.", [], "code")
+
+
+def test_a_day_that_does_not_exist_keeps_its_year():
+    """A faulty agent may change a digit of a date."""
+    text = "It can be restored until 33 July 2026, or 3 July 2026."
+    assert drop_near_years(text, date(2026, 7, 1)) == "It can be restored until 33 July 2026, or 3 July."

@@ -26,6 +26,7 @@ def test_values_are_said_in_german():
     template = "{amount|money}; {day|datetime}; {on|yesno}; {names|words}; {share}"
     assert render_phrase(template, values) == "1.234,50 £; 3. März 2026 um 14:30 Uhr; ja; a, b und c; 4,5"
     assert drop_near_years("am 3. März 2026 und am 3. März 2020", date(2026, 5, 1)) == "am 3. März und am 3. März 2020"
+    assert drop_near_years("bis zum 33. Juli 2026", date(2026, 5, 1)) == "bis zum 33. Juli 2026"
 
 
 @pytest.mark.parametrize("phrase", ["den alten Auftrag", "diesen Artikel", "meine Bestellung", "das neue Konto"])

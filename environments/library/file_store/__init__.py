@@ -119,7 +119,7 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def get_storage_usage(self) -> StorageUse:
-        """Show how much of the plan's space is used and how much is free; `in_trash` counts deleted files."""
+        """Show how much of the plan's space is used and free; `in_trash` counts files that can be restored."""
         account = self.state.account
         used = _total(list(self.state.files.values()))
         largest = max(self.state.folders.values(), key=lambda folder: _total(self._files_in(folder.folder_id)))
@@ -129,7 +129,7 @@ class FileStore(Environment[FileStoreState]):
             used_mb=used,
             free_mb=round(account.quota_mb - used, 1),
             files=len(self.state.files),
-            in_trash=len(self.state.trash),
+            in_trash=len(self._restorable()),
             largest_folder=largest.folder_name,
         )
 
@@ -210,8 +210,8 @@ class FileStore(Environment[FileStoreState]):
 
     @tool(effect="read")
     def list_trash(self) -> list[TrashRow]:
-        """List deleted files, last deleted first, at most 10, and until when they can be restored."""
-        items = sorted(self.state.trash.values(), key=lambda item: item.deleted_at, reverse=True)
+        """List deleted files that can still be restored, last deleted first, at most 10, and until when they can."""
+        items = sorted(self._restorable(), key=lambda item: item.deleted_at, reverse=True)
         return [_trash_row(item) for item in items[:10]]
 
     @tool(effect="write", confirm="never")
@@ -392,6 +392,10 @@ class FileStore(Environment[FileStoreState]):
             people=len(self._shares_of(file.file_id)),
             link_until=link.ends_on if link else None,
         )
+
+    def _restorable(self) -> list[TrashItem]:
+        today = self.state.now.date()
+        return [item for item in self.state.trash.values() if _restore_until(item) >= today]
 
     def _shares_of(self, file_id: str) -> list[Share]:
         return [share for share in self.state.shares.values() if share.file_id == file_id]

@@ -49,8 +49,8 @@ class SmartHome(Environment[SmartHomeState]):
 
     1. Quiet hours run from 22:00 to 07:00. In them no loud appliance is switched on, no scene that uses one is run,
        and no door is unlocked. Scenes with loud appliances are never scheduled inside quiet hours.
-    2. Heating is set between 12 and 24 degrees, in children's rooms to 21 at most. It is not turned up while a window
-       of the room is open.
+    2. Heating is set between 12 and 24 degrees, in children's rooms to 21 at most. While a window of
+       the room is open, it is neither turned up nor set above the temperature that the room has.
     3. Appliances that must always run (fridge, router and the like) are never switched off.
     4. Devices that are offline cannot be controlled. Blinds do not move while the window of their room is open.
     5. A door that stands open cannot be locked. A lock with less than 10 percent battery cannot be operated from here.
@@ -197,7 +197,8 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {room.room_name} can be set between {COLDEST:g} and {warmest:g} degrees only")
         if thermostat.mode == "on" and thermostat.target_temperature == target_temperature:
             raise ToolError(f"the {room.room_name} is already set to {target_temperature:g} degrees")
-        if target_temperature > thermostat.target_temperature and self._window_open(room_id):
+        highest = min(thermostat.target_temperature, thermostat.current_temperature)
+        if target_temperature > highest and self._window_open(room_id):
             raise ToolError(f"the heating in the {room.room_name} is not turned up while a window is open there")
         thermostat.target_temperature = target_temperature
         thermostat.mode = "on"
@@ -317,7 +318,8 @@ class SmartHome(Environment[SmartHomeState]):
     def run_scene(self, scene_id: str) -> SceneRun:
         """Set all devices of a scene; what is offline or blocked by an open window is left out.
 
-        The result names what was changed; devices that were already set that way are in neither list.
+        The result names what was changed, what is offline, and the blinds that a window keeps from moving; devices
+        that were already set that way are in none of these lists.
 
         Args:
             scene_id: Scene to run.
@@ -327,16 +329,18 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(
                 f"the scene {scene.scene_name} has loud appliances, and the quiet hours run from 22:00 to 07:00"
             )
-        changed, left_out = [], []
+        changed, offline, at_open_windows = [], [], []
         for step in scene.steps:
             device = self.state.devices[step.device_id]
-            if not device.online or (device.kind == "blind" and self._window_open(device.room_id)):
-                left_out.append(device.device_name)
+            if not device.online:
+                offline.append(device.device_name)
+            elif device.kind == "blind" and self._window_open(device.room_id):
+                at_open_windows.append(device.device_name)
             elif _apply(device, step):
                 changed.append(device.device_name)
         if not changed:
             raise ToolError(f"the scene {scene.scene_name} would change nothing right now")
-        return SceneRun(scene_name=scene.scene_name, changed=changed, left_out=left_out)
+        return SceneRun(scene_name=scene.scene_name, changed=changed, offline=offline, at_open_windows=at_open_windows)
 
     @tool(effect="read")
     def list_schedules(self) -> list[ScheduleRow]:
@@ -425,10 +429,12 @@ class SmartHome(Environment[SmartHomeState]):
             )
 
     def _code_row(self, code: AccessCode) -> CodeRow:
+        member = self.state.members[code.member_id]
         return CodeRow(
             access_code_id=code.access_code_id,
             lock_name=self.state.locks[code.lock_id].lock_name,
-            member_name=self.state.members[code.member_id].member_name,
+            member_name=member.member_name,
+            role=member.role,
             valid_until=code.valid_until,
             status="revoked" if code.revoked else "active" if self._active(code) else "expired",
         )

@@ -386,7 +386,8 @@ def _add_locks(state: SmartHomeState, rng: random.Random, count: int) -> None:
         )
         _add_code(state, rng, lock_id, members[0])
         allowed = [member for member in members[1:] if not (adults_only and member.role == "child")]
-        for member in rng.sample(allowed, min(2, len(allowed))):
+        others = 3 if rng.random() < 0.3 else 2
+        for member in rng.sample(allowed, min(others, len(allowed))):
             _add_code(state, rng, lock_id, member)
 
 

@@ -175,6 +175,7 @@ class CodeRow(StateModel):
     access_code_id: str
     lock_name: str
     member_name: str
+    role: Role
     valid_until: date | None
     status: Literal["active", "expired", "revoked"]
 
@@ -197,7 +198,8 @@ class SceneRow(StateModel):
 class SceneRun(StateModel):
     scene_name: str
     changed: list[str]
-    left_out: list[str]
+    offline: list[str]
+    at_open_windows: list[str]
 
 
 class ScheduleRow(StateModel):

@@ -191,6 +191,9 @@ def test_links_end_in_time(store: FileStore) -> None:
 
 def test_trash_and_versions_are_kept_for_a_time(store: FileStore) -> None:
     refused(store, "restore_from_trash", "only until 2026-05-11", trash_id="T2")
+    rows = passes(store, "list_trash")["result"]
+    assert "T2" in store.state.trash and {row["trash_id"] for row in rows} == {"T1", "T3"}
+    assert passes(store, "get_storage_usage")["in_trash"] == 2
     assert passes(store, "restore_from_trash", trash_id="T1")["file_name"] == "Note.docx"
     refused(store, "restore_version", "more than 90 days old", file_id="F1", version_id="V1")
     refused(store, "restore_version", "no version of Memo.docx", file_id="F6", version_id="V2")

@@ -6,6 +6,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library.smart_home.seeds import SCENES
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.grounding import check_scenarios
+from trajsmith.phrasing.templates import render_phrase
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS.names())
@@ -44,3 +45,33 @@ def test_evening_scenes_only_move_to_a_later_time() -> None:
         assert moved is not None
         for name in moved.where["scene_name"]:
             assert min(map(str, moved.arguments["starts_at"])) > latest[str(name)], (story, name)
+
+
+@pytest.mark.parametrize("manager", [{"manager_name": None}, {"manager_name": "Ivo Xu"}, {}])
+def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(manager: dict[str, object]) -> None:
+    """Without a manager nobody approves, and nothing is said of one while the record is not at hand."""
+    confirm = build_library_source("helpdesk", {}).phrasebook.tools["request_licence"].confirm
+    row = {"monthly_cost": 59.7, "needs_approval": True, **manager}
+    said = [render_phrase(text, {"software_id": "Probe Profiler", "row": row}) for text in confirm]
+    texts = [text for text in said if text is not None]
+    assert len(texts) >= 3
+    for text in texts:
+        assert ("Ivo Xu" in text) == bool(manager.get("manager_name"))
+        assert "your manager" not in text and "approval is asked" not in text
+        assert ("may have to be approved" in text) == (not manager)
+
+
+def test_batches_of_cards_leave_out_what_is_blocked_for_good() -> None:
+    batches = build_library_source("bank", {}).scenarios.batches
+    (unfreeze,) = [batch for batch in batches if batch.tool == "unfreeze_card"]
+    assert unfreeze.where == {"status": ("frozen",)}
+    assert not [text for text in unfreeze.ask if "blocked" in text]
+
+
+def test_worn_laptops_get_no_repair_ticket_beside_their_replacement() -> None:
+    stories = build_library_source("helpdesk", {}).scenarios.scenarios
+    for story in stories:
+        steps = {step.tool: step for step in story.steps}
+        if {"open_ticket", "order_replacement"} <= steps.keys():
+            problems = steps["open_ticket"].arguments["problem"]
+            assert not [text for text in problems if "laptop" in str(text)], story.id
