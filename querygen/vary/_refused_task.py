@@ -145,9 +145,9 @@ def _is_nearly_all(refused: GoldCall, alternative: Alternative) -> bool:
     changed = [(value, offered.get(name)) for name, value in refused.arguments.items() if offered.get(name) != value]
     if len(changed) != 1:
         return False
-    ((asked, given),) = changed
-    numbers = isinstance(asked, int | float) and isinstance(given, int | float)
-    return numbers and NEARLY_ALL * asked <= given < asked
+    ((asked, granted),) = changed
+    numbers = isinstance(asked, int | float) and isinstance(granted, int | float)
+    return numbers and NEARLY_ALL * asked <= granted < asked
 
 
 def _names(query: str, alternative: Alternative) -> bool:
