@@ -168,7 +168,9 @@ class TaskWriter:
         story: Story | None,
     ) -> TaskPlan:
         """Turns, persona and who says what when, with the scripted words for it."""
+        own_device = any(call.actor == "user" for call in grounded.calls)  # who must act there can be asked, too
         mode: Literal["direct", "conversation"] = "direct" if rng.random() < self.settings.direct else "conversation"
+        mode = "conversation" if own_device else mode
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         if story is not None:
             persona, scenario = story.cast(persona)

@@ -183,6 +183,13 @@ async def test_in_direct_mode_the_user_answers_nothing_and_costs_nothing(helpdes
     assert len(played.turns) == len(task.turns)
 
 
+async def test_a_user_who_must_act_on_a_device_can_be_asked(mobile):
+    tasks = await mobile.tasks(30, direct=1.0)
+    acting = {task.id for task in tasks if any(call.actor == "user" for call in task.gold_calls)}
+    assert 0 < len(acting) < len(tasks)
+    assert {task.id for task in tasks if task.mode == "conversation"} == acting
+
+
 async def test_a_user_who_falls_silent_is_nobodys_fault(helpdesk, task):
     played = await helpdesk.play(task, Replies("Which one?"), Replies(ModelFault("server", "m", "down")))
     assert (played.stop_reason, played.fault) == ("model_fault", "server")
