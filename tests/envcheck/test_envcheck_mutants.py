@@ -34,7 +34,7 @@ SAMPLE = [
     ("wrong_type", "schedule.starts_at = starts_at as a list", "crash"),
     ("wrong_type", "the result of get_energy_use as text", "output_schema"),
     ("shared_state", "'access_code' ids counted in the class", "determinism"),
-    ("shared_state", "results of get_energy_use kept in the class", "answers"),
+    ("shared_state", "results of list_devices kept in the class", "answers"),
     ("unsaved_field", "set_door_lock remembers", "save_load"),
     ("unsaved_field", "rows of self.state.access_codes", "answered_names"),
     ("output_missing", "EnergyUse without highest_week", "output_schema"),

@@ -84,7 +84,7 @@ async def test_the_gold_agent_passes_direct_tasks_and_conversations(run, server,
 async def test_faults_of_the_server_are_ridden_out_and_those_of_the_model_are_its_own(run, server, tmp_path):
     rates = {"rate_limit": 0.1, "server_error": 0.1, "drop": 0.05, "half": 0.05, "bad_arguments": 0.3}
     with RunningServer(script=SCRIPT, faults=rates, seed=2) as failing:
-        scores = await run_eval(config(run, tmp_path, failing.url))
+        scores = await run_eval(config(run, tmp_path, failing.url, settings={"samples": 2}))
         faults = failing.stats()["faults"]
     assert {"rate_limit", "server_error", "bad_arguments"} <= faults.keys()
     assert scores[0].unscored == 0

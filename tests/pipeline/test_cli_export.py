@@ -17,7 +17,7 @@ run: {run}
 environments:
   - {{library: helpdesk, states: {{small: 1}}}}
   - {{library: mobile_care, states: {{small: 1}}}}
-sample: {{count: 12, length: [4, 6]}}
+sample: {{count: 24, length: [4, 6]}}
 export:
   formats: [grpo, openai]
   split: {{held_out: [mobile_care], validation: 0.3}}
