@@ -72,6 +72,16 @@ async def test_the_machines_clock_is_found_in_another_process() -> None:
     assert [step.tool for step in report.findings[0].case.steps] == ["create_access_code"]
 
 
+async def test_results_kept_across_states_are_found_by_isolation() -> None:
+    """Small homes have the same rooms, so that names do not betray a kept result; another process does."""
+    mutant = seeded("shared_state", "results of get_energy_use kept in the class")
+    texts = {mutant.module: mutant.text}
+    with load_overridden(PACKAGE, texts) as module:
+        source = MutantSource(module.SmartHome, {"small": 1}, texts)
+        report = await check_environment(source, PLAN, [one for one in CHECKS if one.name == "isolation"])
+    assert [(finding.check, finding.tool) for finding in report.findings] == [("isolation", "get_energy_use")]
+
+
 async def test_the_sound_environment_gives_no_finding() -> None:
     with load_overridden(PACKAGE, {}) as module:
         report = await check_environment(NativeSource(module.SmartHome, {"small": 1}), PLAN)
