@@ -8,9 +8,7 @@ from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing import BatchRequest, pick_text
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
-from trajsmith.phrasing.voices import get_user_voice
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
-from trajsmith.querygen.request import RequestWriter
+from trajsmith.querygen.persona import draw_greeting, render_query
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._lists import find_opening_calls, get_rows, read_rows, run_calls
@@ -58,8 +56,7 @@ class _Batch:
 
     Attributes:
         state: The initial state.
-        turn: The turn that is asked for in place of the base task's.
-        calls: The calls of that turn up to the list.
+        calls: The calls up to the list.
         members: The calls for the rows.
         refused: Those that the environment refuses, before the members and after them.
         shown: Results before the members.
@@ -67,7 +64,6 @@ class _Batch:
 
     request: BatchRequest
     state: JsonObject
-    turn: int
     calls: tuple[GoldCall, ...]
     members: tuple[GoldCall, ...]
     facts: tuple[UserFact, ...]
@@ -92,7 +88,7 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
         if opening is None:
             continue
         calls, facts = opening
-        batch = await _enlarge(case, request, 0, calls, partial)
+        batch = await _enlarge(case, request, calls, partial)
         if batch is not None:
             case.known = {**case.known, **facts}
             return await _build_variant(case, batch)
@@ -100,17 +96,15 @@ async def build_batch_variant(case: VariantCase, partial: bool = False) -> Varia
 
 
 async def _enlarge(
-    case: VariantCase, request: BatchRequest, turn: int, calls: tuple[GoldCall, ...], partial: bool
+    case: VariantCase, request: BatchRequest, calls: tuple[GoldCall, ...], partial: bool
 ) -> _Batch | None:
     """Return the batch on a state whose list has as many rows as the environment shows; None if there are too few.
 
     The list of a partial batch gets a few more only where it is too short: like those for which the call succeeds, or
     as others have them where it succeeds for all.
     """
-    start = case.spans[turn][0] if turn < len(case.spans) else len(case.calls)
-    before = (*case.calls[:start], *calls)
     state = normalize_key_order(case.state)
-    rows = await read_rows(case, state, before)
+    rows = await read_rows(case, state, calls)
     fitting = [row for row in rows or () if _fits(row, request)]
     if rows is None or not fitting:
         return None
@@ -118,7 +112,7 @@ async def _enlarge(
     wanted = case.rng.randint(*(FEW if partial else WANTED)) - len(fitting)
     alike = False
     if partial:
-        first = await _try(case, request, state, turn, before, calls, arguments)
+        first = await _try(case, request, state, calls, arguments)
         if first is None:
             return None
         if not first.refused:
@@ -138,13 +132,13 @@ async def _enlarge(
             more = build_adopted_rows(state[table], listed, own[0], fits, count + 1, case.rng, request.apart)
         *keys, spare = list(more) or [""]
         tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if keys else state
-        batch = await _try(case, request, tried, turn, before, calls, arguments)
+        batch = await _try(case, request, tried, calls, arguments)
         if batch is None or not _has_fitting_size(batch, partial):
             continue
         if not more:
             return batch if _is_complete(case.tools[request.list], len(rows)) else None
         longer = {**tried, table: {**tried[table], spare: more[spare]}}
-        now, then = await read_rows(case, tried, before), await read_rows(case, longer, before)
+        now, then = await read_rows(case, tried, calls), await read_rows(case, longer, calls)
         if now is not None and then is not None and len(then) == len(now) + 1:
             return batch
     return None
@@ -192,13 +186,11 @@ async def _try(
     case: VariantCase,
     request: BatchRequest,
     state: JsonObject,
-    turn: int,
-    before: Sequence[GoldCall],
     calls: tuple[GoldCall, ...],
     arguments: JsonObject,
 ) -> _Batch | None:
     """Return the batch: the calls that succeed, one after the other, and those that are refused before and after."""
-    results = await run_calls(case, state, before)
+    results = await run_calls(case, state, calls)
     rows = None if results is None else get_rows(results[-1])
     if rows is None or results is None:
         return None
@@ -211,7 +203,7 @@ async def _try(
     for row in fitting:
         value = row[request.parameter]
         each = Selector(rows="$.result", how="each", field=request.parameter, value=value)
-        source = FromOutput(call=len(before) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
+        source = FromOutput(call=len(calls) - 1, path=f"$.result[*].{request.parameter}", selectors=(each,))
         unchanged = await case.session.state_hash()
         result = await case.session.call(request.tool, {request.parameter: value, **arguments})
         call = GoldCall(
@@ -227,14 +219,12 @@ async def _try(
             refused.append((call, row))
         else:
             return None
-    if not await _are_refused_anyway(case, state, before, [call for call, _ in refused]):
+    if not await _are_refused_anyway(case, state, calls, [call for call, _ in refused]):
         return None
     left_out = tuple(
         RefusedMember(call=call, because=_get_reason(call), told=_list_names(row, rows)) for call, row in refused
     )
-    return _Batch(
-        request, state, turn, calls, tuple(members), facts, left_out, tuple(results), len(rows) - len(fitting)
-    )
+    return _Batch(request, state, calls, tuple(members), facts, left_out, tuple(results), len(rows) - len(fitting))
 
 
 async def _are_refused_anyway(
@@ -273,9 +263,7 @@ def _describe_argument(case: VariantCase, tool: str, name: str, value: JsonValue
 
 
 async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
-    words = case.words()
-    draft = _draft_turn(case, batch, words.stated[: batch.turn])
-    pieces = [*case.unchanged(words, range(batch.turn)), draft]
+    draft = _draft_turn(case, batch)
     count, request = len(batch.members) + len(batch.refused), batch.request
     shown = [canonical_json(result).decode() for result in batch.shown]
     words_of_state = collect_state_words(batch.state)
@@ -297,7 +285,7 @@ async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
         proof += "policy and results tell it before" if True in visible else "nothing that is shown before tells it"
     perturbation = Perturbation(
         base=case.base.id,
-        turn=batch.turn,
+        turn=0,
         act="batch",
         tool=request.tool,
         visible=True in visible,
@@ -305,26 +293,15 @@ async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
         tempting=(batch.members[0],),
         proof=proof,
     )
-    task = await case.finish(pieces, perturbation, state=batch.state)
+    task = await case.finish([draft], perturbation, state=batch.state)
     return VariantResult(task, batch.state)
 
 
-def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) -> TurnDraft:
+def _draft_turn(case: VariantCase, batch: _Batch) -> TurnDraft:
     """Write the turn: what leads to the list, in the words of the task, and the request for all of it."""
-    start = case.spans[batch.turn][0] if batch.turn < len(case.spans) else len(case.calls)
-    calls = [*case.calls[:start], *batch.calls]
-    writer = RequestWriter(
-        case.wording,
-        calls,
-        case.known,
-        canonical_json(case.state).decode(),
-        case.rng,
-        voice=get_user_voice(case.base.persona.style),
-    )
     needed = list(dict.fromkeys(key for call in batch.calls for key in list_needed_keys(call)))
-    fresh = [key for key in needed if not stated or key not in stated[-1]]
     values = {fact.slot: fact.said for fact in batch.facts}
-    facts = {case.known[key].slot.partition("|")[0]: case.known[key] for key in fresh}
+    facts = {case.known[key].slot.partition("|")[0]: case.known[key] for key in needed}
     asks = [ask for ask in batch.request.ask if list_slots(ask) <= values.keys() | facts.keys()]
     most = max((len(list_slots(ask)) for ask in asks), default=0)
     asks = [ask for ask in asks if len(list_slots(ask)) == most]
@@ -334,14 +311,10 @@ def _draft_turn(case: VariantCase, batch: _Batch, stated: Sequence[set[str]]) ->
     request = pick_text([ask], {**named, **values}, case.rng) if ask else None
     if request is None:
         raise RecordDropped("no_words", batch.request.tool)
-    unsaid = [key for key in fresh if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
-    sentences = writer.tell_facts(range(start, len(calls)), unsaid)
+    unsaid = [key for key in needed if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
+    sentences = case.open_request_writer(batch.calls).tell_facts(range(len(batch.calls)), unsaid)
     persona = case.base.persona
-    opening = (
-        draw_turn_opening(persona, calls[start - 1], case.rng)
-        if start
-        else draw_greeting(persona, case.state, case.rng)
-    )
+    opening = draw_greeting(persona, case.state, case.rng)
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
     text = " ".join([*sentences, request])

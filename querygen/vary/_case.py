@@ -10,10 +10,12 @@ from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.models import SCRIPTED
 from trajsmith.phrasing import Wording
+from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
+from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import fill_facts
 from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
 from trajsmith.querygen.write import TaskWriter, WriteSettings
@@ -31,6 +33,7 @@ from trajsmith.records import (
     StateCheck,
     Task,
     Turn,
+    canonical_json,
     content_hash,
     derive_seed,
     list_answer_facts,
@@ -86,6 +89,12 @@ class VariantCase:
         return RewordedQueries(
             self.base, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
         )
+
+    def open_request_writer(self, calls: Sequence[GoldCall]) -> RequestWriter:
+        """Return a writer of requests for these calls, in the voice of the task's user."""
+        initial = canonical_json(self.state).decode()
+        voice = get_user_voice(self.base.persona.style)
+        return RequestWriter(self.wording, calls, self.known, initial, self.rng, voice=voice)
 
     def goals(self, turn: int) -> list[int]:
         return find_goals(self.calls, *self.spans[turn], steps=self.steps)

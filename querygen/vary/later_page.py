@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.list_limits import find_page_size
 from trajsmith.phrasing.value_formatting import find_clock_date
-from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
-from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._lists import find_list, read_rows
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -121,17 +119,9 @@ async def _build_variant(case: VariantCase, place: _Place) -> VariantResult:
 def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) -> TurnDraft:
     start = case.spans[place.turn][0] if place.turn < len(case.spans) else len(case.calls)
     calls = [*case.calls[:start], *place.calls]
-    writer = RequestWriter(
-        case.wording,
-        calls,
-        case.known,
-        canonical_json(case.state).decode(),
-        case.rng,
-        voice=get_user_voice(case.base.persona.style),
-    )
     needed = list(dict.fromkeys(key for call in place.calls for key in list_needed_keys(call)))
     unsaid = [key for key in needed if not stated or key not in stated[-1]]
-    sentences = writer.tell_facts(range(start, len(calls)), unsaid)
+    sentences = case.open_request_writer(calls).tell_facts(range(start, len(calls)), unsaid)
     question = place.question
     picked = pick_question_text(question.question.say, {}, question.row, case.rng)
     if picked is None or question.row is None:
