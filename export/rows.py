@@ -15,9 +15,11 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
+from trajsmith.records.chat_tokens import find_chat_token
 from trajsmith.usersim.call_resolution import TWO_LEVEL
 from trajsmith.verify import prune_trajectory
 
+CHAT_TOKEN_REASON = "chat_template_token"
 ToolSchemaCache = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
 """Environment and shown tools to their schemas; rows that show the same share one list, which nobody may change."""
 
@@ -39,6 +41,7 @@ def build_row(
     """
     _check_parents(task, trajectory, verdict, spec)
     messages = _messages(_answered(prune_trajectory(trajectory, verdict.pruned).messages))
+    _refuse_chat_tokens(messages)
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
         "id": trajectory.id,
@@ -86,7 +89,19 @@ def _tools(trajectory: Trajectory, tools: Sequence[ToolSpec], environment: str) 
     for name in trajectory.tools:
         if name not in known:
             raise RecordDropped("tool_without_schema", f"{environment} has no tool {name}")
-    return [known[name].as_function() for name in trajectory.tools]
+    shown = [known[name].as_function() for name in trajectory.tools]
+    token = find_chat_token(shown)
+    if token is not None:
+        raise RecordDropped(CHAT_TOKEN_REASON, f"a tool of {environment} has {token}")
+    return shown
+
+
+def _refuse_chat_tokens(messages: Sequence[JsonObject]) -> None:
+    """Refuse text that a tokenizer takes for the end of a message and the beginning of another one."""
+    for index, message in enumerate(messages):
+        token = find_chat_token(message)
+        if token is not None:
+            raise RecordDropped(CHAT_TOKEN_REASON, f"message {index} ({message['role']}) has {token}")
 
 
 def _answered(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -1,5 +1,6 @@
 """Texts for people: foreign errors on one line, long texts cut, terminal codes spelled out, hints at misspelt names."""
 
+import json
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -20,6 +21,12 @@ def escape_controls(text: str) -> str:
 def _spell_out(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def dump_json_line(value: object) -> str:
+    """Return JSON on one line, whatever a reader takes for a line end; other letters stay as they are."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def format_error_line(text: object) -> str:
