@@ -206,7 +206,7 @@ ARTICLES: dict[Category, tuple[tuple[str, int, list[str]], ...]] = {
             10,
             ["open the account page on a laptop", "remove the old phone", "scan the new code"],
         ),
-        ("Unlock your account", 5, ["wait fifteen minutes", "open the unlock page", "answer the question and sign in"]),
+        ("Unlock your account", 5, ["open the unlock page", "answer the security question", "sign in again"]),
     ),
 }
 SYSTEMS: tuple[tuple[SystemName, bool, list[str]], ...] = (
