@@ -162,47 +162,36 @@ def _add_hotels(state: TravelState, rng: random.Random, count: int) -> None:
 
 
 def _add_journeys(state: TravelState, rng: random.Random, traveller: Traveller) -> None:
-    """Past and coming journeys from one home city, each with its hotel stay and way back, if it has any.
+    """Past and coming journeys from one home city, most of them with a hotel stay.
 
     No two trips are on neighbouring days, and a stay is where the trip of its first day goes and over before the next.
     """
     home = rng.choice([station.city for station in state.stations.values()])
     today = state.now.date()
     for offset in sorted(rng.sample(range(-44, -2, 3), rng.choice((0, 1, 1)))):
-        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), "travelled", (home, None))
+        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), "travelled", home)
         if trip is not None and rng.random() < 0.4:
             _add_stay(state, rng, traveller, trip, rng.choice((1, 2)), "completed")
     coming = sorted(rng.sample(range(3, 36, 6), rng.choice((1, 2, 2, 3))))
     for number, offset in enumerate(coming):
         last = number == len(coming) - 1
         status: TripStatus = "cancelled" if number and rng.random() < 0.12 else "confirmed"
-        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), status, (home, None))
+        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), status, home)
         if trip is None or status == "cancelled":
             continue
-        back, stays = rng.random() < 0.3, rng.random() < 0.75 or (last and not number)
-        if back:
-            ends = (state.connections[trip.connection_id].to_city, home)
-            _add_trip(state, rng, traveller, trip.travels_on + timedelta(days=3), "confirmed", ends, trip.passengers)
-        if stays:
-            _add_stay(state, rng, traveller, trip, 3 if back else rng.choice((1, 2, 2, 3, 5)), "booked")
+        if rng.random() < 0.75 or (last and not number):
+            _add_stay(state, rng, traveller, trip, rng.choice((1, 2, 2, 3, 5)), "booked")
     if rng.random() < 0.25:
         _add_cancelled_stay(state, rng, traveller)
 
 
 def _add_trip(
-    state: TravelState,
-    rng: random.Random,
-    traveller: Traveller,
-    day: date,
-    status: TripStatus,
-    ends: tuple[str, str | None],
-    passengers: int | None = None,
+    state: TravelState, rng: random.Random, traveller: Traveller, day: date, status: TripStatus, home: str
 ) -> Booking | None:
-    """A trip from the first of two cities to the second, or to any; None if nothing runs or no seats are left."""
-    passengers = passengers or rng.choice((1, 1, 1, 2, 2, 3))
+    """A trip from a city to any other; None if no seats are left."""
+    passengers = rng.choice((1, 1, 1, 2, 2, 3))
     extras: list[Extra] = ["quiet_seat"] if rng.random() < 0.25 else []
-    fitting = [c for c in state.connections.values() if c.runs_on(day) and c.from_city == ends[0]]
-    connection = rng.choice([c for c in fitting if ends[1] in (None, c.to_city)])
+    connection = rng.choice([c for c in state.connections.values() if c.runs_on(day) and c.from_city == home])
     travel_class: TravelClass = rng.choice(("standard", "standard", "standard", "comfort"))
     if state.seats_left(connection, day, travel_class) < passengers:
         return None
