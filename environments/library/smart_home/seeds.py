@@ -381,7 +381,7 @@ def _add_locks(state: SmartHomeState, rng: random.Random, count: int) -> None:
             lock_name=lock_name,
             status="locked" if locked else "unlocked",
             battery_percent=rng.choice((6 if locked else 22, 22, 38, 51, 64, 77, 83, 90, 96)),
-            door_open=not locked and rng.random() < 0.2,
+            door_open=not locked and rng.random() < 0.08,
             adults_only=adults_only,
         )
         _add_code(state, rng, lock_id, members[0])
