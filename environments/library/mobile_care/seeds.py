@@ -42,7 +42,7 @@ PLANS: tuple[tuple[str, float, int | None, int, bool, bool], ...] = (
 ADD_ONS: tuple[tuple[str, AddOnKind, float, int, int], ...] = (
     ("Data Top-up 5", "data", 4.5, 5, 30),
     ("Data Top-up 20", "data", 11.0, 20, 30),
-    ("Weekend Burst", "data", 3.0, 8, 3),
+    ("Three Day Burst", "data", 3.0, 8, 3),
     ("Neighbour Pass", "roaming", 6.0, 4, 7),
     ("World Week", "roaming", 19.0, 6, 7),
     ("Evening Abroad Calls", "calls", 5.5, 0, 30),
