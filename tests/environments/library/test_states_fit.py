@@ -1,6 +1,7 @@
 """What a state of a bundled environment says in one place, it does not contradict in another."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_a_hotel_stay_goes_with_a_trip_and_no_two_overlap(seed: int) -> None:
         places = {(state.hotels[state.rooms[stay.room_id].hotel_id].city, stay.check_in) for stay in stays}
         assert places <= arrivals
         ordered = sorted(stays, key=lambda stay: stay.check_in)
-        assert all(first.check_out <= second.check_in for first, second in zip(ordered, ordered[1:], strict=False))
+        assert all(first.check_out <= second.check_in for first, second in pairwise(ordered))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
