@@ -97,4 +97,4 @@ def test_a_device_is_written_to_and_never_replaced(tmp_path):
         pytest.skip("this container lets nobody make or open devices")
     write_whole_file(device, b"gone")
     assert device.is_char_device()
-    assert os.listdir(tmp_path) == ["null"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["null"]
