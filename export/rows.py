@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from trajsmith.records import (
+    TOOL_SEARCH,
+    TWO_LEVEL,
     EnvironmentSpec,
     InputError,
     JsonObject,
@@ -16,7 +18,6 @@ from trajsmith.records import (
     Verdict,
 )
 from trajsmith.records.chat_tokens import find_chat_token
-from trajsmith.usersim.call_resolution import TWO_LEVEL
 from trajsmith.verify import prune_trajectory
 
 CHAT_TOKEN_REASON = "chat_template_token"
@@ -65,7 +66,7 @@ def build_row(
 def _shared_tools(
     task: Task | TaskHeader, trajectory: Trajectory, spec: EnvironmentSpec, shown: ToolSchemaCache
 ) -> list[JsonObject]:
-    if task.distractors:  # hardly two tasks have the same
+    if task.distractors and task.search is None:  # hardly two tasks have the same
         return _tools(trajectory, (*spec.tools, *task.distractors), spec.name)
     key = spec.name, trajectory.tools
     if key not in shown:
@@ -85,7 +86,7 @@ def _check_parents(task: Task | TaskHeader, trajectory: Trajectory, verdict: Ver
 
 
 def _tools(trajectory: Trajectory, tools: Sequence[ToolSpec], environment: str) -> list[JsonObject]:
-    known = {tool.name: tool for tool in (*TWO_LEVEL, *tools)}
+    known = {tool.name: tool for tool in (*TWO_LEVEL, *TOOL_SEARCH, *tools)}
     for name in trajectory.tools:
         if name not in known:
             raise RecordDropped("tool_without_schema", f"{environment} has no tool {name}")

@@ -60,6 +60,8 @@ class ScriptedAgent:
     name = "scripted"
     parallel = 0.9
     """Probability that calls that commute go in one message."""
+    fault_kind = ""
+    """Mistake that it makes on purpose."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""

@@ -12,7 +12,7 @@ from typing import Any
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.records import CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
+from trajsmith.records import SEARCH_TOOLS, CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
 from trajsmith.verify.call_removal import find_call_id, read_result, remove_calls, remove_calls_with_positions
 from trajsmith.verify.normalized_state import iter_leaves
 
@@ -34,7 +34,10 @@ async def find_redundant_calls(
     candidates = [
         index
         for index, event in enumerate(trajectory.events)
-        if index not in needed and event.actor == "assistant" and find_call_id(trajectory, index) is not None
+        if index not in needed
+        and event.actor == "assistant"
+        and find_call_id(trajectory, index) is not None
+        and not _is_near_miss(trajectory.events, index)
     ]
     if len(candidates) > 1 and await _can_go(trajectory, set(candidates), state, session):
         gone = set(candidates)
@@ -51,6 +54,13 @@ async def find_redundant_calls(
         PrunedCall(event=index, tool=events[index].tool, arguments=events[index].arguments, why=PRUNE_REASON)
         for index in sorted(gone)
     )
+
+
+def _is_near_miss(events: Sequence[CallEvent], index: int) -> bool:
+    """Return True for a search for tools that another search follows at once: its result says why."""
+    later = (event for event in events[index + 1 :] if event.message > events[index].message)
+    follower = next(later, None)
+    return events[index].tool == SEARCH_TOOLS and follower is not None and follower.tool == SEARCH_TOOLS
 
 
 def prune_trajectory(trajectory: Trajectory, calls: Iterable[PrunedCall]) -> Trajectory:

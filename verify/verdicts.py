@@ -33,7 +33,7 @@ from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
 from trajsmith.verify.settings import VerifySettings
-from trajsmith.verify.tool_choice import build_tool_choice_checks
+from trajsmith.verify.tool_choice import UnseenCall, build_tool_choice_checks, find_unseen_calls
 from trajsmith.verify.variant_checks import build_variant_checks
 
 
@@ -142,8 +142,9 @@ async def verify_trajectory(
         return _build_broken_verdict(task, trajectory, False, reasons, settings)
     confirmations = find_confirmation_faults(task, trajectory, session.spec, wording)
     judged = confirmations if settings.confirmation == "reject" else ConfirmationReport()
+    unseen = find_unseen_calls(task, trajectory, session.spec.tools)
     turns = [
-        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged)
+        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged, unseen)
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
@@ -189,6 +190,7 @@ async def _judge_turn(
     code: CodeCheckRunner | None,
     installed: Sequence[Check],
     confirmations: ConfirmationReport,
+    unseen: Sequence[UnseenCall],
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
     messages = trajectory.messages[span.start : span.stop]
@@ -205,7 +207,7 @@ async def _judge_turn(
     outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
-    outcomes += build_tool_choice_checks(task, trajectory, number)
+    outcomes += build_tool_choice_checks(task, trajectory, number, unseen)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)

@@ -154,12 +154,14 @@ class VariantCase:
         if weakness:
             raise RecordDropped("weak_checks", weakness)
         values = {name: getattr(self.base, name) for name in Task.model_fields if name != "id"}
+        shows_own = perturbation.act == "decline" or bool(hidden)  # what is not there must be seen not to be there
         return Task(
             **{
                 **values,
                 "initial_state": self.base.initial_state if state is None else content_hash(state),
                 "exposed_tools": self._list_exposed(pieces, perturbation, hidden),
-                "distractors": () if perturbation.act == "decline" or hidden else self.base.distractors,
+                "distractors": () if shows_own else self.base.distractors,
+                "search": None if shows_own else self.base.search,
                 "mode": "conversation",
                 "variant": self.variant,
                 "twist": perturbation,
