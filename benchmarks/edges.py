@@ -129,10 +129,10 @@ def without_words(data: ToolSpec) -> ToolSpec:
 
 def names_only(tools: Sequence[ToolSpec], similarity: Similarity | None = None) -> EndpointTable:
     """Return the table of tools of which only names and types are known: no descriptions, no vectors."""
-    made = build_table([without_words(tool) for tool in tools])
-    sides = (replace(side, text_vector=np.zeros_like(side.text_vector)) for side in (made.outputs, made.parameters))
+    plain = build_table([without_words(tool) for tool in tools])
+    sides = (replace(side, text_vector=np.zeros_like(side.text_vector)) for side in (plain.outputs, plain.parameters))
     outputs, parameters = sides
-    return replace(made, outputs=outputs, parameters=parameters)
+    return replace(plain, outputs=outputs, parameters=parameters)
 
 
 def ablation(embedding: str) -> None:

@@ -203,8 +203,8 @@ def learn_from(names: Iterable[str], left_out: str | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Fold:
-    """What is learned without one source."""
+class SourceFold:
+    """Weights and threshold learned without one source."""
 
     weights: Any
     """Of links, in the order of `PRIOR`."""
@@ -213,7 +213,7 @@ class Fold:
     """Weights of kinds, in the order of `KIND_PRIOR`."""
 
 
-def train(sets: dict[str, LinkSet]) -> tuple[dict[str | None, Fold], dict[str, Any], dict[str, Any]]:
+def train(sets: dict[str, LinkSet]) -> tuple[dict[str | None, SourceFold], dict[str, Any], dict[str, Any]]:
     """Learn without each source in turn, and from all (None).
 
     Returns:
@@ -234,7 +234,9 @@ def train(sets: dict[str, LinkSet]) -> tuple[dict[str | None, Fold], dict[str, A
     scores = {name: logistic(data.terms @ weights[family(name)]) for name, data in sets.items()}
     kinds = {name: kind_set(data, scores[name]) for name, data in sets.items() if data.gold.parameters}
     folds = {
-        source: Fold(weights[source], cuts[source], fit_kinds([kinds[name] for name in learn_from(kinds, source)]))
+        source: SourceFold(
+            weights[source], cuts[source], fit_kinds([kinds[name] for name in learn_from(kinds, source)])
+        )
         for source in sources
     }
     return folds, scores, kinds

@@ -127,11 +127,11 @@ def _last_resorts(links: ScoredLinks, main: Any, internal: Any) -> Any:
     """The best that there is for required identifiers, and other internal parameters, that nothing better gives."""
     side, x = links.table.parameters, links.features
     needy = side.flags["identifies"] & side.flags["required"]
-    given = np.zeros(len(needy), bool)
-    given[links.parameter[main]] = True
+    has_giver = np.zeros(len(needy), bool)
+    has_giver[links.parameter[main]] = True
     least = np.where(needy[links.parameter], LAST_RESORT, np.inf)
     least[(x["virtual"] > 0) & internal[links.parameter]] = LAST_PROMISE
-    fit = (links.score >= least) & ~given[links.parameter] & (x["circular"] == 0) & (x["same_server"] > 0)
+    fit = (links.score >= least) & ~has_giver[links.parameter] & (x["circular"] == 0) & (x["same_server"] > 0)
     rows = np.flatnonzero(fit)
     rows = rows[np.lexsort((rows, -links.score[rows], links.parameter[rows]))]
     first = np.flatnonzero(np.r_[True, np.diff(links.parameter[rows]) != 0]) if len(rows) else rows

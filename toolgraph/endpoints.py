@@ -203,7 +203,7 @@ def read_outputs(index: int, tool: ToolSpec, text: ToolText, asked: Sequence[End
 
 
 def _promised_endpoint(index: int, field: SchemaField, text: ToolText, tool: ToolSpec) -> Endpoint:
-    """What a tool gives that declares no outputs: `described` and `meant` are words of the tool's description."""
+    """Return what a tool without outputs gives: `described` and `meant` are words of the tool's description."""
     end = _endpoint(index, field, text, tool, virtual=True)
     description = tool.description[text.begins :]
     returned = extract_distinctive_tokens(" ".join(_RETURNED.findall(description[:400])))

@@ -31,13 +31,13 @@ def compute_fit_features(pairs: CandidatePairs) -> dict[str, Any]:
     """The measures, what weakens them, and the promises of tools that declare no outputs."""
     virtual = pairs.out("virtual")
     types = _types(pairs)
-    told = np.isin(pairs.p * np.int64(len(pairs.table.tools)) + pairs.source, pairs.table.mentioned)
+    mentioned = np.isin(pairs.p * np.int64(len(pairs.table.tools)) + pairs.source, pairs.table.mentioned)
     columns = {name: np.zeros(len(pairs), np.float32) for name in (*MEASURES, *map(get_promise_name, PROMISES))}
     for rows, compute in ((np.flatnonzero(~virtual), _declared_measures), (np.flatnonzero(virtual), _virtual_measures)):
         if len(rows):
             for name, values in compute(CandidatePairs(pairs.table, pairs.o[rows], pairs.p[rows])).items():
                 columns[name][rows] = values
-    return {**columns, "told": told, **types}
+    return {**columns, "told": mentioned, **types}
 
 
 def _declared_measures(pairs: CandidatePairs) -> dict[str, Any]:

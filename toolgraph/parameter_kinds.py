@@ -101,7 +101,7 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
     named = _most(p, plain * fresh, size)
     own = side.flags["oneself"] & side.flags["identifies"] & (own_identifier < 0.6)
     own &= ~_finds_persons(table)[table.server[side.tool]]
-    given = _most(p, links.score * near * ~virtual, size) * ~own
+    declared_score = _most(p, links.score * near * ~virtual, size) * ~own
     is_id = side.flags["identifies"] | token
     coded = np.array([bool(end.own) and end.own[-1] in CODE_WORDS for end in side.endpoints], bool)
     worked = np.maximum(x["carried"], x["promise_worker"])
@@ -112,8 +112,8 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "bias": np.ones(size),
         "id": flags["identifies"],
         "code": flags["identifies"] * coded,
-        "link": given * is_id,
-        "named_link": given * ~is_id,
+        "link": declared_score * is_id,
+        "named_link": declared_score * ~is_id,
         "promised": _most(p, links.score * near * virtual, size) * is_id * ~own,
         "identifier": identifier * flags["identifies"] * ~own,
         "promised_id": promised_id * flags["identifies"] * ~own,
@@ -154,9 +154,9 @@ def _finds_persons(table: EndpointTable) -> Any:
     ids = np.bincount(side.tool, side.flags["identifies"] & side.flags["required"], len(table.tools))
     person = contains_any_word(table, tuple(map(stem, ONESELF)))
     finders = asks & (ids == 0) & person & (table.verb == READ)
-    found = np.zeros(int(table.server.max(initial=-1)) + 1, bool)
-    found[table.server[finders]] = True
-    return found
+    servers = np.zeros(int(table.server.max(initial=-1)) + 1, bool)
+    servers[table.server[finders]] = True
+    return servers
 
 
 def _most(group: Any, value: Any, size: int) -> Any:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from trajsmith.phrasing.words import stem
 from trajsmith.toolgraph.candidate_pairs import KIND, SPECIFIC, CandidatePairs, contains_any_word, select_last_word
 from trajsmith.toolgraph.endpoint_table import EndpointTable
-from trajsmith.toolgraph.lexicon import VERB_CLASSES, find_kinds, find_media
+from trajsmith.toolgraph.lexicon import VERB_CLASSES, find_kinds, find_media, is_verb
 
 READ, CREATE, COMPUTE = (VERB_CLASSES.index(name) for name in ("read", "create", "compute"))
 SEND = VERB_CLASSES.index("send")
@@ -55,7 +56,7 @@ def compute_promises(pairs: CandidatePairs) -> dict[str, Any]:
 
     subject = _share_subject(pairs)
     reads = np.bincount(table.server, table.verb == READ, len(table.server))
-    selecting = contains_any_word(table, SELECTING)[pairs.target]
+    selecting = _first_verbs(table, SELECTING)[pairs.target]
     searching = contains_any_word(table, SEARCHING)[pairs.source] | (read & (_required_ids(table)[pairs.source] == 0))
     few = np.where(read & pairs.same_server, 1 / np.maximum(reads[table.server[pairs.source]], 1), 0.0)
     near = (subject > 0.3) | (few >= FEW)
@@ -68,14 +69,16 @@ def compute_promises(pairs: CandidatePairs) -> dict[str, Any]:
     works = pairs.target_verb(COMPUTE, SEND) & pairs.into("carrier") & pairs.into("required")
     works |= pairs.target_verb(CREATE) & pairs.source_verb(COMPUTE) & pairs.kind("in", "money") & pairs.into("required")
     same_kind = (outs.kinds[pairs.o] & ins.kinds[pairs.p] & SPECIFIC) > 0
-    said = pairs.cover(ins.described[pairs.p], outs.own[pairs.o]) * same_kind * read * ~identifies
+    by_description = pairs.cover(ins.described[pairs.p], outs.own[pairs.o]) * same_kind * read * ~identifies
     returned, described = cover_wanted(outs.meant[pairs.o]), cover_wanted(outs.described[pairs.o])
     mentioned = np.maximum.reduce([head, returned, described, pairs.cover(table.spoken[pairs.source], entity)]) > 0
     tells = pairs.source_verb(COMPUTE) | (read & pairs.kind("in", "text", "data"))
     return {
         "head": head * read,
         "noun": pairs.cover(nouns, entity) * read,
-        "name": np.maximum(pairs.cover(outs.own[pairs.o], own) * pairs.cover(own, outs.own[pairs.o]), 0.9 * said),
+        "name": np.maximum(
+            pairs.cover(outs.own[pairs.o], own) * pairs.cover(own, outs.own[pairs.o]), 0.9 * by_description
+        ),
         "returned": returned,
         "described": described,
         "subject": subject,
@@ -107,6 +110,12 @@ def compute_promised_fit(x: dict[str, Any]) -> Any:
     ways = {"head": 0.8, "noun": 0.4, "name": 0.95, "returned": 0.7, "creates": 0.8, "belongs": 0.6, "select_name": 0.7,
             "select": 0.45, "described": 0.45, "token": 0.95, "kind": 0.42}  # fmt: skip
     return np.maximum.reduce([x[name] * most for name, most in ways.items()])
+
+
+def _first_verbs(table: EndpointTable, words: tuple[str, ...]) -> Any:
+    """bool [tools]: the first verb of the name is one of these: `book_flight` and `Hotels.BookRoom`, not `get_book`."""
+    wanted = frozenset(map(stem, words))
+    return np.array([next(filter(is_verb, text.spoken), "") in wanted for text in table.texts], bool)
 
 
 def _share_subject(pairs: CandidatePairs) -> Any:

@@ -34,6 +34,8 @@ def read_tool_list(path: Path) -> list[ToolSpec]:
 
 def _rows(data: bytes, path: Path) -> Iterator[tuple[Any, str]]:
     """Yield each tool with where it stands."""
+    if not data.strip():
+        return
     lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     try:
         rows = [(orjson.loads(line), number) for number, line in lines]
@@ -46,7 +48,8 @@ def _rows(data: bytes, path: Path) -> Iterator[tuple[Any, str]]:
             number = next(number for number, line in lines if not _is_json(line))
             raise InputError(f"{path}:{number}: no tool: not valid JSON; {HELP}") from error
     for row, number in rows:
-        inside = row.get("tools") if isinstance(row, dict) and "name" not in row else row
+        answer = isinstance(row, dict) and row.keys() <= {"tools", "nextCursor", "_meta"}
+        inside = row.get("tools") if answer else row
         if isinstance(inside, list):
             yield from ((tool, f"{path}: tool {place}") for place, tool in enumerate(inside, 1))
         else:

@@ -59,7 +59,7 @@ def test_an_identifier_comes_from_who_gives_such_things(giver: ToolSpec) -> None
 )
 def test_nothing_flows_from_tools_that_do_not_give_it(other: ToolSpec) -> None:
     orders = spec("search_orders", {"text": STRING}, "Search orders by a text.")
-    assert flows(orders, other, CANCEL) == {("search_orders", "cancel_order")}
+    assert {source for source, target in flows(orders, other, CANCEL) if target == "cancel_order"} == {orders.name}
 
 
 def test_a_booking_names_what_a_search_has_shown() -> None:

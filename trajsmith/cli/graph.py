@@ -58,7 +58,7 @@ def build(
 
     What is odd about a tool is a note on standard error; the build goes on.
     """
-    from trajsmith.toolgraph import GraphSettings, ToolGraph
+    from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list
     from trajsmith.toolgraph.embeddings import build_embedding_similarity
     from trajsmith.toolgraph.evidence import (
         GraphEvidence,
@@ -68,7 +68,6 @@ def build(
         read_recordings,
     )
     from trajsmith.toolgraph.incremental_build import update_graph
-    from trajsmith.toolgraph.tool_lists import read_tool_list
 
     if (tools is None) == (not library):
         raise InputError("give either --tools FILE.jsonl or --library NAME")
