@@ -45,7 +45,7 @@ from trajsmith.toolgraph.match import Similarity
 from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, KindModel, compute_kind_terms
 
 LAMBDA, ROUNDS, POSITIVES = 30.0, 4, 30.0
-KIND_LAMBDA = 20.0
+KIND_LAMBDA = 40.0
 BALANCE = 0.5
 """How far the rarer kind of a set weighs more: 0 not at all, 1 as much as the other."""
 LIGHT = {"taskbench": 0.5, "bundled": 0.25}

@@ -17,14 +17,14 @@ from trajsmith.grounding.names import CODE_WORDS
 from trajsmith.phrasing.words import stem
 from trajsmith.records import JsonObject
 from trajsmith.toolgraph.candidate_pairs import KIND, contains_any_word
-from trajsmith.toolgraph.endpoint_table import EndpointTable
+from trajsmith.toolgraph.endpoint_table import EndpointSide, EndpointTable
 from trajsmith.toolgraph.endpoints import Endpoint
 from trajsmith.toolgraph.flow_features import AUTH_WORDS, CREATE, READ
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode
 from trajsmith.toolgraph.lexicon import MANNER, ONESELF, TRUTHS, WRITTEN, YES_AND_NO
 from trajsmith.toolgraph.link_model import load_shipped_model, logistic
 from trajsmith.toolgraph.link_scoring import ScoredLinks
-from trajsmith.toolgraph.promised_outputs import PERSONAL, SEND, TIMES
+from trajsmith.toolgraph.promised_outputs import PERSONAL, SELECTING, SEND, TIMES, find_first_verbs
 
 KIND_PRIOR: dict[str, float] = {
     "bias": -3.0,
@@ -35,7 +35,7 @@ KIND_PRIOR: dict[str, float] = {
     "promised": 3.0,
     "identifier": 2.5,
     "promised_id": 1.5,
-    "promised_name": 2.0,
+    "promised_name": 3.6,
     "promised_choice": 3.0,
     "token": 2.0,
     "told": 4.0,
@@ -46,7 +46,7 @@ KIND_PRIOR: dict[str, float] = {
     "known_name": 0.5,
     "named": 0.5,
     "oneself": -2.0,
-    "personal": -1.0,
+    "personal": -2.0,
     "chosen": -1.0,
     "new": -4.0,
     "control": -4.0,
@@ -60,6 +60,7 @@ KIND_PRIOR: dict[str, float] = {
 """Term to the weight that its meaning suggests; training keeps the sign and is drawn to this value."""
 _MANNER = frozenset(map(stem, MANNER))
 _WRITTEN = frozenset(map(stem, WRITTEN))
+_SECRETS = frozenset(map(stem, ("encryption", "api", "private", "secret", "license")))
 KINDS_BY_WEIGHT: tuple[ParameterKind, ...] = ("internal", "external", "other")
 SURE = 0.9
 """Fit of one name."""
@@ -101,6 +102,9 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
     named = _most(p, plain * fresh, size)
     own = side.flags["oneself"] & side.flags["identifies"] & (own_identifier < 0.6)
     own &= ~_finds_persons(table)[table.server[side.tool]]
+    personal = (side.kinds & (PERSONAL | KIND["person"])) > 0
+    picks = find_first_verbs(table, SELECTING)[side.tool] & ((side.kinds & KIND["name"]) > 0)
+    picked = picks & (named >= 0.8)
     declared_score = _most(p, links.score * near * ~virtual, size) * ~own
     is_id = side.flags["identifies"] | token
     coded = np.array([bool(end.own) and end.own[-1] in CODE_WORDS for end in side.endpoints], bool)
@@ -117,8 +121,9 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "promised": _most(p, links.score * near * virtual, size) * is_id * ~own,
         "identifier": identifier * flags["identifies"] * ~own,
         "promised_id": promised_id * flags["identifies"] * ~own,
-        "promised_name": _most(p, x["promise_names"] * fresh * home, size) * flags["required"],
-        "promised_choice": _most(p, x["promise_select_name"] * fresh * home, size) * flags["required"],
+        "promised_name": _most(p, x["promise_names"] * fresh * home, size) * flags["required"] * ~makes * ~personal,
+        "promised_choice": _most(p, np.maximum(x["promise_select_name"], picked[p]) * fresh * home, size)
+        * flags["required"],
         "token": token & (np.maximum(identifier, promised_id) > 0.5),
         "told": _most(p, x["told"], size),
         "carried": np.minimum(1, np.log1p(np.bincount(p, weights=worked, minlength=size)) / np.log1p(MANY)),
@@ -128,7 +133,7 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "known_name": named >= 0.8,
         "named": named,
         "oneself": own,
-        "personal": (side.kinds & PERSONAL) > 0,
+        "personal": ((side.kinds & PERSONAL) > 0) | _is_secret_key(side),
         "chosen": (side.kinds & TIMES) > 0,
         "new": side.flags["new"],
         "control": side.flags["control"],
@@ -145,6 +150,11 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
 def _is_token(table: EndpointTable) -> Any:
     """bool [parameters]: tokens are made to be passed on, also to other servers."""
     return (table.parameters.kinds & KIND["token"]) > 0
+
+
+def _is_secret_key(side: EndpointSide) -> Any:
+    """bool [parameters]: encryption_key, api_key: who calls has it."""
+    return np.array([end.own[-1:] == ("key",) and bool(_SECRETS & set(end.own)) for end in side.endpoints], bool)
 
 
 def _finds_persons(table: EndpointTable) -> Any:

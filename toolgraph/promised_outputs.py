@@ -56,7 +56,7 @@ def compute_promises(pairs: CandidatePairs) -> dict[str, Any]:
 
     subject = _share_subject(pairs)
     reads = np.bincount(table.server, table.verb == READ, len(table.server))
-    selecting = _first_verbs(table, SELECTING)[pairs.target]
+    selecting = find_first_verbs(table, SELECTING)[pairs.target]
     searching = contains_any_word(table, SEARCHING)[pairs.source] | (read & (_required_ids(table)[pairs.source] == 0))
     few = np.where(read & pairs.same_server, 1 / np.maximum(reads[table.server[pairs.source]], 1), 0.0)
     near = (subject > 0.3) | (few >= FEW)
@@ -112,8 +112,8 @@ def compute_promised_fit(x: dict[str, Any]) -> Any:
     return np.maximum.reduce([x[name] * most for name, most in ways.items()])
 
 
-def _first_verbs(table: EndpointTable, words: tuple[str, ...]) -> Any:
-    """bool [tools]: the first verb of the name is one of these: `book_flight` and `Hotels.BookRoom`, not `get_book`."""
+def find_first_verbs(table: EndpointTable, words: tuple[str, ...]) -> Any:
+    """Return bool [tools]: the first verb of the name is one of these: `book_flight` and `Hotels.BookRoom`, not `get_book`."""
     wanted = frozenset(map(stem, words))
     return np.array([next(filter(is_verb, text.spoken), "") in wanted for text in table.texts], bool)
 
