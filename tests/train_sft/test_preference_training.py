@@ -104,3 +104,26 @@ def test_pairs_that_cannot_be_used_are_one_line(run, model, tmp_path):
         prepare_preference(build_config(run, model, tmp_path, dataset=run.path / "dataset"))
     with pytest.raises(InputError, match=r"run `trajsmith export .* --format dpo`"):
         prepare_preference(build_config(run, model, tmp_path, dataset=tmp_path / "none"))
+
+
+def test_trl_trains_on_the_unpaired_rows(run, model, tmp_path):
+    """The format `kto` as it is exported, in TRL's own trainer."""
+    from datasets import load_dataset
+    from transformers import AutoTokenizer
+    from trl import KTOConfig, KTOTrainer
+    from typer.testing import CliRunner
+
+    from trajsmith.cli.app import app
+
+    folder = tmp_path / "kto"
+    assert CliRunner().invoke(app, ["export", str(run.path), "--format", "kto", "--out", str(folder)]).exit_code == 0
+    rows = load_dataset(str(folder), split="train", cache_dir=str(tmp_path / "cache"))
+    assert set(rows["label"]) == {True, False}
+    args = KTOConfig(
+        output_dir=str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=2, report_to="none", use_cpu=True,
+        bf16=False, gradient_checkpointing=False, save_strategy="no", disable_tqdm=True, max_length=4000,
+    )  # fmt: skip
+    tokenizer = AutoTokenizer.from_pretrained(str(model))
+    trainer = KTOTrainer(model=str(model), args=args, train_dataset=rows, processing_class=tokenizer)
+    trainer.train()
+    assert trainer.state.global_step == 1
