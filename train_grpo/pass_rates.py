@@ -54,4 +54,4 @@ def measure_rates(folder: Path, measure: str) -> dict[str, float]:
     for episode in read_episodes(file):
         if episode.passed is not None:
             values[episode.task_id].append(float(episode.passed) if measure == "passed" else episode.checks)
-    return {task: sum(found) / len(found) for task, found in values.items()}
+    return {task: sum(rates) / len(rates) for task, rates in values.items()}
