@@ -382,10 +382,10 @@ class ScriptedAgent:
 
     def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row that a reference resolves to, and all rows that it was chosen from."""
-        wanted, rows = self._resolve(source), []
+        wanted, rows, shown = self._resolve(source), [], self._get_result(source.call).content
         chosen: dict[str, Any] = {}
-        for match in find_values(self._get_result(source.call).content, source.path):
-            row = match.levels[-1].row if match.levels else self._get_result(source.call).content
+        for match in find_values(shown, source.path):
+            row = match.levels[-1].row if match.levels else shown
             if isinstance(row, dict):
                 rows.append(row)
                 chosen = chosen or (rows[-1] if match.value == wanted else {})
@@ -411,13 +411,12 @@ class ScriptedAgent:
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question for one of the things that a result shows, unless they may have changed."""
-        rows: Any = next(
-            (match.value for match in find_values(self._get_result(source.call).content, selector.rows)), []
-        )
+        shown = self._get_result(source.call).content
+        rows: Any = next((match.value for match in find_values(shown, selector.rows)), [])
         if not isinstance(rows, list) or self._stale(source.call):
             return get_language().grammar.which(self.wording.entity(parameter))
-        rows = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
-        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, rows, selector, self.told)
+        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
+        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
@@ -440,8 +439,7 @@ class ScriptedAgent:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
         """
         call, content = self.calls[index], self.results[index].content
-        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
-        answers: list[str] = []
+        asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
             answer = self.reports.answer(info, call, content, alone and not answers, row) if info.narrow else None
