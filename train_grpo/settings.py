@@ -29,10 +29,11 @@ class GrpoConfig(FrozenModel):
     max_steps: PositiveInt = 12
     """Messages of the model per turn."""
     history: PositiveInt | None = None
-    """Assistant turns of history that the model sees when it acts and when it learns: an episode becomes one sample per
-    message (AWM, history-aware training, 3). None shows all, and an episode is one sample."""
+    """Assistant turns of history that the model sees when it acts and when it learns (AWM, history-aware training, 3).
+    One message of each episode is learnt, drawn at random. None shows all, and all messages are learnt."""
     turn_weight: float = Field(0.0, ge=0, le=1)
-    """Weight of what a user turn itself earned, against that of the whole episode, in the advantage of its messages."""
+    """Weight of what a user turn earned from it on, against the whole episode, in the reward. With more than 0 one turn
+    of each episode is learnt, in one step the same of all episodes of a task."""
     strict_format: bool = False
     """End an episode as a format error also at a call of a tool that is not shown, or with arguments that its schema
     refuses (AWM, appendix A.4); without it only at a call that cannot be read."""
@@ -46,6 +47,8 @@ class GrpoConfig(FrozenModel):
     """What the user's model may cost."""
     episode_tokens: PositiveInt
     """Tokens of an episode after its first message from the user: the model's, the tools' and the user's together."""
+    message_tokens: PositiveInt | None = None
+    """Tokens of one message; None is no limit but that of the episode. A batch waits for its longest message."""
     lora: JsonObject | None = None
     """Settings of peft's `LoraConfig`; None trains all weights."""
     trainer: dict[str, Any] = Field(default_factory=dict)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach
+from trajsmith.grounding import find_rows, is_end_out_of_reach, iterate_leaves
 from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
@@ -17,7 +17,8 @@ from trajsmith.phrasing.value_formatting import (
     join_words,
     list_value_forms,
 )
-from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
+from trajsmith.phrasing.words import pluralize
+from trajsmith.records import AnswerFact, FromOutput, GoldCall, RequestedInfo
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
@@ -89,8 +90,12 @@ class ReportWriter:
             return ""
         return get_language().reports.label_topic.format(fact.label)
 
-    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
-        """Return a report of a whole result in the agent's style, if possible one with all facts."""
+    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = (), alone: bool = True) -> str:
+        """Return a report of a whole result in the agent's style, if possible one with all facts.
+
+        Args:
+            alone: Nothing else is reported in the message; else a report that names what it is about comes first.
+        """
         phrases = self.wording.tool(call.tool)
         if self.style == "short":
             first = phrases.brief
@@ -99,12 +104,28 @@ class ReportWriter:
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
-        texts = [
-            self._pick(options, values, facts) for options in (first, phrases.done, phrases.detailed, phrases.brief)
-        ]
+        ways = (first, phrases.done, phrases.detailed, phrases.brief)
+        texts = [self._pick(options, values, facts) for options in ways]
+        if not alone:
+            every = [pick_text([text], values, self.rng) for options in ways for text in options]
+            texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
         rendered = [text for text in texts if text]
         whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
         return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
+
+    def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
+        """Return 0 for a report that names the kind of its things ("Your payees are ..."), 2 for one that begins with
+        a pronoun, and 1 for others."""
+        if get_language().reports.pronoun.match(text):
+            return 2
+        kinds = self.wording.phrasebook.entities
+        nouns = {
+            noun
+            for name in list_field_names(content) & kinds.keys()
+            if name not in call.arguments
+            for noun in (kinds[name].noun, kinds[name].plural or pluralize(kinds[name].noun))
+        }
+        return 0 if any(is_value_mentioned(text.lower(), noun.lower()) for noun in nouns) else 1
 
     def add_limit_note(self, call: GoldCall, content: Any, text: str) -> str:
         """Return a text with a sentence that there may be more, where it tells all rows of a cut list."""
@@ -181,6 +202,21 @@ def _render_named(label: str, fact: AnswerFact) -> str:
     if isinstance(fact.value, bool) and fact.words.get(str(fact.value).lower()):
         return f"{capitalize_first(fact.words[str(fact.value).lower()][0])}."
     return f"{capitalize_first(label)}: {format_quoted(fact.value)}."
+
+
+def find_used_calls(calls: Sequence[GoldCall]) -> set[int]:
+    """Return the calls from whose results these take arguments."""
+    leaves = (source for call in calls for _, source, _ in iterate_leaves(call))
+    return {source.call for source in leaves if isinstance(source, FromOutput)}
+
+
+def list_field_names(result: Any) -> set[str]:
+    """Return the names of the fields of a result; of a list, those of its first row."""
+    if isinstance(result, list):
+        return list_field_names(result[0]) if result else set()
+    if not isinstance(result, dict):
+        return set()
+    return {name for key, value in result.items() for name in (key, *list_field_names(value))} - {"result"}
 
 
 def _iter_fields(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:

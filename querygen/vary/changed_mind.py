@@ -5,7 +5,7 @@ succeeds with the first value too, and leads to another state.
 """
 
 from trajsmith.grounding import ValueSource, iterate_leaves
-from trajsmith.grounding.fields import list_input_fields
+from trajsmith.grounding.fields import SchemaField, list_input_fields
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
@@ -63,7 +63,7 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
     mark = await session.checkpoint()
     await session.call(call.tool, call.arguments)
     gold = await session.state_hash()
-    for other in ValueSource(case.state).propose(field, case.rng)[:TRIES]:
+    for other in _list_other_values(case, index, field)[:TRIES]:
         if other == value or type(other) is not type(value):
             continue
         await session.rollback(mark)
@@ -72,6 +72,15 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
         if result.ok and await session.state_hash() not in (before, gold):
             return other
     return None
+
+
+def _list_other_values(case: VariantCase, index: int, field: SchemaField) -> list[JsonValue]:
+    """Return values that the user could have named first: of the story where it has some, else any of their kind."""
+    step = case.find_step(index)
+    if step is not None and field.path in step.arguments:
+        fitting = step.arguments[field.path]
+        return case.rng.sample(list(fitting), len(fitting))
+    return ValueSource(case.state).propose(field, case.rng)
 
 
 async def _build_variant(case: VariantCase, turn: int, name: str, key: str, first: JsonValue) -> VariantResult:

@@ -12,13 +12,15 @@ from trajsmith.records import GoldCall, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
 4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
-outside gets access. 6. Only pending orders can be changed."""
+outside gets access. 6. Only pending orders can be changed.
+7. A new device is collected within the next 30 days."""
 FIELD = SchemaField("value", "value", (), ("string",), True, {"type": "string"})
 ROWS = [
     '{"result":[{"account_id":"A2","name":"Green Saver","kind":"savings"}]}',
     '{"result":[{"payee_id":"P1","name":"Judith Carver","added_on":"2026-01-01","in_cooling_off":true}]}',
     '{"result":[{"file_name":"Job Advert.docx","label":"confidential"},{"order_id":"W10013","status":"delivered"}]}',
     '{"email":"kofi.rossi@example.com"}',
+    '{"device_id":"D1","collect_on":"2026-06-28"}',
 ]
 
 
@@ -27,6 +29,8 @@ ROWS = [
     [
         ("Green Saver is a savings account; standing orders run from current accounts only", True),
         ("Judith Carver was added less than 24 hours ago and can get only £200.00 until then", True),
+        ("Judith Carver was added less than 24 hours ago and can get no more than £200.00 for now", True),
+        ("2026-06-28 is not within the next 30 days, when new devices can be collected", True),
         ("order W10013 is delivered; this is possible only while it is pending", True),
         ("Job Advert.docx is confidential and Kofi Rossi is from outside", False),
         ("Bonus Saver is a savings account; standing orders run from current accounts only", False),
@@ -35,7 +39,7 @@ ROWS = [
     ],
 )
 def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
-    words = {"savings", "confidential", "delivered", "pending", "outside"}
+    words = {"savings", "confidential", "delivered", "pending", "outside", "new"}
     assert can_be_known(reason, POLICY, ROWS, words) is known
 
 
