@@ -118,6 +118,19 @@ def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
         raise RecordDropped("no_messages")
     if messages[-1].role != "assistant":
         raise RecordDropped("last_message_not_assistant", messages[-1].role)
+    rows = build_message_rows(messages)
+    if calls := rows[-1].get("tool_calls"):
+        open_calls = ", ".join(call["id"] for call in calls)
+        raise RecordDropped("call_without_result", f"the conversation ends before {open_calls} is answered")
+    return rows
+
+
+def build_message_rows(messages: Sequence[Message]) -> list[JsonObject]:
+    """Build the rows of messages; the last one may be a call.
+
+    Raises:
+        RecordDropped: Calls and results do not belong together; the reason says how.
+    """
     rows: list[JsonObject] = []
     open_calls: dict[str, str] = {}
     for index, message in enumerate(messages):
@@ -133,8 +146,6 @@ def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
             open_calls = {call.id: call.function.name for call in message.tool_calls or ()}
         else:
             rows.append({"role": message.role, "content": message.content})
-    if open_calls:
-        raise RecordDropped("call_without_result", f"the conversation ends before {', '.join(open_calls)} is answered")
     return rows
 
 

@@ -7,6 +7,7 @@ template that TRL knows for the model's family.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,9 @@ def parse_generated_ids(tokenizer: Any, prefix: list[int], ids: list[int], tools
     usage = Usage(requests=1, prompt_tokens=len(prefix), completion_tokens=len(ids))
     if not ids:
         return ChatReply(message=Message(role="assistant"), finish_reason="length", usage=usage)
-    parsed, text = parse_response(tokenizer, ids, prefix=prefix, tools=tools), tokenizer.decode(ids)
+    # TRL before 1.16 does not read arguments by the tools' schemas, which only formats without types need.
+    known = {"tools": tools} if "tools" in signature(parse_response).parameters else {}
+    parsed, text = parse_response(tokenizer, ids, prefix=prefix, **known), tokenizer.decode(ids)
     if text.lstrip().startswith(THINKS):
         parsed.setdefault("reasoning_content", "")
     message = build_message(parsed, len(prefix))

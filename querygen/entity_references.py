@@ -92,7 +92,7 @@ class ReferenceTracker:
                 if self._leads_to(phrase, kind, value, source) and (not pronoun or len(phrase.split()) <= SHORT):
                     return phrase
         words = get_language().grammar.again(entity)
-        return words[0] if here or self.rng.random() < 0.75 else self.rng.choice(words)
+        return words[0] if here or self.rng.random() < 0.9 else self.rng.choice(words)
 
     def _say_where(
         self, entity: EntityPhrases, phrase: str, source: FromOutput, held: set[str]

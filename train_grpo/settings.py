@@ -11,6 +11,23 @@ from trajsmith.records import FrozenModel, JsonObject, SourcePath, ToolStyle
 from trajsmith.verify.rewards import RewardName
 
 
+class PassRateSettings(FrozenModel):
+    """Band of pass rates in which tasks are trained on."""
+
+    evaluation: Path
+    """Folder that `trajsmith eval` wrote: the model that the training starts from, on tasks of its split `train`."""
+    low: float = Field(0.1, ge=0, le=1)
+    high: float = Field(0.9, ge=0, le=1)
+    measure: Literal["passed", "checks"] = "passed"
+    """Share of episodes that passed, or mean share of checks, for models that pass hardly anything."""
+
+    @model_validator(mode="after")
+    def _low_before_high(self) -> Self:
+        if self.low > self.high:
+            raise ValueError(f"low: {self.low:g} is above high: {self.high:g}")
+        return self
+
+
 class GrpoConfig(FrozenModel):
     """Everything that `trajsmith grpo` needs."""
 
@@ -24,6 +41,8 @@ class GrpoConfig(FrozenModel):
     """How an episode is rewarded; `trajsmith plugins --kind rewards` lists all."""
     limit: PositiveInt | None = None
     """At most this many tasks of each environment."""
+    pass_rates: PassRateSettings | None = None
+    """Play only tasks that the model does sometimes; None plays all."""
     tools: ToolStyle | None = None
     """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full."""
     max_steps: PositiveInt = 12

@@ -6,20 +6,21 @@ from typing import Any
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import EvalContext
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.models.precision import choose_training_dtype
-from trajsmith.models.transformers_engine import open_model
 from trajsmith.records import InputError, Task
 from trajsmith.train_grpo.episodes import EpisodeSource
+from trajsmith.train_grpo.pass_rates import select_by_pass_rate
 from trajsmith.train_grpo.reward_functions import EpisodeReward
 from trajsmith.train_grpo.rollout_function import DialogueRollouts
 from trajsmith.train_grpo.settings import GrpoConfig
 from trajsmith.train_sft.checkpoint import (
+    open_training_model,
     open_training_tokenizer,
+    read_dtype,
     save_atomically,
     translate_write_errors,
 )
 from trajsmith.train_sft.libraries import build_trainer_arguments, require_train, restrict_logits_to_loss_tokens
-from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, read_dtype, write_metrics
+from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
@@ -64,6 +65,8 @@ def train(
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     if not tasks:
         raise InputError(f"{config.run} has no tasks in split 'train'")
+    if config.pass_rates is not None:
+        tasks = select_by_pass_rate(tasks, config.pass_rates)
     tokenizer = open_training_tokenizer(config.model)
     own = background or BackgroundLoop()
     try:
@@ -83,7 +86,7 @@ def build_checkpoint_info(config: GrpoConfig, tasks: int) -> CheckpointInfo:
     """Build the notes of the finished model: those of the model before it, and this training."""
     before = read_checkpoint_info(config.model)
     settings = config.model_dump(
-        mode="json", include={"reward", "max_steps", "history", "turn_weight", "trainer", "lora"}
+        mode="json", include={"reward", "max_steps", "history", "turn_weight", "pass_rates", "trainer", "lora"}
     )
     training = {"kind": "grpo", "tasks": tasks, "settings": settings}
     return CheckpointInfo(
@@ -108,7 +111,7 @@ def build_trainer(
     style = config.tools or read_checkpoint_info(config.model).tools
     episodes = EpisodeSource(tasks, grounds, background, play, config.strict_format, users, style)
     return GRPOTrainer(
-        model=open_model(config.model, choose_training_dtype(config.model)),
+        model=open_training_model(config.model),
         args=arguments,
         train_dataset=episodes.build_prompt_dataset(),
         processing_class=tokenizer,

@@ -36,6 +36,12 @@ class ReportWriter:
         self.wording = wording
         self.style = style
         self.rng = rng
+        self.varies = True
+        """No template is used a second time in a dialogue while there are others that fit."""
+        self.used: set[str] = set()
+        """Templates of what was told."""
+        self._templates: dict[str, str] = {}
+        """Texts that were rendered last, with their templates."""
 
     def answer(
         self, info: RequestedInfo, call: GoldCall, content: Any, first: bool = True, row: str = ""
@@ -52,7 +58,8 @@ class ReportWriter:
             if values["row"] is None:
                 return None
         if first:
-            return self._pick(info.answer, values, info.facts)
+            text = self._pick(info.answer, values, info.facts)
+            return self._note_used(text) if text else None
         clear = [template for template in info.answer if not get_language().reports.pronoun.match(template)]
         text = self._pick(clear, values, info.facts)
         if (
@@ -60,9 +67,12 @@ class ReportWriter:
             and all(is_fact_answered(text, fact) for fact in info.facts)
             and not get_language().reports.pronoun.match(text)
         ):
-            return text
+            return self._note_used(text)
         text = self._pick(info.answer, values, info.facts)
-        return self._name_topic(info, call, text, row) if text and get_language().reports.pronoun.match(text) else text
+        if text is None:
+            return None
+        self._note_used(text)
+        return self._name_topic(info, call, text, row) if get_language().reports.pronoun.match(text) else text
 
     def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
         """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
@@ -111,7 +121,8 @@ class ReportWriter:
             texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
         rendered = [text for text in texts if text]
         whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
-        return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
+        chosen = next(whole, None) or next(iter(rendered), None)
+        return self._note_used(chosen) if chosen else render_plain_report(call, content)
 
     def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
         """Return 0 for a report that names the kind of its things ("Your payees are ..."), 2 for one that begins with
@@ -140,12 +151,21 @@ class ReportWriter:
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first = None
-        for template in self.rng.sample(list(templates), len(templates)):
+        for template in sorted(self.rng.sample(list(templates), len(templates)), key=self.used.__contains__):
             text = pick_text([template], values, self.rng)
+            if text:
+                self._templates[text] = template
             if text and all(is_fact_answered(text, fact) for fact in facts):
                 return text
             first = first or text
         return first
+
+    def _note_used(self, text: str) -> str:
+        """Record the template of a text that is told, and return the text."""
+        if self.varies and text in self._templates:
+            self.used.add(self._templates[text])
+        self._templates.clear()
+        return text
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:

@@ -346,7 +346,7 @@ class ScriptedAgent:
         )
 
     def _confirmation(self, index: int) -> str:
-        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice)
+        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
         return writer.write([(self.calls[number], self._identified_rows(self.calls[number])) for number in calls])
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
@@ -394,7 +394,7 @@ class ScriptedAgent:
     def _request(self, call: GoldCall) -> str:
         purpose = self.wording.tool(call.tool).purpose
         frames = [frame for frame in self.voice.asks_user if purpose or PURPOSE not in frame]
-        return fill_pattern(frames, self._phrase(call, "request"), self.rng).replace(PURPOSE, purpose)
+        return fill_pattern(frames, self._phrase(call, "request"), self.rng, self.frames).replace(PURPOSE, purpose)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)

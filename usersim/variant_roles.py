@@ -248,6 +248,7 @@ class VariantAgent(ScriptedAgent):
         """Return short reports of calls, all in the same words."""
         words, reports = self.rng.random(), []
         self.reports, usual = ReportWriter(self.wording, "short", self.rng), self.reports
+        self.reports.varies = False
         for index in members:
             self.rng.seed(words)
             reports.append(capitalize_first(self._report(index, alone=True)))
@@ -302,7 +303,7 @@ class VariantAgent(ScriptedAgent):
 
     def _write_for_all(self, calls: Sequence[GoldCall]) -> str:
         pairs = [(call, self._identified_rows(call)) for call in calls]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
+        return ConfirmationWriter(self.wording, self.rng, self.voice, self.frames).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
@@ -317,7 +318,8 @@ class VariantAgent(ScriptedAgent):
         return "" if again else self.rng.choice(GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
+        return writer.write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""

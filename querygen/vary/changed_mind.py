@@ -4,9 +4,11 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
+import re
+
 from trajsmith.grounding import ValueSource, iterate_leaves
 from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -19,6 +21,7 @@ CHECK = (
     "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 
 
 @VARIANTS.register("changed_mind")
@@ -57,7 +60,7 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
     """Another value with which the write succeeds and does something else; None if none is found."""
     call = case.calls[index]
     field = next((each for each in list_input_fields(case.tools[call.tool]) if each.path == name), None)
-    if field is None:
+    if field is None or not _may_change(field, value):
         return None
     session = await case.at(index)
     mark = await session.checkpoint()
@@ -72,6 +75,14 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
         if result.ok and await session.state_hash() not in (before, gold):
             return other
     return None
+
+
+def _may_change(field: SchemaField, value: JsonValue) -> bool:
+    """Return True for choices, amounts, days and times: who corrects a name has other values to correct as well, such
+    as the account number of another payee."""
+    if field.choices or not isinstance(value, str):
+        return True
+    return parse_datetime(value) is not None or _CLOCK.fullmatch(value) is not None
 
 
 def _list_other_values(case: VariantCase, index: int, field: SchemaField) -> list[JsonValue]:

@@ -17,7 +17,7 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
         RecordDropped: There is none, or the other tools reach the same.
     """
     ways = []
-    for turn in case.single_writes()[:3]:
+    for turn in sorted(case.single_writes(), reverse=True)[:3]:  # late, so that a dialogue goes before it
         _, stop = case.spans[turn]
         tool = case.calls[stop - 1].tool
         if any(call.tool == tool for call in case.calls[: stop - 1]):

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from trajsmith.grounding.fields import SchemaField
+from trajsmith.querygen.vary import missing_function
 from trajsmith.querygen.vary._refusals import RefusedRequest, _propose_values, _take_nearest
 from trajsmith.querygen.vary._refused_task import can_be_known
+from trajsmith.querygen.vary.changed_mind import _may_change
 from trajsmith.records import GoldCall, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
@@ -66,3 +68,36 @@ def test_of_what_one_rule_refuses_the_nearest_is_taken():
     near = refuse("until", "2026-05-29", "loans last 21 days, not 28")
     other = refuse("copies", 9, "only 3 copies are left")
     assert _take_nearest(case, [far, near, other]) == [near, other]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "may"),
+    [
+        ({"type": "string", "enum": ["monthly", "weekly"]}, "monthly", True),
+        ({"type": "string"}, "2026-05-27", True),
+        ({"type": "string"}, "09:30", True),
+        ({"type": "number"}, 60.0, True),
+        ({"type": "string"}, "Willow Garden Services", False),
+    ],
+)
+def test_nobody_changes_their_mind_about_a_name(schema, value, may):
+    """The account number that goes with it would be another one, too."""
+    field = SchemaField("value", "value", (), (schema["type"],), True, schema)
+    assert _may_change(field, value) is may
+
+
+async def test_a_tool_is_missing_late_so_that_a_dialogue_goes_before_it(monkeypatch):
+    class Search:
+        made = 3
+
+        def __init__(self, case, turn, without_tool):
+            pass
+
+        async def find_path(self):
+            return []
+
+    monkeypatch.setattr(missing_function, "AlternativeSearch", Search)
+    calls = [SimpleNamespace(tool=name) for name in ("open", "move", "close")]
+    case = SimpleNamespace(single_writes=lambda: [1, 0, 2], spans=[(0, 1), (1, 2), (2, 3)], calls=calls)
+    turn, tool, _ = await missing_function.hide_tool(case)
+    assert (turn, tool) == (2, "close")

@@ -81,3 +81,14 @@ def test_of_several_answers_in_a_message_each_says_what_it_is_about():
     rows = {"result": [{"payee_id": "P1", "name": "Ann"}]}
     assert writer.report(call, rows) == "You have 1 on the list."
     assert writer.report(call, rows, alone=False) == "Your payees are 1 people."
+
+
+def test_what_is_reported_twice_is_said_in_other_words():
+    tools = {"add_note": ToolPhrases(done=["It's noted.", "That's on the list.", "You have it in writing."])}
+    spec = ToolSpec(server="n", name="add_note", description="Add.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="add_note", arguments={}, provenance={}, effect="write")
+    for seed in range(9):
+        writer = ReportWriter(Wording(Phrasebook(tools=tools), [spec]), "plain", random.Random(seed))
+        assert len({writer.report(call, {"note_id": "N1"}) for _ in range(3)}) == 3
+        writer.varies, writer.used = False, set()
+        assert writer.report(call, {"note_id": "N1"}) and not writer.used, "lines of a list may be alike"
