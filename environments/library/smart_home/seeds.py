@@ -373,7 +373,7 @@ def _add_sensor(state: SmartHomeState, room_id: str, kind: str, value: float) ->
 def _add_locks(state: SmartHomeState, rng: random.Random, count: int) -> None:
     picked = [LOCKS[0], *rng.sample(LOCKS[1:], count - 1)]
     members = list(state.members.values())
-    forgotten = rng.sample([name for name, _ in picked], rng.choice((1, 1, 1, 2)))
+    forgotten = rng.sample([name for name, _ in picked], 1 if count == 2 else rng.choice((1, 2)))
     for lock_name, adults_only in picked:
         lock_id, locked = _number(state, "lock", "L{}"), lock_name not in forgotten
         state.locks[lock_id] = Lock(
