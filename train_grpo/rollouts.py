@@ -17,6 +17,7 @@ from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import Episode, EvalContext, play_episode
 from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.records import (
+    CALL_TOOL,
     EnvironmentFault,
     FunctionCall,
     JsonObject,
@@ -27,7 +28,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
-from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, resolve_inner_call
 
 Step = list[Message] | None
 """What was said so far when the model is asked, or None when the last message was said."""
@@ -162,12 +163,22 @@ class Rollout:
         invalid = []
         for call in message.tool_calls or ():
             name, arguments = call.function.name, call.function.arguments
-            shown = name in self.task.exposed_tools
-            error = self.strict.fault(name, arguments) if shown else "the tool is not shown"
+            error = self._find_fault(self.strict, name, arguments)
             if error is not None:
                 text = orjson.dumps(arguments).decode()
                 invalid.append(MalformedCall(id=call.id, name=name, text=text, error=error))
         return invalid
+
+    def _find_fault(self, strict: ArgumentValidator, name: str, arguments: JsonObject) -> str | None:
+        """Return what is wrong with a call; of one through call_tool, what is wrong with the call that is meant."""
+        if self.task.search is not None:
+            if name != CALL_TOOL:
+                return None if name in self.task.shown_tools else "the tool is not shown"
+            inner = resolve_inner_call(arguments)
+            if inner.result is not None:
+                return inner.result.text
+            name, arguments = inner.tool, inner.arguments
+        return strict.fault(name, arguments) if name in self.task.exposed_tools else "the tool is not shown"
 
 
 def build_text_reply(text: str) -> ChatReply:

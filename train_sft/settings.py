@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from trajsmith.records import FrozenModel, JsonObject, ToolStyle
+from trajsmith.records import FrozenModel, JsonObject, Seed, ToolStyle
 
 
 class ScratchSettings(FrozenModel):
@@ -16,7 +16,7 @@ class ScratchSettings(FrozenModel):
     heads: PositiveInt = 4
     vocabulary: PositiveInt = 4096
     """Tokens that byte-pair merging may make."""
-    seed: int = 0
+    seed: Seed = 0
 
 
 class HistorySettings(FrozenModel):
