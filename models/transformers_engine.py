@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.json_grammar import JsonGrammars, has_grammars
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.precision import choose_inference_dtype
 from trajsmith.models.prefix_cache import (
@@ -71,6 +72,8 @@ class PendingRequest:
     ids: list[int]
     tools: list[JsonObject]
     decoding: Decoding
+    schema: JsonObject | None
+    """JSON Schema that the reply must follow, where grammars are used."""
     reply: "asyncio.Future[ChatReply]"
 
 
@@ -86,6 +89,7 @@ class TransformersModel:
         batch: Requests answered together.
         tools: How the model is shown tools.
         prefix_bytes: Memory for the states of prompts, so that what begins alike is computed once; 0 keeps none.
+        grammars: JSON replies follow their schema token by token; without it they are asked for in words only.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class TransformersModel:
         batch: int = 32,
         tools: ToolStyle = "full",
         prefix_bytes: int = PREFIX_BYTES,
+        grammars: bool = False,
     ) -> None:
         self.name = name
         self.model = model.eval()
@@ -107,6 +112,7 @@ class TransformersModel:
         self.batch = batch
         self.tools: ToolStyle = tools
         self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and can_share_prefixes(model) else None
+        self.grammars = JsonGrammars(tokenizer, model.config.vocab_size) if grammars else None
         self.reused_tokens = 0
         """Tokens of prompts that were not computed, since their states were known."""
         self._waiting: list[PendingRequest] = []
@@ -131,7 +137,8 @@ class TransformersModel:
         if len(ids) + decoding.max_new_tokens > room:
             message = f"{len(ids)} tokens of prompt and {decoding.max_new_tokens} of reply; the model takes {room}"
             raise ModelFault("context_overflow", self.name, message)
-        pending = PendingRequest(ids, tools, decoding, asyncio.get_running_loop().create_future())
+        schema = request.reply_schema if self.grammars is not None else None
+        pending = PendingRequest(ids, tools, decoding, schema, asyncio.get_running_loop().create_future())
         self._waiting.append(pending)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._answer_waiting())
@@ -148,7 +155,10 @@ class TransformersModel:
         """Generate batch after batch until no request waits."""
         while self._waiting:
             await asyncio.sleep(COLLECT_SECONDS)
-            requests = self._take_batch()
+            self._waiting = [request for request in self._waiting if not request.reply.done()]  # nobody waits for it
+            requests = self._take_batch() if self._waiting else []
+            if not requests:
+                return
             try:
                 replies = await asyncio.to_thread(self._generate, requests)
             except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
@@ -178,6 +188,9 @@ class TransformersModel:
                 self.prefixes or PrefixCache(0), prompts, self.tokenizer.pad_token_id, self.model.device
             )
             past = {} if batch.past_key_values is None else {"past_key_values": batch.past_key_values}
+            if self.grammars is not None and any(request.schema for request in requests):
+                schemas = [request.schema for request in requests]
+                arguments["logits_processor"] = [self.grammars.build_processor(schemas, batch.input_ids.shape[1])]
             generated = self.model.generate(
                 input_ids=batch.input_ids,
                 attention_mask=batch.attention_mask,
@@ -228,6 +241,8 @@ class TransformersProvider:
         self._model: TransformersModel | None = None
         self._start = asyncio.Lock()
         require_transformers(self.where)
+        if settings.structured == "native" and not has_grammars():
+            raise InputError(f"{self.where}: structured: native needs llguidance: {install_command('train')}")
 
     async def send(self, request: ChatRequest) -> ChatReply:
         async with self._start:
@@ -255,7 +270,12 @@ class TransformersProvider:
         tokenizer = add_response_template(open_tokenizer(name), name)
         model = open_model(name)
         return TransformersModel(
-            name, model, tokenizer, settings.max_tokens or MAX_NEW_TOKENS, batch=settings.concurrency
+            name,
+            model,
+            tokenizer,
+            settings.max_tokens or MAX_NEW_TOKENS,
+            batch=settings.concurrency,
+            grammars=settings.structured == "native" or (settings.structured == "auto" and has_grammars()),
         )
 
 
