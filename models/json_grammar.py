@@ -32,15 +32,14 @@ class JsonGrammars:
         self._end = tokenizer.eos_token_id
         self._matchers: dict[bytes, Any] = {}
 
-    def build_processor(self, schemas: Sequence[JsonObject | None], start: int) -> "GrammarProcessor":
+    def build_processor(self, schemas: Sequence[JsonObject | None]) -> "GrammarProcessor":
         """Build the processor of one batch.
 
         Args:
             schemas: Schema of each row, or None for free text.
-            start: Length of the padded prompts, in tokens.
         """
         matchers = [None if schema is None else self._open(schema) for schema in schemas]
-        return GrammarProcessor(matchers, start, self._end)
+        return GrammarProcessor(matchers, self._end)
 
     def _open(self, schema: JsonObject) -> Any:
         """Return a matcher at the beginning of a reply; compiled once for each schema.
@@ -64,10 +63,11 @@ class JsonGrammars:
 class GrammarProcessor:
     """Logits processor of `generate`: leaves to each row the tokens with which its reply can go on, then its end."""
 
-    def __init__(self, matchers: Sequence[Any], start: int, end: int) -> None:
+    def __init__(self, matchers: Sequence[Any], end: int) -> None:
         self._matchers = matchers
-        self._start = start
         self._end = end
+        self._begun = False
+        """The first token of the replies was drawn."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores with all other tokens at minus infinity; shape (rows, vocabulary)."""
@@ -77,7 +77,7 @@ class GrammarProcessor:
         for row, matcher in enumerate(self._matchers):
             if matcher is None:
                 continue
-            if input_ids.shape[1] > self._start and not matcher.is_stopped():
+            if self._begun and not matcher.is_stopped():
                 matcher.consume_token(int(input_ids[row, -1]))
             if matcher.is_stopped():
                 kept = scores[row, self._end].clone()
@@ -88,4 +88,5 @@ class GrammarProcessor:
             allowed = torch.from_numpy(bits[: scores.shape[1]].astype(bool)).to(scores.device)
             scores[row, : allowed.shape[0]].masked_fill_(~allowed, float("-inf"))
             scores[row, allowed.shape[0] :] = float("-inf")
+        self._begun = True
         return scores

@@ -232,8 +232,9 @@ class TaskWriter:
         """
         queries = []
         rng = random.Random(derive_seed(plan.grounded.seed, "typing"))
+        slipped: set[str] = set()
         for turn in plan.turns:
-            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng)
+            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng, slipped)
             fault = find_tool_mention(query, self.tool_names) or find_leaked_value(
                 query, plan.grounded.calls, plan.known.values()
             )

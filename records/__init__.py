@@ -1,6 +1,7 @@
 """The records that flow through trajsmith, their ids and the error vocabulary."""
 
 from trajsmith.records.answers import AnswerFact, RequestedInfo
+from trajsmith.records.bounds import PlainName, Seed
 from trajsmith.records.canonical import (
     JsonObject,
     JsonValue,
@@ -126,6 +127,7 @@ __all__ = [
     "Origin",
     "Persona",
     "Perturbation",
+    "PlainName",
     "PluginSource",
     "PolicyCheck",
     "PolicyRule",
@@ -137,6 +139,7 @@ __all__ = [
     "Registry",
     "RequestedInfo",
     "RunError",
+    "Seed",
     "Selector",
     "SourcePath",
     "SourceReference",

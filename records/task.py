@@ -106,8 +106,6 @@ class Perturbation(FrozenModel):
     """What can be done instead, proved by execution; `told` holds the values by which an answer names it."""
     accepted: bool = False
     """The user takes the offer; else they leave it."""
-    instead: str = ""
-    """What the agent can do instead where nothing serves the request itself, in words for the user."""
     refused: tuple[RefusedMember, ...] = ()
     """Of a batch: the things for which the call is refused."""
     tempting: tuple[GoldCall, ...] = ()

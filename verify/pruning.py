@@ -106,15 +106,31 @@ async def _is_result_equal(event: CallEvent, session: Session) -> bool:
 
 
 def _follows_question(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
-    """Return True if a call follows the user's answer to a question, which would be pointless without it."""
+    """Return True if a call follows the user's answer to a question, which would be pointless without it.
+
+    After a call that was refused the next one may be what was asked about.
+    """
     openings = {span.start for span in trajectory.turns}
+    remaining = {event.message for index, event in enumerate(trajectory.events) if index not in gone}
     for index in gone:
-        message = trajectory.events[index].message
-        asked = trajectory.messages[message - 1].role == "user" and message - 1 not in openings
-        others = [n for n, event in enumerate(trajectory.events) if event.message == message and n not in gone]
-        if asked and not others:
+        event = trajectory.events[index]
+        asked = trajectory.messages[event.message - 1].role == "user" and event.message - 1 not in openings
+        working = [event.message] if event.ok else _list_working_messages(trajectory, event.message)
+        if asked and remaining.isdisjoint(working):
             return True
     return False
+
+
+def _list_working_messages(trajectory: Trajectory, start: int) -> list[int]:
+    """Return the messages with calls from one on, up to the next one without."""
+    numbers: list[int] = []
+    for number in range(start, len(trajectory.messages)):
+        message = trajectory.messages[number]
+        if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
+            break
+        if message.role == "assistant":
+            numbers.append(number)
+    return numbers
 
 
 def _is_known_without(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:

@@ -12,6 +12,8 @@ from trajsmith.records import (
     Check,
     CheckOutcome,
     EnvironmentFault,
+    FromOutput,
+    GoldCall,
     JsonObject,
     JsonValue,
     Task,
@@ -164,15 +166,30 @@ async def verify_trajectory(
 
 
 def _find_telling_refusals(task: Task, trajectory: Trajectory) -> set[int]:
-    """Return the refused calls that show why a variant's request cannot be met: they change nothing and are needed."""
-    if task.twist is None or task.twist.turn >= len(trajectory.turns):
+    """Return the refused calls that show why a variant's request cannot be met: they change nothing and are needed.
+
+    They are about the thing that was asked for, or they are what was made to fail; a refused call about another thing
+    is none of them.
+    """
+    perturbation = task.twist
+    if perturbation is None or perturbation.turn >= len(trajectory.turns):
         return set()
-    span = trajectory.turns[task.twist.turn]
+    span = trajectory.turns[perturbation.turn]
+    meant = [*perturbation.tempting, *(member.call for member in perturbation.refused)]
     return {
         index
         for index, event in enumerate(trajectory.events)
-        if not event.ok and event.tool == task.twist.tool and span.start <= event.message < span.stop
+        if not event.ok
+        and event.tool == perturbation.tool
+        and span.start <= event.message < span.stop
+        and (bool(perturbation.refusal) or any(_is_about_same_thing(event, call) for call in meant))
     }
+
+
+def _is_about_same_thing(event: CallEvent, call: GoldCall) -> bool:
+    """Return True if a call has the same things in its arguments as another one; values of the user may differ."""
+    names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+    return event.tool == call.tool and all(event.arguments.get(name) == call.arguments.get(name) for name in names)
 
 
 def _update_verdict(verdict: Verdict, **changes: object) -> Verdict:

@@ -9,7 +9,7 @@ from trajsmith.environments import Session
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.models import SCRIPTED
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import ScenarioStep, Wording
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
@@ -95,6 +95,11 @@ class VariantCase:
         initial = canonical_json(self.state).decode()
         voice = get_user_voice(self.base.persona.style)
         return RequestWriter(self.wording, calls, self.known, initial, self.rng, voice=voice)
+
+    def find_step(self, index: int) -> ScenarioStep | None:
+        """Return the step of the task's story that a call is; None outside of stories."""
+        story = self.wording.scenarios.find(self.base.scenario_id) if self.base.scenario_id else None
+        return story.find_step(self.steps[index]) if story is not None and index < len(self.steps) else None
 
     def goals(self, turn: int) -> list[int]:
         return find_goals(self.calls, *self.spans[turn], steps=self.steps)

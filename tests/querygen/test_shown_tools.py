@@ -16,7 +16,7 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen.shown_tools import ShownToolsSettings, select_distractors
 from trajsmith.records import FunctionCall, Message, ToolCall
-from trajsmith.train_grpo.training import build_episode_classes
+from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name
 from trajsmith.usersim import PlaySettings
 
 OWN = ENVIRONMENTS.get("smart_home").describe().tools
@@ -105,9 +105,9 @@ def test_evaluation_and_training_show_the_same_and_a_foreign_call_is_rejected(ma
     assert "the agent calls no tool of another environment" in wrong and not judged.accepted
     background = BackgroundLoop()
     try:
-        _, schemas = build_episode_classes([task], grounds, background, PlaySettings())
+        functions = EpisodeSource([task], grounds, background, PlaySettings()).render_tools(task)
     finally:
         background.close()
-    ((name, functions),) = schemas.items()
+    name = build_class_name(task)
     assert [function["function"]["name"] for function in functions] == list(task.shown_tools)
     assert f"{foreign.server}.{foreign.name}" in name

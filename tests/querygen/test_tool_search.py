@@ -19,8 +19,8 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen.tool_queries import plan_tool_search
 from trajsmith.records import CALL_TOOL, SEARCH_TOOLS, FunctionCall, Message, ToolCall, ToolSpec
+from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name
 from trajsmith.train_grpo.rollouts import Rollout
-from trajsmith.train_grpo.training import build_episode_classes
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify.tool_choice import build_tool_choice_checks, find_unseen_calls
 
@@ -173,12 +173,11 @@ def test_a_model_is_evaluated_and_trained_with_the_same_two_tools(made, searched
     assert "call_tool" in played.messages[0].content and "search_tools" in played.messages[0].content
     background = BackgroundLoop()
     try:
-        _, schemas = build_episode_classes([task], contexts, background, PlaySettings())
+        functions = EpisodeSource([task], contexts, background, PlaySettings()).render_tools(task)
     finally:
         background.close()
-    ((name, functions),) = schemas.items()
     assert tuple(function["function"]["name"] for function in functions) == SHOWN
-    assert name.endswith(",".join(SHOWN))
+    assert build_class_name(task).endswith(",".join(SHOWN))
     strict = Rollout(task, context, PlaySettings(), ArgumentValidator(context.spec))
     calls = [step.message for step in steps[:5]]
     assert [len(strict._find_invalid_calls(message)) for message in calls] == [1, 0, 0, 0, 0]
