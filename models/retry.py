@@ -114,17 +114,19 @@ class RetryingProvider:
             if course.first_sent is None:
                 course.first_sent = monotonic()
             left = course.first_sent + self._settings.deadline - monotonic()
-            if left <= 0:  # it waited too long for its turn: not sent, so not paid
+            if left <= 0 and not self._settings.is_in_process:  # it waited too long for its turn: not sent, so not paid
                 raise FailedAttempt("timeout", f"no answer within {self._settings.deadline:.3g} s", retryable=False)
             try:
-                return await self._in_time(request, min(self._settings.timeout, left))
+                seconds = None if self._settings.is_in_process else min(self._settings.timeout, left)
+                return await self._in_time(request, seconds)
             except FailedAttempt as failed:
                 course.failed.append(failed)
                 if failed.usage is not None:
                     wasted(failed.usage)
                 raise
 
-    async def _in_time(self, request: ChatRequest, seconds: float) -> ChatReply:
+    async def _in_time(self, request: ChatRequest, seconds: float | None) -> ChatReply:
+        """Make an attempt; `seconds` is None for a model in this process, which computes on if nobody waits for it."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._provider.send(request)

@@ -32,6 +32,10 @@ PROVIDERS: Registry[Callable[[str, "ModelSettings", Path | None], Any]] = Regist
 """Name to a function with the parameters of `trajsmith.models.provider.open_provider`, which returns a `Provider`."""
 
 
+IN_PROCESS = frozenset({"transformers", "vllm"})
+"""Providers of models that this process computes."""
+
+
 class Price(FrozenModel):
     """Money per million tokens, in any one currency."""
 
@@ -75,7 +79,7 @@ class ModelSettings(Sampling):
     requests_per_minute: PositiveFloat | None = None
     tokens_per_minute: PositiveFloat | None = None
     timeout: PositiveFloat = 120.0
-    """Seconds that one attempt may take."""
+    """Seconds that one attempt may take. A model in this process is waited for: hanging up would not stop it."""
     attempts: PositiveInt = 6
     """Times that a request is sent at most, where its failures are of a kind that passes."""
     deadline: PositiveFloat = 600.0
@@ -93,7 +97,8 @@ class ModelSettings(Sampling):
     reasoning_key: str | None = None
     """Key under which earlier reasoning is sent back; not sent if not given."""
     structured: Literal["native", "prompt", "auto"] = "auto"
-    """JSON replies by `response_format`, by words in the prompt, or the first as long as the server takes it."""
+    """JSON replies by `response_format`, by words in the prompt, or the first as long as the server takes it. A model
+    in this process follows a grammar, or words, or a grammar where its package is installed."""
     batch: bool = False
     """Collect requests and send them through the server's batch API: cheaper, answered within a day. Not for the roles
     of dialogues."""
@@ -121,6 +126,11 @@ class ModelSettings(Sampling):
         if not (re.fullmatch(r"https?://[^\s@?#]+", value) and value.isprintable() and _has_host(value)):
             raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
         return value.rstrip("/")
+
+    @property
+    def is_in_process(self) -> bool:
+        """Return True for a model that this process computes."""
+        return self.provider in IN_PROCESS
 
     @property
     def key_variable(self) -> str | None:

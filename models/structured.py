@@ -73,7 +73,10 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 @cache
 def build_strict_schema(answer: type[BaseModel]) -> JsonObject:
-    """Build the strict JSON Schema that servers accept: all properties required, no others, no defaults."""
+    """Build the strict JSON Schema that servers accept: all properties required, no others, no defaults.
+
+    Titles and docstrings are left out: a weak model gives the schema back that it reads.
+    """
     schema: JsonObject = _close_schema(answer.model_json_schema())
     return schema
 
@@ -83,11 +86,19 @@ def _close_schema(schema: Any) -> Any:
         return [_close_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {key: _close_schema(part) for key, part in schema.items() if key != "default" or not _is_schema(schema)}
+    left_out = _list_left_out(schema) if _is_schema(schema) else ()
+    closed = {key: _close_schema(part) for key, part in schema.items() if key not in left_out}
     if isinstance(closed.get("properties"), dict) and closed.get("type") == "object":
         closed["required"] = list(closed["properties"])
         closed["additionalProperties"] = False
     return closed
+
+
+def _list_left_out(schema: JsonObject) -> set[str]:
+    """Keywords of a schema that tell a model nothing: defaults, titles made of names, docstrings of classes."""
+    docstring = {"description"} if isinstance(schema.get("properties"), dict) else set()
+    texts = {key for key in ({"title"} | docstring) if isinstance(schema.get(key), str)}
+    return {"default", *texts}
 
 
 def _is_schema(part: JsonObject) -> bool:

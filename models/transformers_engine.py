@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.json_grammar import JsonGrammars, has_grammars
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.precision import choose_inference_dtype
 from trajsmith.models.serialization import JSON_WORDS
@@ -68,6 +69,8 @@ class PendingRequest:
     ids: list[int]
     tools: list[JsonObject]
     decoding: Decoding
+    schema: JsonObject | None
+    """JSON Schema that the reply must follow, where grammars are used."""
     reply: "asyncio.Future[ChatReply]"
 
 
@@ -83,6 +86,7 @@ class TransformersModel:
         batch: Requests answered together.
         tools: How the model is shown tools.
         prefix_bytes: Memory for the states of prompts, so that what begins alike is computed once; 0 keeps none.
+        grammars: JSON replies follow their schema token by token; without it they are asked for in words only.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class TransformersModel:
         batch: int = 32,
         tools: ToolStyle = "full",
         prefix_bytes: int = PREFIX_BYTES,
+        grammars: bool = False,
     ) -> None:
         self.name = name
         self.model = model.eval()
@@ -104,6 +109,7 @@ class TransformersModel:
         self.batch = batch
         self.tools: ToolStyle = tools
         self.generator = TokenGenerator(self.model, [tokenizer.eos_token_id], tokenizer.pad_token_id, prefix_bytes)
+        self.grammars = JsonGrammars(tokenizer, model.config.vocab_size) if grammars else None
         self._waiting: list[PendingRequest] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -126,7 +132,8 @@ class TransformersModel:
         if len(ids) + decoding.max_new_tokens > room:
             message = f"{len(ids)} tokens of prompt and {decoding.max_new_tokens} of reply; the model takes {room}"
             raise ModelFault("context_overflow", self.name, message)
-        pending = PendingRequest(ids, tools, decoding, asyncio.get_running_loop().create_future())
+        schema = request.reply_schema if self.grammars is not None else None
+        pending = PendingRequest(ids, tools, decoding, schema, asyncio.get_running_loop().create_future())
         self._waiting.append(pending)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._answer_waiting())
@@ -143,7 +150,10 @@ class TransformersModel:
         """Generate batch after batch until no request waits."""
         while self._waiting:
             await asyncio.sleep(COLLECT_SECONDS)
-            requests = self._take_batch()
+            self._waiting = [request for request in self._waiting if not request.reply.done()]  # nobody waits for it
+            requests = self._take_batch() if self._waiting else []
+            if not requests:
+                return
             try:
                 replies = await asyncio.to_thread(self._generate, requests)
             except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
@@ -164,6 +174,8 @@ class TransformersModel:
 
     def _generate(self, requests: Sequence[PendingRequest]) -> list[ChatReply]:
         prompts, arguments = [request.ids for request in requests], requests[0].decoding.arguments(self.tokenizer)
+        if self.grammars is not None and any(request.schema for request in requests):
+            arguments["logits_processor"] = [self.grammars.build_processor([request.schema for request in requests])]
         replies = self.generator.generate(prompts, arguments)
         return [self._parse(request, reply) for request, reply in zip(requests, replies, strict=True)]
 
@@ -183,6 +195,8 @@ class TransformersProvider:
         self._model: TransformersModel | None = None
         self._start = asyncio.Lock()
         require_transformers(self.where)
+        if settings.structured == "native" and not has_grammars():
+            raise InputError(f"{self.where}: structured: native needs llguidance: {install_command('train')}")
 
     async def send(self, request: ChatRequest) -> ChatReply:
         async with self._start:
@@ -210,7 +224,12 @@ class TransformersProvider:
         tokenizer = add_response_template(open_tokenizer(name), name)
         model = open_model(name)
         return TransformersModel(
-            name, model, tokenizer, settings.max_tokens or MAX_NEW_TOKENS, batch=settings.concurrency
+            name,
+            model,
+            tokenizer,
+            settings.max_tokens or MAX_NEW_TOKENS,
+            batch=settings.concurrency,
+            grammars=settings.structured == "native" or (settings.structured == "auto" and has_grammars()),
         )
 
 

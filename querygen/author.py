@@ -4,6 +4,7 @@ Calls and values are fixed before any sentence is written, so two or three short
 and scenario, then decomposition and articulation of all turns, then the refinements of all turns.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -19,6 +20,8 @@ from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
 from trajsmith.querygen.query_gates import DraftFault, QueryGates
 from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, JsonValue, Message, Persona, RecordDropped
+
+_log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -312,10 +315,12 @@ class ModelTaskAuthor:
         check: Callable[[Answer], Awaitable[list[DraftFault]]],
     ) -> Answer:
         """Ask until the gates pass; every round shows the model its draft and what is wrong with it."""
-        for _ in range(self.settings.rounds):
+        for number in range(1, self.settings.rounds + 1):
             request = ChatRequest(messages=messages, purpose=purpose, record=plan.grounded.id)
             answer = await complete_structured(self.model, request, schema)
             faults = await check(answer)
+            reasons = ", ".join(dict.fromkeys(fault.reason for fault in faults)) or "passed"
+            _log.info("%s of %s, draft %d: %s", purpose, plan.grounded.id, number, reasons)
             if not faults:
                 return answer
             wrong = "\n".join(f"- {fault.says}" for fault in faults)

@@ -1,8 +1,8 @@
 """Fidelity of the simulated user to the task: EnvFactory F lets the user know only what people know.
 
-A play in which the user invents a value, leaks an internal one, ends early, repeats a finished request or does the
-agent's work teaches the agent something false, however it ended. Requests that open a turn stand in the task and were
-examined when they were written; what the user says in between is examined here.
+A play in which the user invents a value, leaks an internal one, ends early or never, repeats a finished request or does
+the agent's work teaches the agent something false, however it ended. Requests that open a turn stand in the task and
+were examined when they were written; what the user says in between is examined here.
 """
 
 import re
@@ -23,6 +23,7 @@ LEAKS = "user_leaked_an_internal_value"
 EARLY = "user_ended_early"
 REPEATS = "user_repeated_a_finished_request"
 WORKS = "user_did_the_agents_work"
+ENDLESS = "user_did_not_end"
 PATIENCE = 2
 """Answers in a row, without a call in between, after which a user may give up."""
 SAME = 0.6
@@ -42,6 +43,7 @@ def find_user_faults(
     """
     faults = list(_check_wording(task, trajectory, wording, device, now))
     faults += _check_endings(task, trajectory)
+    faults += _check_limit(task, trajectory)
     return faults
 
 
@@ -130,6 +132,23 @@ def _check_endings(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]
         reached = _are_calls_made(task, number, before) or (writes and span.state_hash == turn.state_hash)
         if waits and not reached and _count_unused_answers(messages) < PATIENCE:
             yield _fault(EARLY, f"turn {number + 1}: {last.content[-80:]}")
+
+
+def _check_limit(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
+    """A play at its limit of steps in which the user went on although everything was done and nothing was asked."""
+    if trajectory.stop_reason != "step_limit" or not trajectory.turns:
+        return
+    span = trajectory.turns[-1]
+    last_call = max((event.message for event in trajectory.events), default=span.start)
+    answers = [
+        index
+        for index in range(max(last_call, span.start) + 1, span.stop)
+        if trajectory.messages[index].role == "user" and trajectory.messages[index - 1].role == "assistant"
+    ]
+    unasked = [index for index in answers if not find_questions(trajectory.messages[index - 1].content)]
+    before = [event for event in trajectory.events if event.message < span.stop]
+    if len(unasked) >= PATIENCE and _are_calls_made(task, len(trajectory.turns) - 1, before):
+        yield _fault(ENDLESS, trajectory.messages[unasked[-1]].content[:80])
 
 
 def _count_unused_answers(messages: Sequence[Message]) -> int:

@@ -38,6 +38,9 @@ from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.tool_choice import UnseenCall, build_tool_choice_checks, find_unseen_calls
 from trajsmith.verify.variant_checks import build_variant_checks
 
+UNFINISHED = frozenset({"step_limit", "turn_limit", "bad_calls"})
+"""Ends of plays that were broken off: whatever was done by then, the dialogue is not one to learn from."""
+
 
 @dataclass
 class ReplayResult:
@@ -263,7 +266,8 @@ def _decide_verdict(
     failed = [outcome for outcome in outcomes if outcome.passed is False]
     unsure = [outcome for outcome in outcomes if outcome.passed is None]
     faults = find_script_faults(task, trajectory)
-    outcome: Outcome = "user_error" if strayed else decide_outcome(outcomes, complete and state_match, faults)
+    ended = complete and trajectory.stop_reason not in UNFINISHED
+    outcome: Outcome = "user_error" if strayed else decide_outcome(outcomes, ended and state_match, faults)
     reasons: tuple[str, ...] = ()
     if strayed:
         reasons = tuple(dict.fromkeys(fault.says for fault in strayed))

@@ -199,10 +199,19 @@ def as_agent(request):
     first = next(message.content for message in messages if message.role == "user")
     task = tasks(folder()).find(first)
     wording = place(folder(), task.environments[0])
-    two = [tool["function"]["name"] for tool in request.get("tools", [])] == ["list_tools", "call_tool"]
-    if two and not any(message.tool_calls for message in messages):
+    names = [tool["function"]["name"] for tool in request.get("tools", [])]
+    two = names in (["list_tools", "call_tool"], ["search_tools", "call_tool"])
+    if names[:1] == ["list_tools"] and not any(message.tool_calls for message in messages):
         return {"content": "", "tool_calls": [wire_call("call_0", "list_tools", {})]}
     made = now(standing(task, wording, messages).act(messages)).message
+    if names[:1] == ["search_tools"]:
+        queries = next_queries(task, made, messages)
+        calls = [
+            wire_call(f"search_{len(messages)}_{number}", "search_tools", {"query": query})
+            for number, query in enumerate(queries)
+        ]
+        if calls:
+            return {"content": "", "tool_calls": calls}
     calls = []
     for number, call in enumerate(made.tool_calls or ()):
         name, arguments = call.function.name, call.function.arguments
@@ -211,6 +220,18 @@ def as_agent(request):
         calls.append(wire_call(f"call_{len(messages)}_{number}", name, arguments))
     said = {"content": made.content, "reasoning_content": "What was asked, what is known, what comes next."}
     return {**said, "tool_calls": calls} if calls else said
+
+
+def next_queries(task, made, messages):
+    """The next query for each tool that is to be called and that no search has shown."""
+    calls = [call.function for message in messages for call in message.tool_calls or ()]
+    asked = [call.arguments.get("query") for call in calls if call.name == "search_tools"]
+    shown = "".join(message.content for message in messages if message.role == "tool")
+    missing = dict.fromkeys(call.function.name for call in made.tool_calls or ())
+    for tool in missing:
+        if f'{{"name":"{tool}","description"' not in shown:
+            queries = task.search.queries[tool]
+            yield next((query for query in queries if query not in asked), queries[-1])
 
 
 def standing(task, wording, messages):

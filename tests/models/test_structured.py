@@ -158,3 +158,21 @@ def test_a_property_may_be_called_default():
         properties: str = ""
 
     assert build_strict_schema(Odd)["properties"].keys() == {"default", "properties"}
+
+
+def test_titles_and_docstrings_of_classes_are_no_part_of_the_schema():
+    class Book(BaseModel):
+        """Reply schema of a test."""
+
+        title: str = Field(description="As it stands on the cover.")
+        description: str
+
+    assert build_strict_schema(Book) == {
+        "properties": {
+            "title": {"description": "As it stands on the cover.", "type": "string"},
+            "description": {"type": "string"},
+        },
+        "required": ["title", "description"],
+        "type": "object",
+        "additionalProperties": False,
+    }

@@ -1,6 +1,7 @@
 """A model on this machine: concurrent requests share batches; what it wrote is what it is shown again."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -210,3 +211,66 @@ def test_states_are_moved_only_where_every_layer_attends_to_everything(weights):
     assert can_share_prefixes(weights)
     assert can_share_prefixes(SimpleNamespace(config=LlamaConfig()))
     assert not can_share_prefixes(SimpleNamespace(config=Gemma3TextConfig()))
+
+
+async def test_json_replies_follow_their_schema_although_the_weights_are_random(tokenizer, weights):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    from pydantic import BaseModel, Field
+
+    from trajsmith.models.structured import build_strict_schema, complete_structured
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    class Ticket(BaseModel):
+        title: str = Field(min_length=1, max_length=12)
+        urgent: bool
+        kind: Literal["fault", "question"]
+
+    model = TransformersModel("random", weights, tokenizer, 400, temperature=1.0, grammars=True)
+    free = model.complete(ask("hello", max_tokens=8))
+    filled = [complete_structured(model, ask(text), Ticket, rounds=0) for text in ("hello", "what is it?")]
+    *tickets, reply = await asyncio.gather(*filled, free)
+    assert all(isinstance(ticket, Ticket) and 1 <= len(ticket.title) <= 12 for ticket in tickets)
+    assert reply.usage.completion_tokens <= 8
+    alone = await model.complete(
+        ask("hello", reply_schema=build_strict_schema(Ticket)).model_copy(update={"max_tokens": 60})
+    )
+    assert alone.message.content.startswith('{"title":"')
+
+
+async def test_a_request_for_which_nobody_waits_is_not_generated(tokenizer, weights, monkeypatch):
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model, sizes = TransformersModel("random", weights, tokenizer, 4), []
+    generate = type(model)._generate
+    monkeypatch.setattr(
+        model, "_generate", lambda requests: (sizes.append(len(requests)), generate(model, requests))[1]
+    )
+    gone = asyncio.ensure_future(model.complete(ask("hello")))
+    kept = asyncio.ensure_future(model.complete(ask("what is it?")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await kept
+    assert sizes == [1]
+
+
+async def test_a_model_in_this_process_is_waited_for(tmp_path):
+    from trajsmith.models.retry import RetryingProvider
+
+    class Slow:
+        sent = 0
+
+        async def send(self, request):
+            self.sent += 1
+            await asyncio.sleep(0.2)
+            return "reply"
+
+    for provider, attempts in (("transformers", 1), ("openai", 2)):
+        limits = {"timeout": 0.05, "deadline": 0.1, "attempts": attempts, "first_wait": 0.001}
+        settings = ModelSettings(provider=provider, model="m", **limits)
+        slow = Slow()
+        retrying = RetryingProvider("local", slow, settings, "again")
+        if provider == "transformers":
+            assert await retrying.send(ask("hello"), 1, lambda usage: None) == "reply" and slow.sent == 1
+        else:
+            with pytest.raises(ModelFault, match="no answer within"):
+                await retrying.send(ask("hello"), 1, lambda usage: None)

@@ -146,3 +146,24 @@ def test_two_levels_need_a_model_as_agent(tmp_path, trajsmith):
     done = trajsmith("run", tmp_path / "plain.yaml", "--run", tmp_path / "run", "--set", "play.tools=two_level")
     assert done.code == 2
     assert "two_level needs a model as agent" in done.err
+
+
+def test_models_search_for_their_tools_on_a_server_that_fails(tmp_path, monkeypatch):
+    monkeypatch.setenv(speaking.RUN, str(tmp_path / "run"))
+    faults = dict.fromkeys(("rate_limit", "server_error", "garbage", "bad_arguments", "wrong_tool"), 0.05)
+    with RunningServer(script=SCRIPT, faults=faults) as server:
+        config = CONFIG.format(url=server.url).replace("write: {", "write: {tools: {search: 1.0}, ")
+        (tmp_path / "search.yaml").write_text(config)
+        done = run(tmp_path / "run", tmp_path / "search.yaml")
+        assert done.returncode == 0, done.stderr
+        assert sum(server.stats()["faults"].values()) > 5
+    verdicts = {verdict["trajectory_id"]: verdict for verdict in lines(tmp_path / "run" / "verdicts.jsonl")}
+    played = lines(tmp_path / "run" / "trajectories.jsonl")
+    assert all(one["tools"] == ["search_tools", "call_tool"] for one in played)
+    accepted = [one for one in played if verdicts[one["id"]]["accepted"]]
+    assert len(accepted) >= 3
+    says = "the agent calls only tools that a search has shown"
+    for one in accepted:
+        assert any(event["tool"] == "search_tools" for event in one["events"])
+        assert says in {check["says"] for check in verdicts[one["id"]]["checks"] if check["passed"]}
+        assert not any(event.get("error") == "not_shown" for event in one["events"])

@@ -3,7 +3,7 @@
 import pytest
 from doctoring import Doctored
 
-from trajsmith.verify.fidelity import EARLY, INVENTS, LEAKS, REPEATS, WORKS, find_user_faults
+from trajsmith.verify.fidelity import EARLY, ENDLESS, INVENTS, LEAKS, REPEATS, WORKS, find_user_faults
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,19 @@ async def test_a_user_may_give_up_after_answering_in_vain(retail):
     task, trajectory = await retail.play()
     words = ["Which one?", "The blue one.", "Which one?", "The blue one.", "Which one?"]
     assert reasons(retail, task, retail.cut_short(trajectory, *words)) == []
+
+
+async def test_a_user_who_never_ends_is_an_error_and_a_play_at_its_limit_is_not_accepted(retail):
+    task, trajectory = await retail.play()
+    talk = trajectory
+    for words in ("Good to know.", "So it is, and I am glad of it.", "Indeed."):
+        talk = retail.with_exchange(talk, "That is all done.", words, at_end=True)
+    limited = talk.model_copy(update={"stop_reason": "step_limit"})
+    verdict = await retail.verdict(task, limited)
+    assert (verdict.outcome, verdict.accepted, verdict.reasons) == ("user_error", False, (ENDLESS,))
+    asked = retail.with_exchange(trajectory, "Is that all right?", "I think so.", at_end=True)
+    cut = await retail.verdict(task, asked.model_copy(update={"stop_reason": "step_limit"}))
+    assert (cut.outcome, cut.accepted, cut.reasons) == ("partial", False, ("stopped: step_limit",))
 
 
 async def test_such_a_play_is_a_user_error_and_never_accepted(retail):
