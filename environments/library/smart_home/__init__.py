@@ -66,7 +66,7 @@ class SmartHome(Environment[SmartHomeState]):
 
     @tool(effect="read")
     def list_rooms(self, floor: Floor | None = None) -> list[RoomRow]:
-        """List the rooms of the home with their temperature, at most 10.
+        """List the rooms of the home with their temperature, at most 30.
 
         Args:
             floor: Only rooms on this floor.
@@ -74,9 +74,9 @@ class SmartHome(Environment[SmartHomeState]):
         warmth = {thermostat.room_id: thermostat.current_temperature for thermostat in self.state.thermostats.values()}
         return [
             RoomRow(room_id=room.room_id, room_name=room.room_name, floor=room.floor, temperature=warmth[room.room_id])
-            for room in self.state.rooms.values()
+            for room in sorted(self.state.rooms.values(), key=lambda room: (len(room.room_id), room.room_id))
             if floor in (None, room.floor)
-        ][:10]
+        ][:30]
 
     @tool(effect="read")
     def list_devices(self, room_id: str) -> list[DeviceRow]:
