@@ -80,9 +80,9 @@ class GrammarProcessor:
             if self._begun and not matcher.is_stopped():
                 matcher.consume_token(int(input_ids[row, -1]))
             if matcher.is_stopped():
-                kept = scores[row, self._end].clone()
+                end_score = scores[row, self._end].clone()
                 scores[row] = float("-inf")
-                scores[row, self._end] = kept
+                scores[row, self._end] = end_score
                 continue
             bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
             allowed = torch.from_numpy(bits[: scores.shape[1]].astype(bool)).to(scores.device)
