@@ -12,7 +12,7 @@ import pytest
 
 ROOT = "trajsmith"
 INSIDE_ALLOWED = {
-    "__main__": 1, "api": 42, "cli": 115, "envcheck": 46, "envgen": 63, "environments": 9, "evals": 5, "export": 8,
+    "__main__": 1, "api": 42, "cli": 116, "envcheck": 46, "envgen": 70, "environments": 9, "evals": 5, "export": 8,
     "grounding": 18, "models": 11, "phrasing": 1, "pipeline": 113, "querygen": 86, "toolgraph": 39, "train_grpo": 16,
     "train_sft": 9, "trajsmith": 8, "usersim": 54, "verify": 75,
 }  # fmt: skip

@@ -55,8 +55,8 @@ def _render_key_function(entity: Entity) -> str:
             '    text += "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"[place]',
         ],
     }[entity.key_style]
-    made = {"digits": "{value}", "hex": "{value:08x}", "letters": "{text}"}[entity.key_style]
-    result = "value" if whole else f'f"{entity.prefix}{made}"'
+    texts = {"digits": "{value}", "hex": "{value:08x}", "letters": "{text}"}[entity.key_style]
+    result = "value" if whole else f'f"{entity.prefix}{texts}"'
     head = f"def {name_key_function(entity)}(number: int) -> {'int' if whole else 'str'}:"
     doc = f'    """Return the key of {to_words(entity.noun)} number {{number}}."""'.replace("{number}", "n")
     return "\n".join([head, doc, *(f"    {line}" for line in values), f"    return {result}"])

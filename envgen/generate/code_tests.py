@@ -250,12 +250,12 @@ def _render_guard_tests(operation: ToolBlueprint, entity: Entity, table: str) ->
     if operation.unless:
         cases.append((operation.unless, "True", "is"))
     for column, value, text in cases:
-        given = _find_update_values(operation, entity)
+        arguments = _find_update_values(operation, entity)
         yield f"""def test_{operation.name}_respects_{column}(play: Any) -> None:
     record = first({table})
     record.{column} = {value}
     before = play.dump()
-    result = play.call("{operation.name}", {{"{entity.key}": record.{entity.key}{given}}})
+    result = play.call("{operation.name}", {{"{entity.key}": record.{entity.key}{arguments}}})
     assert result.error == "refused" and "{text}" in result.text
     assert play.dump() == before
 """

@@ -115,9 +115,9 @@ class _ServiceReader:
         known = {noun: self._kinds[noun] for noun in groups}
         entities, operations = list[Entity](), list[ToolBlueprint]()
         for number, (noun, kind) in enumerate(known.items()):
-            entity, made = _RecordReader(self, noun, kind, groups[noun], known, 137 * (1 + number)).read()
+            entity, own = _RecordReader(self, noun, kind, groups[noun], known, 137 * (1 + number)).read()
             entities.append(entity)
-            operations += made
+            operations += own
         if not any(one.action in ("create", "update", "move", "delete") for one in operations):
             reasons = "; ".join(f"{one.what}: {one.reason}" for one in self.left_out[:3])
             raise InputError(f"{self._list.server}: nothing usable: no known record can be changed ({reasons})")
@@ -268,14 +268,14 @@ class _RecordReader:
         return columns
 
     def _operations(self, entity: Entity) -> list[ToolBlueprint]:
-        made = list[ToolBlueprint]()
+        operations = list[ToolBlueprint]()
         for tool in self._tools:
             one = self._operation(tool.means.action, to_identifier(tool.name, "tool"), entity, tool.means.outcome, tool)
             if isinstance(one, str):
                 self._service.left_out.append(SkippedItem(what=tool.name, reason=one))
-            elif one.name not in {other.name for other in made}:
-                made.append(one)
-        actions = {one.action for one in made}
+            elif one.name not in {other.name for other in operations}:
+                operations.append(one)
+        actions = {one.action for one in operations}
         prefix = "_".join(self._service.shared)
         added = ["list"] if "list" not in actions else []
         if "create" not in actions and not actions & {"update", "move", "delete"} and len(self._tools) == 1:
@@ -284,23 +284,23 @@ class _RecordReader:
             many = entity.table
             name = to_identifier("_".join(part for part in (prefix, action, many) if part))
             one = self._operation("list", name, entity, (), None)
-            if isinstance(one, ToolBlueprint) and name not in {other.name for other in made}:
-                made.append(one)
+            if isinstance(one, ToolBlueprint) and name not in {other.name for other in operations}:
+                operations.append(one)
                 self._service.notes.append(f"{name} is added: without it nobody finds {to_words(entity.table)}")
-        made += self._added_moves(entity, made)
-        return made
+        operations += self._added_moves(entity, operations)
+        return operations
 
-    def _added_moves(self, entity: Entity, made: list[ToolBlueprint]) -> list[ToolBlueprint]:
+    def _added_moves(self, entity: Entity, operations: list[ToolBlueprint]) -> list[ToolBlueprint]:
         """Return tools for the transitions that such records have, if the list has few tools."""
-        if len(self._tools) > 5 or not {one.action for one in made} & {"create", "update"}:
+        if len(self._tools) > 5 or not {one.action for one in operations} & {"create", "update"}:
             return []
-        reached = {one.sets for one in made if one.action == "move"}
+        reached = {one.sets for one in operations if one.action == "move"}
         verbs = [verb for verb, state in self._kind.moves.items() if state not in reached]
         moves = list[ToolBlueprint]()
         for verb in self._rng.sample(verbs, min(len(verbs), 1 + self._rng.randint(0, 1))):
             parts = (*self._service.shared, verb, self._noun)
             name = to_identifier("_".join(parts))
-            if name not in {other.name for other in (*made, *moves)}:
+            if name not in {other.name for other in (*operations, *moves)}:
                 moves.append(ToolBlueprint(
                     name=name, action="move", table=entity.table, description="", column="status",
                     sets=self._kind.moves[verb],

@@ -183,7 +183,8 @@ def _read_column(key: str, spec: Any) -> KnownColumn:
     when = {"+": "future", "-": "past", "": ""}[match["way"]]
     return KnownColumn(
         name, _KINDS[match["kind"]], pool=match["kind"] if match["kind"] in _POOLED else "",
-        low=float(match["low"] or 0), high=float(match["high"] or 0), required=bool(match["needed"]), when=when, automatic=match["kind"] == "auto",
+        low=float(match["low"] or 0), high=float(match["high"] or 0), required=bool(match["needed"]), when=when,
+        automatic=match["kind"] == "auto",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.phrasing.plain_sentences import is_noun
-from trajsmith.phrasing.words import with_article
+from trajsmith.phrasing.words import pluralize, with_article
 
 _LABELS = ("name", "title", "label", "subject", "username", "full_name", "code", "key_name")
 _MOVE_VERBS = {
@@ -47,6 +47,12 @@ def find_label_column(entity: Entity) -> TableColumn | None:
     named = [column for name in _LABELS for column in entity.columns if column.name == name and column.kind == "text"]
     suffixed = [c for c in entity.columns if c.kind == "text" and c.name.endswith(("_name", "_title")) and c.required]
     return next(iter([*named, *suffixed]), None) if not entity.key_is_given else None
+
+
+def _name_many(entity: Entity) -> str:
+    """Return the words for several records of a table."""
+    is_plural = entity.table != entity.noun and not entity.table.endswith("_list")
+    return to_words(entity.table if is_plural else pluralize(entity.noun))
 
 
 def _slot(column: TableColumn, source: str = "") -> str:
@@ -108,8 +114,8 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
             "answer": [f"The {label} is {value}.", f"It's {value}.", f"The {noun} has {value} as its {label}."],
         })  # fmt: skip
     words: dict[str, Any] = {"ask": ask, "narrate": narrate, "done": _describe_record(entity, "out")}
-    told = [column for column in entity.columns if column.required and column.kind != "flag"]
-    words["facts"] = [f"$.{column.name}" for column in told][:6]
+    clauses = [column for column in entity.columns if column.required and column.kind != "flag"]
+    words["facts"] = [f"$.{column.name}" for column in clauses][:6]
     return words | ({"questions": questions[:4]} if questions else {})
 
 
@@ -137,7 +143,7 @@ def _describe_field(column: TableColumn, source: str) -> str:
 
 
 def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
-    many = to_words(entity.table)
+    many = _name_many(entity)
     ask = [f"see the {many}", f"get a list of the {many}", f"go through the {many}", f"know which {many} there are"]
     say = [f"Which {many} do we have?", f"What {many} are there?"]
     fields = [entity.column(name) for name in operation.fields]
@@ -240,7 +246,7 @@ def _add_value(column: TableColumn) -> str:
 
 def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
-    ask, told = [], []
+    ask, clauses = [], []
     fields = [entity.column(name) for name in operation.fields]
     usable = [column for column in fields if column.kind != "flag" and is_noun(to_words(column.name))]
     for column in usable:
@@ -256,25 +262,28 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     for column in fields:
         label = to_words(column.name)
         value = f"{{out.{column.name}|yesno}}" if column.kind == "flag" else _quoted(column, "out")
-        told.append(
+        clauses.append(
             f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}"
             f"; new {label}: {value}{{% endif %}}"
         )
     name = find_label_column(entity)
-    what = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
-    done = [f"{what} is updated{''.join(told)}.", f"I've changed the {noun} {{out.{entity.key}}}{''.join(told)}."]
+    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
+    done = [
+        f"{name_slot} is updated{''.join(clauses)}.",
+        f"I've changed the {noun} {{out.{entity.key}}}{''.join(clauses)}.",
+    ]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
 
 
 def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     slot, noun, name = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity)
-    what = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
-    subject = what[:1].upper() + what[1:]
+    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    subject = name_slot[:1].upper() + name_slot[1:]
     return {
         "ask": [f"delete {slot}", f"remove {slot}", f"get rid of {slot}"],
         "say": [f"We don't need {slot} any more, please delete it."],
         "narrate": [f"delete the {noun}", f"remove that {noun}"], "confirm": [f"delete {slot} for good"],
-        "done": [f"I've deleted {what}.", f"{subject} is gone.", f"{subject} has been removed."],
+        "done": [f"I've deleted {name_slot}.", f"{subject} is gone.", f"{subject} has been removed."],
     }  # fmt: skip
 
 
@@ -287,12 +296,12 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     own = next((word for word in verb if _leads_to(word, operation.sets)), "")
     phrases = [f"{own} {slot}"] if own else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
-    what = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
-    what = what[:1].upper() + what[1:]
+    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    name_slot = name_slot[:1].upper() + name_slot[1:]
     done = [
-        f"{what} is {state} now.",
+        f"{name_slot} is {state} now.",
         f"Done, the {noun} {{out.{entity.key}}} is now {state}.",
-        f"{what} has been set to {state}.",
+        f"{name_slot} has been set to {state}.",
     ]
     return {
         "ask": list(dict.fromkeys(phrases)), "narrate": [phrases[0].replace(slot, f"the {noun}")], "done": done,
@@ -371,7 +380,7 @@ def _build_entity_words(entity: Entity) -> dict[str, Any]:
             name = to_words(column.name)
             link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else name
             by[column.name] = [f"the {noun} {link} {{value|date}}"]
-    entry: dict[str, Any] = {"noun": noun, "plural": to_words(entity.table), "own": [f"that {noun}"]}
+    entry: dict[str, Any] = {"noun": noun, "plural": _name_many(entity), "own": [f"that {noun}"]}
     rows = _build_rows(entity, label)
     if rows:
         entry["row"] = rows

@@ -8,7 +8,7 @@ from trajsmith.envgen.generate.from_known_records import name_service
 from trajsmith.envgen.generate.known_records import load_lexicon
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
-from trajsmith.envgen.scale.services import Feature, Service, read_service
+from trajsmith.envgen.scale.services import Service, read_service
 from trajsmith.records import InputError, JsonObject
 
 JOIN = " + "
@@ -17,6 +17,8 @@ MOST_KINDS = 6
 """Kinds of records of a composed service at most."""
 MOST_TOOLS = 6
 """Tools of one kind of record at most."""
+LARGEST_SHARE = 0.75
+"""Share of the tools that one server may give: more would be a part of it once more."""
 LEAST_TOOLS = 7
 """Tools of a composed service at least."""
 
@@ -28,23 +30,23 @@ class _SourceTool:
     means: ToolMeaning
 
 
-def compose_services(lists: Iterable[ToolList], covered: Sequence[frozenset[Feature]]) -> list[Service]:
-    """Return one service around each kind of record that is not the main one of those that there are.
+def compose_services(lists: Iterable[ToolList]) -> list[Service]:
+    """Return one service around each kind of record.
 
     Its tools are those of all servers for the kind, the kinds that it belongs to and those that belong to it, one
     for each action. So the tools of servers that are too small to stand alone are not lost.
     """
     tools = _index_tools(lists)
-    main = {Counter(kind for kind, _ in features).most_common(1)[0][0] for features in covered}
     lexicon, services = load_lexicon(), list[Service]()
     for kind in sorted(tools):
-        if kind in main or not _is_usable(tools[kind]):
+        if not _is_usable(tools[kind]):
             continue
         owners = [one for one in lexicon.records[kind].parents if one in tools]
         parts = [one for one in sorted(tools) if kind in lexicon.records[one].parents]
         around = list(dict.fromkeys([kind, *owners[:3], *parts]))[:MOST_KINDS]
         chosen = [tool for one in around for tool in _choose_tools(tools[one])]
-        if len(chosen) < LEAST_TOOLS:
+        shares = Counter(tool.server.server for tool in chosen)
+        if len(chosen) < LEAST_TOOLS or max(shares.values()) > LARGEST_SHARE * len(chosen):
             continue
         servers = dict.fromkeys(tool.server.server for tool in chosen)
         licences = dict.fromkeys(tool.server.licence for tool in chosen if tool.server.licence)

@@ -1,9 +1,10 @@
 """Generate many environments: in worker processes, each outcome kept as soon as it is known."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 from trajsmith.envgen.generate import Blueprint, GenerationResult, generate_environment
@@ -62,21 +63,19 @@ def generate_environments(
         raise InputError("no server of the tool lists is a service that can be made")
     journal, result, started = StepJournal(plan.out), MassResult(), time.perf_counter()
     groups = group_services(selection.services)
-    waiting, made = list[Service](), 0
+    waiting, finished = list[Service](), 0
     for service in selection.services:
         known = journal.get("outcomes", CatalogueEntry, _name_step(service, plan))
         if known is None:
             waiting.append(service)
         else:
             result.entries.append(known.model_copy(update={"group": groups[service.blueprint.name]}))
-    with ProcessPoolExecutor(plan.workers) as pool:
+    with _WorkerPool(plan) as pool:
         while waiting and len(result.accepted) < plan.count:
-            batch = waiting[: max(plan.workers, min(4 * plan.workers, plan.count - len(result.accepted)))]
-            waiting = waiting[len(batch) :]
-            jobs = {pool.submit(_generate, one.blueprint.model_dump_json(), plan.out, plan.seed): one for one in batch}
-            for job in as_completed(jobs):
-                service, made = jobs[job], made + 1
-                outcome = job.result()
+            size = max(plan.workers, min(4 * plan.workers, plan.count - len(result.accepted)))
+            batch, waiting = waiting[:size], waiting[size:]
+            for service, outcome in pool.generate(batch):
+                finished += 1
                 if isinstance(outcome, str):
                     result.undecided[service.blueprint.name] = outcome
                     report(f"{service.blueprint.name}: undecided: {outcome}")
@@ -84,10 +83,38 @@ def generate_environments(
                 entry = _build_entry(service, groups[service.blueprint.name], outcome)
                 journal.put("outcomes", _name_step(service, plan), entry)
                 result.entries.append(entry)
-                report(_render_progress(result, plan, entry, made, time.perf_counter() - started))
+                report(_render_progress(result, plan, entry, finished, time.perf_counter() - started))
             _write(selection, result, plan)
     _write(selection, result, plan)
     return result
+
+
+class _WorkerPool:
+    """Processes that generate environments; this process alone if one worker is wanted."""
+
+    def __init__(self, plan: MassPlan) -> None:
+        self._plan = plan
+        several = plan.workers > 1
+        self._pool = ProcessPoolExecutor(plan.workers, get_context("spawn")) if several else None
+
+    def __enter__(self) -> "_WorkerPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def generate(self, batch: Sequence[Service]) -> Iterator[tuple[Service, GenerationResult | str]]:
+        """Yield services with their outcome, or the reason why nothing is decided, as they are done."""
+        texts = [one.blueprint.model_dump_json() for one in batch]
+        if self._pool is None:
+            for service, text in zip(batch, texts, strict=True):
+                yield service, _generate(text, self._plan.out, self._plan.seed)
+            return
+        pool, plan = self._pool, self._plan
+        jobs = {pool.submit(_generate, t, plan.out, plan.seed): one for one, t in zip(batch, texts, strict=True)}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
 
 
 def _write(selection: Selection, result: MassResult, plan: MassPlan) -> None:
@@ -124,9 +151,9 @@ def _build_entry(service: Service, group: str, outcome: GenerationResult) -> Cat
     )  # fmt: skip
 
 
-def _render_progress(result: MassResult, plan: MassPlan, entry: CatalogueEntry, made: int, seconds: float) -> str:
+def _render_progress(result: MassResult, plan: MassPlan, entry: CatalogueEntry, finished: int, seconds: float) -> str:
     verdict = "accepted" if entry.accepted else f"rejected: {entry.reasons[0] if entry.reasons else 'no reason'}"
-    left = max(0, plan.count - len(result.accepted)) * seconds / made
+    left = max(0, plan.count - len(result.accepted)) * seconds / finished
     score = "no score" if entry.score is None else f"{entry.score:.2f}"
     done = f"{len(result.accepted)}/{plan.count} {entry.name}: {verdict} ({score}, {entry.tools} tools)"
     return f"{done}, {left / 60:.0f} min left"

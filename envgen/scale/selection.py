@@ -58,7 +58,7 @@ def select_services(lists: Iterable[ToolList], avoid: Iterable[str] = ()) -> Sel
         services, rest = _read_services(tool_list, selection)
         whole += services
         small += rest
-    whole += compose_services(usable, [one.features for one in whole])
+    whole += compose_services(usable)
     merged = {part for one in whole for part in one.blueprint.source.name.split(JOIN)}
     for tool_list in small:
         if tool_list.server not in merged:
@@ -132,9 +132,9 @@ def _is_large(blueprint: Blueprint) -> bool:
 
 def _drop_alike(services: Sequence[Service], selection: Selection) -> list[Service]:
     """Return services of which no two have nearly the same records and actions; the larger one stays."""
-    kept, names = list[Service](), set[str]()
+    distinct, names = list[Service](), set[str]()
     for service in sorted(services, key=lambda one: (-len(one.features), one.blueprint.source.name)):
-        twin = next((one for one in kept if _overlap(one.features, service.features) >= SAME), None)
+        twin = next((one for one in distinct if _overlap(one.features, service.features) >= SAME), None)
         if twin is not None:
             _reject(selection, service.blueprint.source.name, "nearly the same as another", twin.blueprint.name)
             continue
@@ -143,8 +143,8 @@ def _drop_alike(services: Sequence[Service], selection: Selection) -> list[Servi
             number += 1
             name = f"{service.blueprint.name}_{number}"
         names.add(name)
-        kept.append(service if number == 1 else _rename(service, name))
-    return kept
+        distinct.append(service if number == 1 else _rename(service, name))
+    return distinct
 
 
 def _overlap(one: frozenset[Feature], other: frozenset[Feature]) -> float:
