@@ -224,6 +224,8 @@ def _render_rule_tests(operation: ToolBlueprint, entity: Entity, table: str) -> 
     for kind, column, change, text in broken:
         yield f"""def test_{operation.name}_keeps_the_{kind}_of_{column}(play: Any) -> None:
     records = complete({table}{needed})
+    if not records:
+        pytest.skip("no record of the seed state has all that a new one needs")
     given = plain(records[0]{names}){_render_new_names(operation, entity)}{change}
     before = play.dump()
     result = play.call("{operation.name}", given)
