@@ -20,6 +20,7 @@ NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(tex
 """The same, or empty."""
 Scalar = str | int | float | bool
 ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts", "record", "records"]
+KeyStyle = Literal["counted", "digits", "hex", "letters"]
 ToolAction = Literal["get", "list", "create", "update", "delete", "move", "link", "unlink"]
 
 
@@ -66,8 +67,27 @@ class TableColumn(FrozenModel):
     """True if the environment sets it to its clock when a record is made."""
     pool: tuple[Scalar, ...] = ()
     """Values that seed states draw from."""
+    when: Literal["", "past", "future"] = ""
+    """Side of the present on which the dates of seed states lie; either if empty."""
+    follows: NameOrNone = ""
+    """Column of names that addresses for mail are made from; other texts are drawn from the pool."""
     columns: "tuple[TableColumn, ...]" = ()
     """Fields of a record, or of each record of a list, that stands inside this one."""
+
+
+class RecordQuota(FrozenModel):
+    """Most records that belong to one record of another table."""
+
+    column: Name
+    """Column with the other record's key."""
+    most: int
+
+
+class AmountLimit(FrozenModel):
+    """Largest amount that a record may hold."""
+
+    column: Name
+    most: float
 
 
 class Entity(FrozenModel):
@@ -82,10 +102,18 @@ class Entity(FrozenModel):
     """True if whoever makes a record says its key; else the environment counts."""
     start: int = 0
     """What counted keys begin after."""
+    label: NameOrNone = ""
+    """Column by which people call a record; empty where its name tells."""
+    quota: RecordQuota | None = None
+    limits: tuple[AmountLimit, ...] = ()
+    ahead: tuple[Name, ...] = ()
+    """Columns of dates that lie before the present in no record that is made or changed."""
     reopens: bool = False
     """True if a tool leads a record out of a status that would else be its last."""
     prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
     """What counted keys of text begin with."""
+    key_style: KeyStyle = "counted"
+    """How a key is made of its number: the number itself, or one that does not tell the next."""
     description: str = ""
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Scalar | None, ...], ...] = ()
@@ -141,6 +169,8 @@ class ToolBlueprint(FrozenModel):
     """Those of them that must be given."""
     search: NameOrNone = ""
     """Argument of a list that is looked for in all texts."""
+    search_needed: bool = False
+    """True if a list needs the text that it looks for."""
     ranges: tuple[RangeFilter, ...] = ()
     """Arguments of a list that bound a column."""
     column: NameOrNone = ""
@@ -150,6 +180,12 @@ class ToolBlueprint(FrozenModel):
     """Table of the record whose keys a list shows; empty if it shows all records."""
     sets: str | bool = ""
     """What a move makes of it."""
+    only_while: tuple[str, ...] = ()
+    """States in which a record may be changed, moved or deleted; every state if empty."""
+    unless: NameOrNone = ""
+    """Flag that keeps a record from being changed or deleted."""
+    paged: bool = False
+    """True if a list has pages."""
 
 
 class Blueprint(FrozenModel):

@@ -1,6 +1,6 @@
 """The method that keeps the rules of one entity."""
 
-from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
@@ -21,6 +21,12 @@ def render_check_method(blueprint: Blueprint, entity: Entity) -> str:
             else f"            if {record}.{last.name} < {record}.{first.name}:",
             f'                raise ToolError("{to_words(last.name)} is before {to_words(first.name)}")',
         ]  # fmt: skip
+    for limit in entity.limits:
+        present = "" if entity.column(limit.column).required else f"{record}.{limit.column} is not None and "
+        lines += [
+            f"        if {present}{record}.{limit.column} > {limit.most:g}:",
+            f'            raise ToolError("{to_words(limit.column)} is more than {limit.most:g}")',
+        ]
     body = lines or ["        pass"]
     head = [
         f"    def _check_{entity.noun}(self, record: {entity.cls}) -> None:",
@@ -33,7 +39,56 @@ def has_checks(entity: Entity) -> bool:
     """Return True if an entity has rules of its own."""
     unique = any(column.unique and column.name != entity.key for column in entity.columns)
     referring = (one.references for column in entity.columns for one in (column, *column.columns))
-    return unique or any(referring) or bool(find_spans(entity))
+    return unique or any(referring) or bool(find_spans(entity)) or bool(entity.limits)
+
+
+def render_date_checks(entity: Entity, names: tuple[str, ...], optional: bool) -> list[str]:
+    """Return the checks that dates which a call gives are not over.
+
+    Args:
+        names: Arguments of the tool.
+        optional: True if none of them must be given.
+    """
+    lines = list[str]()
+    for name in entity.ahead:
+        if name not in names:
+            continue
+        column = entity.column(name)
+        now = "self.state.now" if column.kind == "moment" else "self.state.now.date()"
+        value = f"_moment({name})" if column.kind == "moment" else name
+        now = f"_moment({now})" if column.kind == "moment" else now
+        present = f"{name} is not None and " if optional or not column.required else ""
+        lines += [
+            f"if {present}{value} < {now}:",
+            f'    raise ToolError(f"{to_words(name)} {{{name}}} is over already")',
+        ]
+    return lines
+
+
+def render_quota_check(blueprint: Blueprint, entity: Entity) -> list[str]:
+    """Return the check that a record's owner has room for one more."""
+    if entity.quota is None:
+        return []
+    column, owner = entity.quota.column, blueprint.entity(entity.column(entity.quota.column).references)
+    count = f"sum(one.{column} == {column} for one in self.state.{entity.table}.values())"
+    present = "" if entity.column(column).required else f"{column} is not None and "
+    text = f"{to_words(owner.noun)} {{{column}}} has {entity.quota.most} {to_words(entity.table)} already"
+    return [f"if {present}{count} >= {entity.quota.most}:", f'    raise ToolError(f"{text}")']
+
+
+def render_guards(operation: ToolBlueprint, entity: Entity) -> list[str]:
+    """Return the checks of the state in which a record may be changed, moved or deleted."""
+    lines, key = list[str](), f"{to_words(entity.noun)} {{{entity.key}}}"
+    if operation.only_while and entity.status is not None:
+        status = entity.status.name
+        allowed = " or ".join(map(to_words, operation.only_while))
+        lines += [
+            f"if record.{status} not in {operation.only_while!r}:",
+            f'    raise ToolError(f"{key} is {{record.{status}}}: this needs {allowed}")',
+        ]
+    if operation.unless:
+        lines += [f"if record.{operation.unless}:", f'    raise ToolError(f"{key} is {to_words(operation.unless)}")']
+    return lines
 
 
 def _render_part_checks(blueprint: Blueprint, column: TableColumn, record: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The code that makes seed states: the same for the same seed, references that exist, real rows where there are any."""
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn
+from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
@@ -17,6 +18,7 @@ def render_seed_code(blueprint: Blueprint) -> str:
 
 def _render_helpers(blueprint: Blueprint) -> str:
     lines = [f"NOW = datetime(2026, 3, 2, 9, 0)\nCOUNTS = {_SIZES}"]
+    lines += [_render_key_function(entity) for entity in blueprint.entities if entity.key_style != "counted"]
     if any(operation.search for operation in blueprint.operations):
         lines.append(
             "def _mentions(text: str, *values: str | None) -> bool:\n"
@@ -24,6 +26,7 @@ def _render_helpers(blueprint: Blueprint) -> str:
             "    return any(value is not None and text.lower() in value.lower() for value in values)"
         )
     compared = {first.kind for entity in blueprint.entities for first, _ in find_spans(entity)}
+    compared |= {entity.column(name).kind for entity in blueprint.entities for name in entity.ahead}
     compared |= {blueprint.entity(o.table).column(one.column).kind for o in blueprint.operations for one in o.ranges}
     if "moment" in compared:
         lines.append(
@@ -32,6 +35,31 @@ def _render_helpers(blueprint: Blueprint) -> str:
             "    return value.replace(tzinfo=UTC) if value.tzinfo is None else value"
         )
     return "\n\n".join(lines)
+
+
+def name_key_function(entity: Entity) -> str:
+    """Return the name of the function that makes keys of an entity of their numbers."""
+    return f"_make_{entity.noun}_key"
+
+
+def _render_key_function(entity: Entity) -> str:
+    """Return a function that gives every number another key, none of which tells the next."""
+    whole = entity.column(entity.key).kind == "whole"
+    values = {
+        "digits": ["value = 1000 + number * 5477 % 9000"],
+        "hex": ["value = number * 2654435761 % 2**32"],
+        "letters": [
+            'value, text = number * 387420489 % 31**5, ""',
+            "for _ in range(5):",
+            "    value, place = divmod(value, 31)",
+            '    text += "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"[place]',
+        ],
+    }[entity.key_style]
+    texts = {"digits": "{value}", "hex": "{value:08x}", "letters": "{text}"}[entity.key_style]
+    result = "value" if whole else f'f"{entity.prefix}{texts}"'
+    head = f"def {name_key_function(entity)}(number: int) -> {'int' if whole else 'str'}:"
+    doc = f'    """Return the key of {to_words(entity.noun)} number {{number}}."""'.replace("{number}", "n")
+    return "\n".join([head, doc, *(f"    {line}" for line in values), f"    return {result}"])
 
 
 def _pool_name(entity: Entity, column: TableColumn) -> str:
@@ -50,6 +78,8 @@ def _render_pools(blueprint: Blueprint) -> str:
 def _render_record(blueprint: Blueprint, entity: Entity) -> str:
     key = entity.column(entity.key)
     key_code = f"{entity.start} + place" if key.kind == "whole" else f'f"{entity.prefix}{{{entity.start} + place}}"'
+    if entity.key_style != "counted":
+        key_code = f"{name_key_function(entity)}({entity.start} + place)"
     values = [f"{entity.key}={entity.key}"]
     labels = _find_label_columns(entity)
     later = {last.name: first for first, last in find_spans(entity)}
@@ -101,6 +131,13 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
         return (
             f"[{construction} for _ in range(rng.randint({low}, {high}))]" if column.kind == "records" else construction
         )
+    if column.follows:
+        return f"f\"{{{column.follows}.lower().replace(' ', '.')}}@example.com\""
+    if column.when:
+        sign = "-" if column.when == "past" else "+"
+        if column.kind == "date":
+            return f"(NOW {sign} timedelta(days=rng.randint(1, 90))).date()"
+        return f"NOW {sign} timedelta(days=rng.randint(1, 60), minutes=30 * rng.randint(-4, 18))"
     if column.automatic or column.kind == "moment":
         ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
         return ago if column.kind == "moment" else f"({ago}).date()"
@@ -110,6 +147,9 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
         return "rng.random() < 0.5"
     if column.kind == "choice":
         choices = ", ".join(map(repr, column.choices))
+        if column.name in ("status", "state") and len(column.choices) > 2:
+            weights = ", ".join(str(max(1, 6 - 2 * place)) for place in range(len(column.choices)))
+            return f"rng.choices([{choices}], [{weights}])[0]"
         return f"rng.choice([{choices}])"
     if not column.pool:
         return "[]" if column.kind == "texts" else "None" if not column.required else repr(_find_least(column))
@@ -126,7 +166,9 @@ def _render_numbered_pool(pool: str, column: TableColumn) -> str:
     first = f"{pool}[(place - 1) % len({pool})]"
     if any("@" in str(value) for value in column.pool):
         return f'{first} if place <= len({pool}) else f"n{{place}}.{{{first}}}"'
-    return f'{first} if place <= len({pool}) else f"{{{first}}} {{place}}"'
+    if not column.unique:
+        return first
+    return f'{first} if place <= len({pool}) else f"{{{first}}} {{1 + (place - 1) // len({pool})}}"'
 
 
 def _find_least(column: TableColumn) -> str | int | float:
@@ -143,6 +185,9 @@ def _render_reference(blueprint: Blueprint, entity: Entity, column: TableColumn)
     keys = f"[one.{target.key} for one in state.{target.table}.values()]"
     if column.kind == "texts":
         return f"rng.sample({keys}, min(len(state.{target.table}), 2))"
+    if entity.quota is not None and entity.quota.column == column.name and target.table != entity.table:
+        count = f"sum(one.{column.name} == key for one in state.{entity.table}.values())"
+        keys = f"[key for key in {keys} if {count} < {entity.quota.most - 1}]"
     if target.table == entity.table:
         return f"rng.choice({keys}) if state.{target.table} else None"
     return f"rng.choice({keys})"

@@ -97,6 +97,8 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 """
     if operation.action == "create":
         yield _render_create_test(operation, entity, table)
+        yield from _render_rule_tests(operation, entity, table)
+    yield from _render_guard_tests(operation, entity, table)
     if operation.action == "update" and operation.column:
         yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
     records = list({table}.values())
@@ -120,6 +122,14 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 
 def _render_list_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:
     required_names = _join_names(operation.needed)
+    if operation.search_needed:
+        text = entity.label or next(c.name for c in entity.columns if c.kind == "text" and not c.references)
+        return f"""def test_{operation.name}(play: Any) -> None:
+    for record in list({table}.values())[:5]:
+        found = play.call("{operation.name}", {{"{operation.search}": record.{text}, "limit": 100}}).content["result"]
+        assert record.model_dump(mode="json") in found
+    assert play.call("{operation.name}", {{"{operation.search}": "no such text"}}).content["result"] == []
+"""
     return f"""def test_{operation.name}(play: Any) -> None:
     for record in complete({table}{required_names})[:5]:
         given = plain(record{required_names})
@@ -158,6 +168,110 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
     assert len({table}) == count + 1
     assert given.items() <= result.content.items()
 """
+
+
+def _render_rule_tests(operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
+    """Return tests that what a new record must not be is refused and leaves no trace."""
+    names, needed = _join_names(operation.fields), _join_names(operation.needed)
+    broken: list[tuple[str, str, str, str]] = []
+    if entity.quota is not None and entity.quota.column in operation.fields:
+        column = entity.quota.column
+        broken.append(
+            (
+                "quota",
+                column,
+                f"""
+    owner = given["{column}"] = records[0].{column}
+    filler = records[0]
+    for number in range({entity.quota.most} - sum(one.{column} == owner for one in {table}.values())):
+        {table}[f"filler {{number}}"] = filler.model_copy(update={{"{entity.key}": f"filler {{number}}"}})
+"""
+                if entity.column(entity.key).kind != "whole"
+                else f"""
+    owner = given["{column}"] = records[0].{column}
+    filler = records[0]
+    for number in range({entity.quota.most} - sum(one.{column} == owner for one in {table}.values())):
+        {table}[str(-1 - number)] = filler.model_copy(update={{"{entity.key}": -1 - number}})
+""",
+                "already",
+            )
+        )
+    for limit in entity.limits:
+        if limit.column in operation.fields:
+            broken.append(
+                (
+                    "limit",
+                    limit.column,
+                    f"""
+    given["{limit.column}"] = {limit.most + 1:g}
+""",
+                    "more than",
+                )
+            )
+    for name in entity.ahead:
+        if name in operation.fields:
+            day = "2026-01-05" if entity.column(name).kind == "date" else "2026-01-05T10:00:00"
+            broken.append(
+                (
+                    "past",
+                    name,
+                    f"""
+    given["{name}"] = "{day}"
+""",
+                    "over already",
+                )
+            )
+    for kind, column, change, text in broken:
+        yield f"""def test_{operation.name}_keeps_the_{kind}_of_{column}(play: Any) -> None:
+    records = complete({table}{needed})
+    if not records:
+        pytest.skip("no record of the seed state has all that a new one needs")
+    given = plain(records[0]{names}){_render_new_names(operation, entity)}{change}
+    before = play.dump()
+    result = play.call("{operation.name}", given)
+    assert result.error == "refused" and "{text}" in result.text, result.text
+    assert play.dump() == before
+"""
+
+
+def _render_new_names(operation: ToolBlueprint, entity: Entity) -> str:
+    return "".join(
+        f'\n    given["{column.name}"] = f"{{given.get({column.name!r}, {column.name!r})}}-new"'
+        for column in _render_unique_test(operation, entity)
+    )
+
+
+def _render_guard_tests(operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
+    """Return tests that a record in the wrong state stays as it is."""
+    others = () if entity.status is None else [c for c in entity.status.choices if c not in operation.only_while]
+    cases = []
+    if operation.only_while and entity.status is not None and others:
+        others = [one for one in others if one != operation.sets]
+        if others:
+            cases.append((entity.status.name, repr(others[0]), "this needs"))
+    if operation.unless:
+        cases.append((operation.unless, "True", "is"))
+    for column, value, text in cases:
+        arguments = _find_update_values(operation, entity)
+        yield f"""def test_{operation.name}_respects_{column}(play: Any) -> None:
+    record = first({table})
+    record.{column} = {value}
+    before = play.dump()
+    result = play.call("{operation.name}", {{"{entity.key}": record.{entity.key}{arguments}}})
+    assert result.error == "refused" and "{text}" in result.text
+    assert play.dump() == before
+"""
+
+
+def _find_update_values(operation: ToolBlueprint, entity: Entity) -> str:
+    """Return an argument that an update may be called with."""
+    if operation.action != "update":
+        return ""
+    for name in operation.fields:
+        column = entity.column(name)
+        if column.kind == "text" and column.pool:
+            return f', "{name}": {str(column.pool[0])!r}'
+    return ""
 
 
 def _render_update_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:

@@ -5,7 +5,13 @@ import textwrap
 from collections.abc import Callable
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint, find_final_choices
-from trajsmith.envgen.generate.code_checks import has_checks
+from trajsmith.envgen.generate.code_checks import (
+    has_checks,
+    render_date_checks,
+    render_guards,
+    render_quota_check,
+)
+from trajsmith.envgen.generate.code_seeds import name_key_function
 from trajsmith.envgen.generate.identifiers import quote_text, to_identifier, to_plain_words, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
 from trajsmith.phrasing.words import with_article
@@ -13,7 +19,7 @@ from trajsmith.phrasing.words import with_article
 TypeName = Callable[[Entity, TableColumn], str]
 _PLAIN_TYPES = {"whole": "int", "number": "float", "date": "date", "moment": "datetime"}
 _SIGNS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
-LIST_LIMIT = 20
+LIST_LIMIT = 10
 """Records that a list shows if it is not told how many."""
 
 
@@ -108,7 +114,7 @@ def _render_arguments(
         if operation.action == "list":
             kind = "str" if column.kind in ("text", "texts") else kind
             kind = _PLAIN_TYPES.get(column.kind, kind)
-        about = _describe_argument(column, holder)
+        about = _describe_argument(column, holder, operation)
         if name in operation.needed:
             needed.append((f"{name}: {kind}", about))
         else:
@@ -124,13 +130,27 @@ def _render_arguments(
             about = f"Only those whose {to_words(bound.column)} is {_SIGNS[bound.sign]} this."
             others.append((f"{bound.name}: {_PLAIN_TYPES[column.kind]} | None = None", about))
         if operation.search and _find_text_columns(entity):
-            others.append((f"{operation.search}: str | None = None", "Only those with this text in them."))
+            if operation.search_needed:
+                label = entity.column(entity.label or _find_text_columns(entity)[0])
+                examples = [str(value) for value in label.pool[:6]]
+                kind = f"Annotated[str, Field(min_length=1, examples={examples!r})]" if examples else "str"
+                needed.append((f"{operation.search}: {kind}", "Text to look for."))
+            else:
+                others.append((f"{operation.search}: str | None = None", "Only those with this text in them."))
         others.append((f"limit: Annotated[int, Field(ge=1, le=100)] = {LIST_LIMIT}", "How many to show at most."))
+        if operation.paged:
+            others.append(
+                ("page: Annotated[int, Field(ge=1)] = 1", "Page to show; each has as many as the limit says.")
+            )
     return [*needed, *others]
 
 
-def _describe_argument(column: TableColumn, entity: Entity) -> str:
-    return quote_text(column.description) or f"{to_words(column.name).capitalize()} of the {to_words(entity.noun)}."
+def _describe_argument(column: TableColumn, entity: Entity, operation: ToolBlueprint | None = None) -> str:
+    label, noun = to_words(column.name), to_words(entity.noun)
+    described = quote_text(column.description)
+    if described or operation is None or column.references or operation.action not in ("create", "update"):
+        return described or f"{label.capitalize()} of the {noun}."
+    return f"{label.capitalize()} of the new {noun}." if operation.action == "create" else f"New {label} of the {noun}."
 
 
 def _render_part(operation: ToolBlueprint, entity: Entity) -> list[str]:
@@ -197,11 +217,13 @@ def _render_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
         tests.append(f"({bound.name} is None or {present}{compared})")
     if operation.search and _find_text_columns(entity):
         searched = ", ".join(f"one.{name}" for name in _find_text_columns(entity))
-        tests.append(f"({operation.search} is None or _mentions({operation.search}, {searched}))")
+        test = f"_mentions({operation.search}, {searched})"
+        tests.append(test if operation.search_needed else f"({operation.search} is None or {test})")
+    shown = "[(page - 1) * limit : page * limit]" if operation.paged else "[:limit]"
     if not tests:
-        return [f"return list(self.state.{entity.table}.values())[:limit]"]
+        return [f"return list(self.state.{entity.table}.values()){shown}"]
     lines.append(f"found = [one for one in self.state.{entity.table}.values() if {' and '.join(tests)}]")
-    return [*lines, "return found[:limit]"]
+    return [*lines, f"return found{shown}"]
 
 
 def _find_text_columns(entity: Entity) -> list[str]:
@@ -216,14 +238,18 @@ def _render_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
             f"if {_render_key(entity)} in self.state.{entity.table}:",
             f'    raise ToolError(f"there is a {to_words(entity.noun)} {{{entity.key}}} already")',
         ]
+    elif entity.key_style != "counted":
+        lines.append(f'{entity.key} = {name_key_function(entity)}(int(self.new_id("{entity.noun}")))')
     elif key.kind == "whole":
         lines.append(f'{entity.key} = int(self.new_id("{entity.noun}"))')
     else:
         lines.append(f'{entity.key} = self.new_id("{entity.noun}", "{entity.prefix}{{:d}}")')
     values = [f"{column.name}={_render_new_value(column, operation, entity)}" for column in entity.columns]
+    lines = [*render_date_checks(entity, operation.fields, optional=False), *lines]
     lines += [f"record = {entity.cls}({', '.join(values)})"]
     if has_checks(entity):
         lines.append(f"self._check_{entity.noun}(record)")
+    lines += render_quota_check(blueprint, entity)
     return [*lines, f"self.state.{entity.table}[{_render_key(entity)}] = record", "return record"]
 
 
@@ -250,6 +276,8 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
     entries = ", ".join(f'"{name}": {name}' for name in operation.fields)
     lines = [
         _render_lookup(entity),
+        *render_guards(operation, entity),
+        *render_date_checks(entity, operation.fields, optional=True),
         f"given = {{name: value for name, value in {{{entries}}}.items() if value is not None}}",
         "changed = record.model_copy(update=given)",
         "if changed == record:",
@@ -272,7 +300,7 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
 
 
 def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
-    lines = [_render_lookup(entity)]
+    lines = [_render_lookup(entity), *render_guards(operation, entity)]
     for other, column in blueprint.referrers(entity.table):
         holds = _render_holding(column, entity)
         if other.table == entity.table:
@@ -305,7 +333,13 @@ def _render_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
         f"if {'not ' if operation.sets is False else ''}{is_there}:",
         f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {_describe_value(operation)} already")',
     ]
-    if entity.status is not None and column == entity.status.name and find_final_choices(entity):
+    lines += render_guards(operation, entity)
+    if (
+        not operation.only_while
+        and entity.status is not None
+        and column == entity.status.name
+        and find_final_choices(entity)
+    ):
         lines += [
             f"if record.{column} in {entity.noun.upper()}_FINAL:",
             f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {{record.{column}}} and stays so")',

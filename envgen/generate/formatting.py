@@ -14,6 +14,8 @@ FIRST_PARTY = 'lint.isort.known-first-party=["trajsmith"]'
 """Without it the order of imports would depend on where the command is given."""
 RUFF_SECONDS = 60
 TEST_SECONDS = 300
+_NO_SETTINGS = "no_settings.ini"
+"""Settings file that keeps pytest from taking those of a folder above."""
 
 
 class FormattingError(RunError):
@@ -70,7 +72,8 @@ def run_tests(folder: Path, *files: str, log: Path | None = None) -> str:
         InputError: pytest is not installed.
         RunError: It did not end.
     """
-    options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, "--noconftest", "--import-mode=importlib")
+    (folder / _NO_SETTINGS).write_text("[pytest]\n", encoding="utf-8")
+    options = ("-q", "-p", "no:cacheprovider", "-c", _NO_SETTINGS, "--noconftest", "--import-mode=importlib")
     command = [sys.executable, "-P", "-m", "pytest", *options, "--rootdir=.", *files]
     try:
         done = subprocess.run(

@@ -19,6 +19,8 @@ from trajsmith.records.journal import StepJournal
 
 ACCEPTANCE_SCORE = 0.9
 """Doctor's score from which an environment is accepted."""
+CHECK_SECONDS = 60.0
+"""Wall-clock limit of the examination of one environment."""
 STAGES = ("blueprint", "code", "tests", "doctor")
 
 
@@ -50,7 +52,11 @@ class GenerationResult(FrozenModel):
 
 
 def generate_environment(
-    read: Callable[[], Blueprint], out: Path, name: str | None = None, seed: int = 0
+    read: Callable[[], Blueprint],
+    out: Path,
+    name: str | None = None,
+    seed: int = 0,
+    check_seconds: float = CHECK_SECONDS,
 ) -> GenerationResult:
     """Generate an environment and accept or reject it.
 
@@ -58,6 +64,7 @@ def generate_environment(
         read: Reads the source.
         out: Accepted environments get a folder in it; rejected ones one in `rejected` in it.
         name: The environment's name, in place of the source's.
+        check_seconds: Wall-clock limit of the examination.
 
     Raises:
         InputError: The source has nothing usable.
@@ -79,7 +86,7 @@ def generate_environment(
     ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
     ledger.run("code", lambda: _write_code(work, blueprint))
     tests = ledger.run("tests", lambda: run_tests(work, f"test_{blueprint.name}.py", log=work / "tests.txt"))
-    ledger.run("doctor", lambda: _examine(work, blueprint, seed))
+    ledger.run("doctor", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
     report = EnvironmentReport.model_validate_json((work / "doctor.json").read_bytes())
     return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
 
@@ -133,10 +140,10 @@ def _write_code(work: Path, blueprint: Blueprint) -> str:
     return f"{len(code.splitlines())} lines"
 
 
-def _examine(work: Path, blueprint: Blueprint, seed: int) -> str:
+def _examine(work: Path, blueprint: Blueprint, plan: CheckPlan) -> str:
     source = open_source(EnvironmentSettings(python=str(work / f"{blueprint.name}.py")))
     try:
-        report = asyncio.run(check_environment(source, CheckPlan(seed=seed)))
+        report = asyncio.run(check_environment(source, plan))
     finally:
         source.close()  # type: ignore[attr-defined]
     if report.score is None:
@@ -158,7 +165,7 @@ def _settle_result(
         if old.exists():
             shutil.rmtree(old)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(work, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(work, directory, ignore=shutil.ignore_patterns("__pycache__", "no_settings.ini"))
     result = GenerationResult(
         name=blueprint.name, accepted=not reasons, directory=directory, score=report.score, tests=tests,
         entities=len(blueprint.entities), tools=len(blueprint.operations), left_out=len(blueprint.left_out),

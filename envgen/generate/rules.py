@@ -18,14 +18,18 @@ def render_policy(blueprint: Blueprint) -> str:
 
 def render_rules(blueprint: Blueprint) -> Iterator[str]:
     """Return the rules that the code enforces, one per line."""
-    actions = {(operation.table, operation.action) for operation in blueprint.operations}
+    actions = {(operation.table, str(operation.action)) for operation in blueprint.operations}
     yield "Lists show at most as many records as their limit says, in the order in which they were made."
     for entity in blueprint.entities:
         if {(entity.table, "create"), (entity.table, "update")} & actions:
             yield from _describe_values(blueprint, entity)
         if (entity.table, "delete") in actions:
             yield from _describe_deletion(blueprint, entity)
+        yield from _describe_limits(blueprint, entity, actions)
+        yield from _describe_guards(blueprint, entity)
         final = find_final_choices(entity)
+        if _moves_are_guarded(blueprint, entity):
+            continue
         if final and {(entity.table, "update"), (entity.table, "move")} & actions and entity.status:
             yield (
                 f"{with_article(entity.noun).capitalize()} that is {' or '.join(map(to_words, final))} stays so: "
@@ -47,6 +51,42 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
     for first, last in find_spans(entity):
         order = f"{to_words(last.name)} is not before {to_words(first.name)}"
         yield f"{with_article(entity.noun).capitalize()} does not end before it starts: {order}."
+
+
+def _moves_are_guarded(blueprint: Blueprint, entity: Entity) -> bool:
+    """Return True if every change of a record's status says in which states it may happen."""
+    status = entity.status.name if entity.status else ""
+    own = [one for one in blueprint.operations if one.table == entity.table]
+    changing = [
+        o for o in own if (o.action == "move" and o.column == status) or (o.action == "update" and status in o.fields)
+    ]
+    return bool(changing) and all(one.only_while for one in changing)
+
+
+def _describe_limits(blueprint: Blueprint, entity: Entity, actions: set[tuple[str, str]]) -> Iterator[str]:
+    noun = with_article(entity.noun)
+    if not {(entity.table, "create"), (entity.table, "update")} & actions:
+        return
+    if entity.quota is not None and (entity.table, "create") in actions:
+        owner = blueprint.entity(entity.column(entity.quota.column).references)
+        yield f"{with_article(owner.noun).capitalize()} has at most {entity.quota.most} {to_words(entity.table)}."
+    for limit in entity.limits:
+        yield f"The {to_words(limit.column)} of {noun} is at most {limit.most:g}."
+    for name in entity.ahead:
+        yield f"The {to_words(name)} of {noun} that is made or changed is not over already."
+
+
+def _describe_guards(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
+    verbs = {"update": "changed", "delete": "deleted"}
+    noun = with_article(entity.noun).capitalize()
+    for one in blueprint.operations:
+        if one.table != entity.table:
+            continue
+        verb = f"set to {to_words(str(one.sets))}" if one.action == "move" else verbs.get(one.action, "")
+        if one.only_while:
+            yield f"{noun} is {verb} only while it is {' or '.join(map(to_words, one.only_while))}."
+        if one.unless:
+            yield f"{noun} that is {to_words(one.unless)} is not {verb}."
 
 
 def _describe_deletion(blueprint: Blueprint, entity: Entity) -> Iterator[str]:

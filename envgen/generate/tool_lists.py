@@ -33,10 +33,7 @@ def read_tool_list(reference: str) -> ToolList:
         path = Path(file)
     if not path.is_file():
         raise InputError(f"tool list not found: {reference}")
-    servers: dict[str, list[JsonObject]] = {}
-    for tool in _read_tools(path):
-        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-            servers.setdefault(str(tool.get("server") or path.stem), []).append(tool)
+    servers = _group_by_server(path)
     if not servers:
         raise InputError(f"{path}: no tools in it; each needs a name and an input schema")
     if not wanted and len(servers) > 1:
@@ -44,7 +41,30 @@ def read_tool_list(reference: str) -> ToolList:
     wanted = wanted or next(iter(servers))
     if wanted not in servers:
         raise InputError(f"{path} has no server {wanted!r}; it has {', '.join(list(servers)[:8])}")
-    return ToolList(wanted, servers[wanted], _read_licence(path, wanted))
+    return ToolList(wanted, servers[wanted], _read_licences(path).get(wanted, ""))
+
+
+def read_tool_lists(path: Path) -> list[ToolList]:
+    """Return the tools of every server of a file, in the order of the file.
+
+    Raises:
+        InputError: There is no such file, or it holds no tools.
+    """
+    if not path.is_file():
+        raise InputError(f"tool list not found: {path}")
+    servers = _group_by_server(path)
+    if not servers:
+        raise InputError(f"{path}: no tools in it; each needs a name and an input schema")
+    licences = _read_licences(path)
+    return [ToolList(server, tools, licences.get(server, "")) for server, tools in servers.items()]
+
+
+def _group_by_server(path: Path) -> dict[str, list[JsonObject]]:
+    servers: dict[str, list[JsonObject]] = {}
+    for tool in _read_tools(path):
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            servers.setdefault(str(tool.get("server") or path.stem), []).append(tool)
+    return servers
 
 
 def _read_tools(path: Path) -> list[Any]:
@@ -61,12 +81,12 @@ def _read_tools(path: Path) -> list[Any]:
     return document if isinstance(document, list) else []
 
 
-def _read_licence(path: Path, server: str) -> str:
-    """Return the licence that a list of servers beside the tools states."""
+def _read_licences(path: Path) -> dict[str, str]:
+    """Return the licences that a list of servers beside the tools states."""
+    licences = dict[str, str]()
     for beside in sorted(path.parent.glob("*.servers.jsonl")):
         if path.name.startswith(beside.name.split(".")[0]):
             for line in beside.read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
-                if entry.get("server") == server:
-                    return str(entry.get("license") or "")
-    return ""
+                licences.setdefault(str(entry.get("server")), str(entry.get("license") or ""))
+    return licences

@@ -66,6 +66,58 @@ def interpret_tool_name(name: str, shared: tuple[str, ...]) -> ToolMeaning | str
     return ToolMeaning(action, noun)
 
 
+_MORE_VERBS: dict[str, ToolAction] = {
+    "retrieve": "get", "patch": "update", "edit": "update", "replace": "update", "generate": "create", "new": "create",
+    "send": "create", "upload": "create", "compose": "create", "append": "create", "track": "create",
+    "report": "create",
+    "check": "get", "lookup": "get", "put": "update", "configure": "update", "upsert": "create", "reply": "create",
+    "import": "create", "duplicate": "create", "clone": "create", "move": "update", "reorder": "update",
+}  # fmt: skip
+
+
+def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | str:
+    """Return the action and noun in a tool's name, also where the name of its server or the noun comes first.
+
+    Args:
+        shared: Words that all tools of the server begin with.
+    """
+    parts = to_snake_case(name).split("_")
+    parts = parts[len(shared) :] if tuple(parts[: len(shared)]) == shared and len(parts) > len(shared) else parts
+    parts = [part for part in parts if part not in ("api", "tool", "mcp")] or parts
+    if set(parts) & (_MANY | {"or", "and", "schema", "count", "stats"}):
+        return "it does more than one thing, or to several records"
+    first = next((place for place, part in enumerate(parts[:3]) if _find_action(part)), None)
+    if first is None:
+        return f"{parts[0]!r} is no verb whose effect on records is known"
+    after = parts[first + 1 :]
+    if not _find_noun(after) and first:
+        after = parts[:first]
+    if not _find_noun(after):
+        return "its name has no noun"
+    action, outcome = _find_action(parts[first]) or ("get", ())
+    plural = _is_plural(after) and "by" not in after
+    if action == "get" and plural:
+        action = "list"
+    if action in ("create", "delete", "update") and plural:
+        return "it takes several records at once"
+    if action == "move" and parts[first] == "mark":
+        return "it does not say as what"
+    return ToolMeaning(action, _find_noun(after), outcome)
+
+
+def _find_action(word: str) -> tuple[ToolAction, tuple[str, ...]] | None:
+    if word in _MORE_VERBS:
+        return _MORE_VERBS[word], ()
+    if word in ("start", "open", "submit", "schedule", "set"):
+        return ("update", ()) if word == "set" else ("move", (word, *find_outcomes(word)))
+    action = next((action for action, verbs in _VERBS.items() if word in verbs), None)
+    if action is not None:
+        return action, ()
+    if is_verb(word) and not leaves_unchanged(word):
+        return "move", (word, *find_outcomes(word))
+    return None
+
+
 def find_shared_words(names: list[str]) -> tuple[str, ...]:
     """Return the words that all names begin with, if they are no verbs."""
     split = [to_snake_case(name).split("_") for name in names]

@@ -25,8 +25,12 @@ def gen(
     ] = None,
     from_openapi: Annotated[Path | None, typer.Option("--from-openapi", help="An OpenAPI document (3.0, 3.1).")] = None,
     from_mcp: Annotated[
-        str | None,
-        typer.Option("--from-mcp", help="A tool list (JSON or JSON Lines), FILE or FILE:SERVER; or RUN.yaml:NAME."),
+        list[str] | None,
+        typer.Option(
+            "--from-mcp",
+            help="A tool list (JSON or JSON Lines), FILE or FILE:SERVER; or RUN.yaml:NAME. With --count, lists of many "
+            "servers; may be given more than once.",
+        ),
     ] = None,
     from_tables: Annotated[
         Path | None,
@@ -52,6 +56,16 @@ def gen(
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=MOST_SEED, help="Without a model: seed of the examination.")
     ] = 0,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count", min=1, help="With --from-mcp: accepted environments to make of the servers of the lists."
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="With --count: processes at once.")] = 1,
+    avoid: Annotated[
+        list[str] | None, typer.Option("--avoid", help="With --count: a kind of record that no environment is about.")
+    ] = None,
 ) -> None:
     """Make environments from a source and keep those that pass their tests and the environment checks (0.9 or more).
 
@@ -72,15 +86,42 @@ def gen(
         return
     if dry_run or overrides:
         raise InputError("--dry-run and --set go with models")
-    read = _reader(from_openapi, from_mcp, from_tables)
     if out is None:
         raise InputError("give --out, the directory that the environment's folder is made in")
+    if count is not None:
+        if not from_mcp or from_openapi or from_tables or name:
+            raise InputError("--count goes with --from-mcp only, and without --name")
+        _generate_many(from_mcp, out, count, seed, workers, avoid or [])
+        return
+    if from_mcp and len(from_mcp) > 1:
+        raise InputError("several tool lists go with --count")
+    read = _reader(from_openapi, from_mcp[0] if from_mcp else None, from_tables)
     from trajsmith.envgen.generate import generate_environment
 
     result = generate_environment(read, out, name, seed)
     _print_result(result)
     if not result.accepted:
         raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
+
+
+def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, workers: int, avoid: list[str]) -> None:
+    """Make many environments of lists of many servers, and say what became of them."""
+    from trajsmith.envgen.generate.tool_lists import read_tool_lists
+    from trajsmith.envgen.scale import MassPlan, generate_environments, select_services
+
+    lists = [one for file in files for one in read_tool_lists(Path(file))]
+    selection = select_services(lists, avoid)
+    out.print(f"{len(lists)} servers: {len(selection.services)} services", markup=False)
+    for reason, number in selection.count_reasons().items():
+        print_line(f"{number} servers: {reason}")
+    result = generate_environments(selection, MassPlan(out_dir, count, seed, workers), print_line)
+    out.print(
+        f"{len(result.accepted)} of {len(result.entries)} accepted; catalogue: {out_dir / 'catalogue.md'}", markup=False
+    )
+    if result.undecided:
+        raise RunError(f"{len(result.undecided)} environments are undecided: repeat the command")
+    if len(result.accepted) < count:
+        raise RunError(f"{len(result.accepted)} environments are accepted, fewer than {count}: the lists have no more")
 
 
 def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":

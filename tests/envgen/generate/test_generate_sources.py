@@ -95,7 +95,7 @@ def test_users_ask_for_a_record_by_what_it_is_and_for_a_new_one_with_its_owners(
         slots = {"get": [entity.key], "update": [entity.key], "delete": [entity.key], "create": owners}
         wanted = slots.get(operation.action, [])
         assert all(f"{{{slot}}}" in ask for slot in wanted for ask in asked.get(operation.name, [""])), operation.name
-        assert bool(wanted) == (operation.name in asked), operation.name
+        assert operation.name in asked or not wanted, operation.name
     assert any(one.startswith("add a") for one in asked["add_order"])
 
 

@@ -1,0 +1,210 @@
+"""Kinds of records that services keep, with the values, states and words that people know of them."""
+
+import random
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
+from trajsmith.environments.adapters.openapi.vocabulary import FIRST, LAST
+from trajsmith.phrasing.words import singularize, word_set
+from trajsmith.records import InputError, derive_seed
+
+_FILES = Path(__file__).with_name("lexicon")
+_SPEC = re.compile(r"(?P<kind>[a-z]+)(?P<way>[+-]?)( (?P<low>[\d.]+)-(?P<high>[\d.]+))?(?P<needed>!?)$")
+_POOL_SPEC = re.compile(r"(?P<mark>[=~#])(?P<pool>\w+)(?P<needed>!?)$")
+POOL_SIZE = 12
+"""Values of a column that an environment knows."""
+PEOPLE = 90
+"""Names of people that an environment knows."""
+
+
+@dataclass(frozen=True)
+class KnownColumn:
+    """A column that records of a kind usually have."""
+
+    name: str
+    kind: ColumnKind
+    pool: str = ""
+    """Name of a list of values, "person" for names of people; empty where values are made or follow from others."""
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+    required: bool = False
+    when: str = ""
+    """"past" or "future" for dates that lie before or after the present."""
+    automatic: bool = False
+
+
+@dataclass(frozen=True)
+class KnownRecord:
+    """A kind of record."""
+
+    name: str
+    label: KnownColumn
+    """The column by which people tell records apart."""
+    unique: bool
+    columns: tuple[KnownColumn, ...]
+    status: tuple[str, ...] = ()
+    """States from the first to the last."""
+    moves: dict[str, str] = field(default_factory=dict)
+    """Verbs to the states that they lead to."""
+    parents: tuple[str, ...] = ()
+    """Kinds of records that it may belong to, nearest first."""
+    family: str = ""
+    """Part of the lexicon that it is from: "commerce"."""
+
+
+@dataclass(frozen=True)
+class RecordLexicon:
+    """All known kinds of records, by every noun that they go by."""
+
+    records: dict[str, KnownRecord]
+    nouns: dict[str, str]
+    """Nouns in snake case to names of records."""
+    pools: dict[str, tuple[str, ...]]
+
+    def find(self, noun: str) -> KnownRecord | None:
+        """Return the kind of record that a noun in snake case means, by its last words if need be."""
+        words = noun.split("_")
+        for start in range(len(words)):
+            if start and (
+                _VAGUE & set(words[:start]) or words[-1] in _LOOSE or len(words) > 3 or any(map(str.isdigit, noun))
+            ):
+                return None
+            rest = "_".join(words[start:])
+            name = self.nouns.get(rest) or self.nouns.get(singularize(rest))
+            if name is not None:
+                return self.records[name]
+        return None
+
+    def draw(self, pool: str, *place: str, size: int = POOL_SIZE) -> tuple[str, ...]:
+        """Return values of a pool in an order that depends on the place."""
+        values = list(self.pools[pool])
+        random.Random(derive_seed(0, "pool", pool, *place)).shuffle(values)
+        return tuple(values[:size])
+
+    def build(self, known: KnownColumn, name: str, *place: str, size: int = POOL_SIZE) -> TableColumn:
+        """Return a column of an environment with values that depend on the place."""
+        pool: tuple[Scalar, ...] = ()
+        if known.pool == "person":
+            pool = invent_people(size, place[0])
+        elif known.pool == "phone":
+            rng = random.Random(derive_seed(0, "phones", *place))
+            pool = tuple(f"+44 20 7946 0{number}" for number in rng.sample(range(100, 1000), POOL_SIZE))
+        elif known.pool:
+            pool = self.draw(known.pool, *place, size=size)
+        elif known.kind in ("whole", "number"):
+            pool = _draw_numbers(known, random.Random(derive_seed(0, "numbers", *place, known.name)))
+        number = known.kind in ("whole", "number")
+        return TableColumn(
+            name=name, kind=known.kind, label=name, required=known.required, choices=known.choices, pool=pool,
+            low=known.low if number else None, automatic=known.automatic, when=known.when,
+        )  # fmt: skip
+
+
+def invent_people(count: int, place: str) -> tuple[str, ...]:
+    """Return different full names, the first of them the same for every count."""
+    names = [f"{first} {last}" for first in FIRST for last in LAST]
+    random.Random(derive_seed(0, "people", place)).shuffle(names)
+    return tuple(names[:count])
+
+
+_VAGUE = word_set(
+    "active current frontmost local by raw default import value class next all full to or my selected self own inner "
+    "visible global last first latest previous clean typed game function decompiler string native token gas random "
+    "multi each any some"
+)
+"""Words before a noun that make something else of it."""
+_LOOSE = word_set(
+    "content item object value list record entry field reference version source index image doc document type url "
+    "tracking block history setting settings status key rule text row node parameter metric token move round resource "
+    "attribute property discussion activity offer card"
+)
+"""Nouns that mean something else with every word before them."""
+
+
+@cache
+def load_lexicon() -> RecordLexicon:
+    """Read the known kinds of records that are part of this package."""
+    import yaml
+
+    pools, raw = dict[str, tuple[str, ...]](), dict[str, dict[str, Any]]()
+    for path in sorted(_FILES.glob("*.yaml")):
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        pools |= {name: tuple(values) for name, values in document.get("pools", {}).items()}
+        raw |= {name: {**entry, "family": path.stem} for name, entry in document.get("records", {}).items()}
+    records, nouns = dict[str, KnownRecord](), dict[str, str]()
+    for name, entry in raw.items():
+        records[name] = _read_record(name, entry, pools)
+        for noun in (name, *entry.get("as", ())):
+            nouns.setdefault(noun, name)
+    nouns |= {name: name for name in records}
+    return RecordLexicon(records, nouns, pools)
+
+
+_KEYS = frozenset({"as", "cols", "status", "moves", "in", "unique", "family"})
+
+
+def _read_record(name: str, entry: dict[str, Any], pools: dict[str, tuple[str, ...]]) -> KnownRecord:
+    [label] = [key for key in entry if key not in _KEYS]
+    values = entry[label]
+    if isinstance(values, list):
+        pools[f"{name}_{label}"] = tuple(values)
+        values = f"{name}_{label}"
+    known = KnownColumn(label, "text", pool=values, required=True)
+    columns = tuple(_read_column(key, spec) for key, spec in entry.get("cols", {}).items())
+    return KnownRecord(
+        name, known, bool(entry.get("unique")), columns, tuple(entry.get("status", ())), dict(entry.get("moves", {})),
+        tuple(entry.get("in", ())), entry["family"],
+    )  # fmt: skip
+
+
+_KINDS: dict[str, ColumnKind] = {
+    "money": "number", "num": "number", "int": "whole", "flag": "flag", "date": "date", "moment": "moment",
+    "auto": "moment", "person": "text", "email": "text", "phone": "text",
+}  # fmt: skip
+
+_POOLED = ("person", "email", "phone")
+
+
+def _read_column(key: str, spec: Any) -> KnownColumn:
+    name, required = key.rstrip("!"), key.endswith("!")
+    if isinstance(spec, list):
+        return KnownColumn(name, "choice", choices=tuple(spec), required=required)
+    if match := _POOL_SPEC.match(spec):
+        kind: ColumnKind = "texts" if match["mark"] == "#" else "text"
+        return KnownColumn(name, kind, pool=match["pool"], required=bool(match["needed"]))
+    match = _SPEC.match(spec)
+    if match is None or match["kind"] not in _KINDS:
+        raise InputError(f"lexicon: {spec!r} of {key} is no kind of column")
+    when = {"+": "future", "-": "past", "": ""}[match["way"]]
+    return KnownColumn(
+        name, _KINDS[match["kind"]], pool=match["kind"] if match["kind"] in _POOLED else "",
+        low=float(match["low"] or 0), high=float(match["high"] or 0), required=bool(match["needed"]), when=when,
+        automatic=match["kind"] == "auto",
+    )  # fmt: skip
+
+
+def _draw_numbers(known: KnownColumn, rng: random.Random) -> tuple[Scalar, ...]:
+    """Return numbers between the bounds: small ones are more frequent, amounts end as prices do."""
+    low, high = known.low, known.high
+    values = dict[Scalar, None]()
+    for _ in range(4 * POOL_SIZE):
+        drawn = low + (high - low) * rng.random() ** 2
+        if known.kind == "whole":
+            coarse = 10 ** max(0, len(str(int(drawn))) - 2)
+            values[max(int(low), int(drawn // coarse * coarse))] = None
+        elif high <= 40:
+            values[round(drawn * 2) / 2] = None
+        else:
+            values[round(drawn) - rng.choice((0, 0, 0.01, 0.5))] = None
+    return tuple(value for value in values if low <= float(value) <= high)[:POOL_SIZE]
+
+
+def is_person(text: str) -> bool:
+    """Return True for an invented person's name."""
+    first, _, last = text.partition(" ")
+    return first in FIRST and last.split(" ")[0] in LAST

@@ -1,0 +1,97 @@
+"""Rules beyond plain changes that services of known records keep: states, quotas, amounts, dates, protection, pages."""
+
+import random
+
+from trajsmith.envgen.generate.blueprint import (
+    FINAL_STATUSES,
+    AmountLimit,
+    Entity,
+    RecordQuota,
+    TableColumn,
+    ToolBlueprint,
+)
+
+_BACK = frozenset({"reopen", "restore", "unarchive", "resubscribe", "revive", "unblock", "unfreeze", "unlock"})
+"""Verbs that lead out of a last state."""
+_FREE = frozenset(
+    {"resume", "activate", "enable", "reactivate", "pause", "suspend", "unmute", "start", "verify", "renew"}
+)
+"""Verbs that need no certain state before."""
+_BUSY = frozenset({
+    "active", "running", "in_progress", "in_transit", "confirmed", "published", "live", "firing", "attached", "in_use",
+    "lent", "checked_in", "occupied", "watching", "public",
+})  # fmt: skip
+"""States in which nothing is deleted."""
+_AMOUNTS = frozenset({"amount", "total", "budget", "limit_amount", "price", "monthly_cost"})
+_FLAGS = ("protected", "locked")
+QUOTAS = (4, 5, 6, 8)
+"""Records of one owner at most; seed states leave room for one more."""
+
+
+def add_rules(
+    entity: Entity, operations: list[ToolBlueprint], rng: random.Random, paged: frozenset[str] = frozenset()
+) -> tuple[Entity, list[ToolBlueprint]]:
+    """Return a table and its tools with rules that fit the kind of record; the same for the same randomness.
+
+    Args:
+        paged: Names of lists that have pages in the source.
+    """
+    guarded = [_guard(entity, one, rng) for one in operations]
+    guarded = [one.model_copy(update={"paged": True}) if one.name in paged else one for one in guarded]
+    creates = [one for one in operations if one.action == "create"]
+    if not creates:
+        return entity, guarded
+    fields = set(creates[0].fields)
+    owner = next((column for column in entity.columns if column.references and column.required), None)
+    update: dict[str, object] = {}
+    if owner is not None and owner.name in fields and rng.random() < 0.5:
+        update["quota"] = RecordQuota(column=owner.name, most=rng.choice(QUOTAS))
+    columns, limits = list[TableColumn](), list[AmountLimit]()
+    for column in entity.columns:
+        if column.name in _AMOUNTS and column.kind == "number" and column.pool and not limits and rng.random() < 0.6:
+            most = _round_amount(0.8 * max(float(value) for value in column.pool))
+            pool = tuple(value for value in column.pool if float(value) <= most)
+            limits.append(AmountLimit(column=column.name, most=most))
+            column = column.model_copy(update={"pool": pool})
+        columns.append(column)
+    ahead = [c.name for c in entity.columns if c.when == "future" and c.name in fields and rng.random() < 0.85]
+    update |= {"columns": tuple(columns), "limits": tuple(limits), "ahead": tuple(ahead)}
+    return entity.model_copy(update=update), guarded
+
+
+def _round_amount(value: float) -> float:
+    """Return an amount with two digits that are not zero at most."""
+    step = 10 ** max(0, len(str(int(value))) - 2)
+    return float(max(step, int(value // step * step)))
+
+
+def _guard(entity: Entity, operation: ToolBlueprint, rng: random.Random) -> ToolBlueprint:
+    """Return a tool with the states in which it may be used, if its record has states."""
+    update: dict[str, object] = {}
+    flag = next((name for name in _FLAGS if name in entity.names), "")
+    if flag and operation.action in ("update", "delete") and flag not in operation.fields:
+        update["unless"] = flag
+    if entity.status is not None:
+        allowed = _find_allowed(entity.status.choices, operation, rng)
+        others = [state for state in entity.status.choices if state != operation.sets]
+        if allowed and set(allowed) != set(others):
+            update["only_while"] = tuple(allowed)
+    return operation.model_copy(update=update)
+
+
+def _find_allowed(states: tuple[str, ...], operation: ToolBlueprint, rng: random.Random) -> list[str]:
+    finals = [state for state in states if state in FINAL_STATUSES]
+    if operation.action == "move" and operation.sets in states:
+        place, others = states.index(str(operation.sets)), [state for state in states if state != operation.sets]
+        if _BACK & set(operation.name.split("_")):
+            return [state for state in others if states.index(state) > place]
+        before = [state for state in states[:place] if state not in finals]
+        if operation.sets not in finals and len(before) > 1 and rng.random() < 0.4:
+            return before[-1:]
+        free = bool(_FREE & set(operation.name.split("_"))) or not before
+        return [state for state in others if state not in finals] if free else before
+    if operation.action == "update" and finals and rng.random() < 0.6:
+        return [state for state in states if state not in finals]
+    if operation.action == "delete" and rng.random() < 0.6:
+        return [state for state in states if state not in _BUSY]
+    return []

@@ -1,0 +1,103 @@
+"""Compose services of tools from several servers: around each kind of record those that belong to it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trajsmith.envgen.generate.from_known_records import name_service
+from trajsmith.envgen.generate.known_records import load_lexicon
+from trajsmith.envgen.generate.tool_lists import ToolList
+from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
+from trajsmith.envgen.scale.services import Service, read_service
+from trajsmith.records import InputError, JsonObject
+
+JOIN = " + "
+"""Between the servers whose tools a composed service has."""
+MOST_KINDS = 6
+"""Kinds of records of a composed service at most."""
+MOST_TOOLS = 6
+"""Tools of one kind of record at most."""
+LARGEST_SHARE = 0.75
+"""Share of the tools that one server may give: more would be a part of it once more."""
+LEAST_TOOLS = 7
+"""Tools of a composed service at least."""
+
+
+@dataclass(frozen=True)
+class _SourceTool:
+    server: ToolList
+    raw: JsonObject
+    means: ToolMeaning
+
+
+def compose_services(lists: Iterable[ToolList]) -> list[Service]:
+    """Return one service around each kind of record.
+
+    Its tools are those of all servers for the kind, the kinds that it belongs to and those that belong to it, one
+    for each action. So the tools of servers that are too small to stand alone are not lost.
+    """
+    tools = _index_tools(lists)
+    lexicon, services = load_lexicon(), list[Service]()
+    for kind in sorted(tools):
+        if not _is_usable(tools[kind]):
+            continue
+        owners = [one for one in lexicon.records[kind].parents if one in tools]
+        parts = [one for one in sorted(tools) if kind in lexicon.records[one].parents]
+        around = list(dict.fromkeys([kind, *owners[:3], *parts]))[:MOST_KINDS]
+        chosen = [tool for one in around for tool in _choose_tools(tools[one])]
+        shares = Counter(tool.server.server for tool in chosen)
+        if len(chosen) < LEAST_TOOLS or max(shares.values()) > LARGEST_SHARE * len(chosen):
+            continue
+        servers = dict.fromkeys(tool.server.server for tool in chosen)
+        licences = dict.fromkeys(tool.server.licence for tool in chosen if tool.server.licence)
+        noun = _find_noun(tools[kind])
+        merged = ToolList(JOIN.join(servers), [tool.raw for tool in chosen], "; ".join(licences))
+        try:
+            services.append(read_service(merged, f"{noun}_desk"))
+        except InputError:
+            continue  # its tools show no record, or write none
+    return services
+
+
+def _index_tools(lists: Iterable[ToolList]) -> dict[str, list[_SourceTool]]:
+    """Return the tools of all servers by the kind of record that they are about."""
+    lexicon, tools = load_lexicon(), defaultdict[str, list[_SourceTool]](list)
+    for tool_list in lists:
+        shared = find_shared_words([str(raw["name"]) for raw in tool_list.tools])
+        own = set(name_service(tool_list.server).split("_"))
+        for raw in tool_list.tools:
+            means = interpret_service_tool(str(raw["name"]), shared)
+            known = lexicon.find(means.noun) if isinstance(means, ToolMeaning) else None
+            if isinstance(means, ToolMeaning) and known is not None and not own & set(means.noun.split("_")):
+                tools[known.name].append(_SourceTool(tool_list, raw, means))
+    return dict(tools)
+
+
+def _find_noun(tools: Sequence[_SourceTool]) -> str:
+    """Return the noun that most servers use."""
+    servers = {(tool.server.server, tool.means.noun) for tool in tools}
+    counts = Counter(noun for _, noun in servers)
+    return max(counts, key=lambda noun: (counts[noun], -len(noun), noun))
+
+
+def _is_usable(tools: Sequence[_SourceTool]) -> bool:
+    actions = {tool.means.action for tool in tools if tool.means.noun == _find_noun(tools)}
+    return bool(actions & {"create", "update", "move", "delete"})
+
+
+def _choose_tools(tools: Sequence[_SourceTool]) -> list[_SourceTool]:
+    """Return one tool for each thing that is done to records under the commonest noun, those with most parameters."""
+    noun, chosen = _find_noun(tools), dict[tuple[str, tuple[str, ...]], _SourceTool]()
+    names = set[str]()
+    for tool in sorted(tools, key=lambda one: (-_count_parameters(one.raw), one.server.server, str(one.raw["name"]))):
+        does = (tool.means.action, tool.means.outcome[:1])
+        if tool.means.noun == noun and does not in chosen and tool.raw["name"] not in names:
+            chosen[does] = tool
+            names.add(str(tool.raw["name"]))
+    return list(chosen.values())[:MOST_TOOLS]
+
+
+def _count_parameters(raw: JsonObject) -> int:
+    schema = raw.get("input_schema") or raw.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return len(properties) if isinstance(properties, dict) else 0
