@@ -3,7 +3,6 @@
 from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
-from trajsmith.toolgraph.networkx_graph import to_networkx
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 from trajsmith.toolgraph.tool_lists import read_tool_list
@@ -26,5 +25,4 @@ __all__ = [
     "read_tool_list",
     "sample_across",
     "sample_chains",
-    "to_networkx",
 ]

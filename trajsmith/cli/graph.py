@@ -185,17 +185,17 @@ def show(
 @app.command()
 def export(
     graph: GraphPath,
-    target: Annotated[Path, typer.Option("--out", help="GraphML file to write.")],
+    target: Annotated[Path, typer.Option("--out", help="File to write: .json for node-link JSON, else GraphML.")],
     server: Servers = None,
 ) -> None:
-    """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
+    """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx, or as typed node-link JSON."""
     from trajsmith.toolgraph import ToolGraph
     from trajsmith.toolgraph.html_page import select_servers
-    from trajsmith.toolgraph.networkx_graph import write_graphml
+    from trajsmith.toolgraph.networkx_graph import write_graphml, write_node_link
 
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):
-        write_graphml(part, target)
+        (write_node_link if target.suffix == ".json" else write_graphml)(part, target)
     typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
 
 
