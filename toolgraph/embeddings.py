@@ -52,7 +52,11 @@ def find_cache_folder() -> Path:
 
 
 def build_embedding_similarity(model: str, folder: Path | None = None) -> Similarity:
-    """Return an encoder of texts, for `build_graph`: a preset, a name on the Hub or a path. The model is loaded when the first text is not in the cache.
+    """Return an encoder of texts, for `build_graph`. The model is loaded when the first text is not in the cache.
+
+    Args:
+        model: A preset, a name on the Hub, or a path.
+        folder: Where vectors are cached; the user's cache folder if None.
 
     Raises:
         InputError: The extra `embed` is not installed; in use, the model cannot be loaded or the cache is spoilt.

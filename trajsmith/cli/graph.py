@@ -38,7 +38,9 @@ def build(
         Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool a line, or the answer of tools/list.")
     ] = None,
     library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
-    embedding: Annotated[str, typer.Option("--embedding", help="minilm, bge-m3, qwen3, or a model name or path (extra `embed`).")] = "",
+    embedding: Annotated[
+        str, typer.Option("--embedding", help="minilm, bge-m3, qwen3, a name or a path (extra `embed`).")
+    ] = "",
     cross_server: Annotated[
         bool, typer.Option("--cross-server/--no-cross-server", help="Look for edges between servers too.")
     ] = True,
