@@ -113,7 +113,7 @@ def compute_promised_fit(x: dict[str, Any]) -> Any:
 
 
 def find_first_verbs(table: EndpointTable, words: tuple[str, ...]) -> Any:
-    """Return bool [tools]: the first verb of the name is one of these: `book_flight`, `Hotels.BookRoom`."""
+    """Return bool [tools]: the first verb of a name is one of these: `book_flight`, `BookRoom`, not `get_book`."""
     wanted = frozenset(map(stem, words))
     return np.array([next(filter(is_verb, text.spoken), "") in wanted for text in table.texts], bool)
 

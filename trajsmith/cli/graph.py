@@ -9,8 +9,12 @@ import orjson
 import typer
 from pydantic import ValidationError
 
+from trajsmith.cli.console import print_line, print_note
+from trajsmith.cli.options import MOST_SEED
 from trajsmith.records import InputError, ToolSpec, format_first_error
 from trajsmith.records.storage import ensure_writable, storage_boundary
+from trajsmith.records.text import to_one_line
+from trajsmith.records.yaml_text import compose_yaml
 
 if TYPE_CHECKING:
     from trajsmith.toolgraph.match import Similarity
@@ -81,7 +85,7 @@ def build(
     ensure_writable(target)
     old = ToolGraph.load(target) if update and target.exists() else None
     if len(specs) >= LARGE:
-        typer.echo(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core", err=True)
+        print_note(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core")
     similarity = _with_bar(build_embedding_similarity(embedding)) if embedding else None
     settings = GraphSettings(embedding=embedding, cross_server=cross_server)
     calls = [one for path in recorded or () for one in read_recordings(path)]
@@ -91,14 +95,12 @@ def build(
         scores = compute_schema_scores(specs, settings, similarity, evidence.targets)
         graph = apply_evidence(graph, evidence, scores, settings)
     if old is not None and old.evidence and not graph.evidence:
-        typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
+        print_note("note: what execution and recordings had shown went with the parts that were built anew")
     with storage_boundary(target):
         graph.save(target)
     for finding in graph.findings:
-        typer.echo(f"note: {finding}", err=True)
-    typer.echo(
-        f"{len(graph.tools)} tools, {len(graph.parameters)} parameters, {len(graph.edges)} edges: {target}", err=True
-    )
+        print_note(f"note: {finding}")
+    print_note(f"{len(graph.tools)} tools, {len(graph.parameters)} parameters, {len(graph.edges)} edges: {target}")
 
 
 def _with_bar(encode: "Similarity") -> "Similarity":
@@ -176,12 +178,12 @@ def show(
         page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
         with storage_boundary(ensure_writable(html)):
             tools, shown = page(html)
-        typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
+        print_note(f"{tools} tools, {shown} edges: open {html} in a browser")
         return
     else:
         lines = render_graph_lines(select_servers(loaded, server or ()), most or SHOWN)
     for line in lines:
-        typer.echo(line)
+        print_line(line)
 
 
 @app.command()
@@ -198,7 +200,7 @@ def export(
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):
         (write_node_link if target.suffix == ".json" else write_graphml)(part, target)
-    typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
+    print_note(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}")
 
 
 @app.command()
@@ -215,7 +217,7 @@ def sample(
         list[str] | None,
         typer.Option("--set", help="Any other setting of `sample`: --set weak=0.5 --set writes=0.2. May be repeated."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same chains.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="The same seed gives the same chains.")] = 0,
     server: Servers = None,
 ) -> None:
     """Draw chains from a graph and print them as JSON Lines.
@@ -242,7 +244,10 @@ def _setting(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise InputError(f"--set {text}: write it as name=value, for example weak=0.5")
-    return name, yaml.safe_load(value)
+    try:
+        return name, compose_yaml(value, yaml.SafeLoader)[1]
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {to_one_line(text, 80)}: not valid YAML: {to_one_line(error, 200)}") from error
 
 
 def _print_lines(lines: Iterable[object]) -> None:
