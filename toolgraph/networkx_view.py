@@ -52,15 +52,15 @@ def read_view(view: "networkx.DiGraph[str]") -> JsonObject:
         if node.get("node_type", "tool") == "tool":
             rows["tools"].append(_tool(name, node))
         else:
-            kept = _pick(f"parameter {name}", node, ("tool", "kind", "required"))
+            chosen = _pick(f"parameter {name}", node, ("tool", "kind", "required"))
             path = node.get("path", name)
-            rows["parameters"].append({**kept, "parameter": path, "evidence": list(node.get("evidence", ()))})
+            rows["parameters"].append({**chosen, "parameter": path, "evidence": list(node.get("evidence", ()))})
     for source, target, edge in view.edges(data=True):
         if edge.get("edge_type", "dependency") == "dependency":
-            kept = _pick(f"edge {source} -> {target}", edge, ("weight", "score"))
+            chosen = _pick(f"edge {source} -> {target}", edge, ("weight", "score"))
             links = [dict(zip(("output", "input", "score"), link, strict=True)) for link in edge.get("links", ())]
             evidence = list(edge.get("evidence", ()))
-            rows["edges"].append({**kept, "source": source, "target": target, "links": links, "evidence": evidence})
+            rows["edges"].append({**chosen, "source": source, "target": target, "links": links, "evidence": evidence})
     rows["edges"].sort(key=lambda edge: (edge["source"], edge["target"]))
     return rows
 
