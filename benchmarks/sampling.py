@@ -116,7 +116,13 @@ def draws(index: GraphIndex, wanted: dict[str, Any], chains: int) -> Measured:
         sampler.draw(random.Random(-seed))
     drawn, seconds = clocked(lambda: [sampler.draw(random.Random(seed)) for seed in range(chains)])
     shapes = [measure_chain(index, *chain) for chain in drawn]
-    return {**looks(shapes), "start": start, "microseconds": 1e6 * seconds / chains, "used": len(sampler.used)}
+    return {
+        **looks(shapes),
+        **spread(index, [tools for tools, _ in drawn]),
+        "start": start,
+        "microseconds": 1e6 * seconds / chains,
+        "used": len(sampler.used),
+    }
 
 
 def published(index: GraphIndex, draw: Draw, chains: int) -> Measured:
@@ -125,7 +131,21 @@ def published(index: GraphIndex, draw: Draw, chains: int) -> Measured:
     drawn, seconds = clocked(lambda: [draw(seed) for seed in range(chains)])
     shapes = [measure_chain(index, chain, reader.dependencies(chain)) for chain in drawn]
     used = len({tool for chain in drawn for tool in chain})
-    return {**looks(shapes), "microseconds": 1e6 * seconds / chains, "used": used}
+    spreads = spread(index, drawn)
+    return {**looks(shapes), **spreads, "microseconds": 1e6 * seconds / chains, "used": used}
+
+
+def spread(index: GraphIndex, drawn: list[Any]) -> Measured:
+    """Share of the edges of weight 2 and 3 that 1,000 chains go, and how much two chains differ (Jaccard distance)."""
+    every = {pair for pair, weight in index.weights.items() if weight >= 2}
+    chains = [list(tools) for tools in drawn[:1000]]
+    gone = {(a, b) for tools in chains for place, a in enumerate(tools) for b in tools[place + 1 :]} & every
+    rng, sets = random.Random(0), [frozenset(tools) for tools in chains]
+    pairs = [(rng.choice(sets), rng.choice(sets)) for _ in range(2000)]
+    return {
+        "covered": len(gone) / max(1, len(every)),
+        "differ": mean(1 - len(a & b) / len(a | b) for a, b in pairs if a | b),
+    }
 
 
 def looks(shapes: list[ChainShape]) -> Measured:
@@ -186,12 +206,23 @@ def show(figures: dict[str, Measured], out: Console) -> None:
     out.print(cost)
     for name, one in figures.items():
         table = Table(
-            *("sampler", "closed", "with a tool twice", "8 tools long", "tools used", "servers", "strong", "weak"),
+            *(
+                "sampler",
+                "closed",
+                "edges in 1,000",
+                "differ",
+                "with a tool twice",
+                "8 tools long",
+                "tools used",
+                "servers",
+                "strong",
+                "weak",
+            ),
             *("independent", "branches", "joins", "CPU us per chain"),
             title=f"Chains of {LENGTH}, {name}",
         )
         for kind, way in one["ways"].items():
-            shares = (f"{100 * way[key]:.1f} %" for key in ("closed", "doubled", "exact"))
+            shares = (f"{100 * way[key]:.1f} %" for key in ("closed", "covered", "differ", "doubled", "exact"))
             shape = (f"{way[key]:.1f}" for key in ("servers", "strong", "weak", "independent", "branches", "joins"))
             table.add_row(kind, *shares, f"{way['used']:,}", *shape, f"{way['microseconds']:.0f}")
         out.print(table)

@@ -1,4 +1,4 @@
-"""The tool graph of an environment as a `networkx.DiGraph`: which tool gives what another needs.
+"""The tool graph of an environment as a NetworkX graph: which tool gives what another needs.
 
 python examples/tool_graph.py [ENVIRONMENT]
 """

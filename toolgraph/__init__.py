@@ -3,7 +3,7 @@
 from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
-from trajsmith.toolgraph.networkx_graph import to_networkx
+from trajsmith.toolgraph.prerequisites import Prerequisite, find_prerequisites
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 from trajsmith.toolgraph.tool_lists import read_tool_list
@@ -16,6 +16,7 @@ __all__ = [
     "GraphIndex",
     "GraphSettings",
     "ParameterNode",
+    "Prerequisite",
     "SampleSettings",
     "Sampler",
     "ToolGraph",
@@ -23,8 +24,8 @@ __all__ = [
     "build_graph",
     "check_schema",
     "compute_closure_depths",
+    "find_prerequisites",
     "read_tool_list",
     "sample_across",
     "sample_chains",
-    "to_networkx",
 ]

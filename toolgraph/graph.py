@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from trajsmith.records import FrozenModel, InputError, JsonObject, ToolSpec, format_first_error
 from trajsmith.toolgraph import storage
+from trajsmith.toolgraph.networkx_view import build_view, read_graph_attributes, read_view
 
 LinkKey = tuple[str, str, str, str]
 """Source, target (full names), output path, parameter path."""
@@ -178,12 +179,12 @@ class ToolGraph(FrozenModel):
         return by_server
 
     def to_networkx(self, parameters: bool = True) -> "networkx.DiGraph[str]":
-        """Return the graph as a `networkx.DiGraph`, to query it with NetworkX's own algorithms.
+        """Return the graph as a `networkx.MultiDiGraph`, to query it with NetworkX's own algorithms.
 
         Nodes, told apart by their attribute `node_type`:
 
         * `"tool"`, named `server.tool`: `server`, `name`, `description`, `writes` (True unless it declares that it only
-          reads), `actor` (who may call it).
+          reads), `actor` (who may call it), `spec` (the whole tool as JSON).
         * `"parameter"`, named `server.tool(path)`: `tool`, `path` (of the leaf, `items[*].sku`), `kind` (`internal`:
           only tools give it, `external`: a person knows it, `other`), `required`, `evidence`.
 
@@ -191,41 +192,32 @@ class ToolGraph(FrozenModel):
 
         * `"dependency"`, tool to tool: `weight` (3 needed, 2 possible, 1 weak), `score`, `links` (tuples of output
           path, input path, score) and `evidence`.
-        * `"value"`, tool to parameter: the tool's `output` path with the best `score` for this parameter.
+        * `"value"`, tool to parameter, one for each `output` path that can fill it: `score`.
         * `"input"`, parameter to its tool: `required`.
 
         Args:
-            parameters: False leaves out the parameters, so that every path is a chain of tools.
+            parameters: False leaves out the parameters: a `networkx.DiGraph` in which every path is a chain of tools.
 
         Example:
             >>> import networkx as nx
             >>> tools = graph.to_networkx(parameters=False)
             >>> nx.ancestors(tools, "retail.cancel_order")
         """
-        import networkx
-
-        view: networkx.DiGraph[str] = networkx.DiGraph()
-        for tool in self.tools:
-            view.add_node(
-                tool.full_name, node_type="tool", server=tool.server, name=tool.name, description=tool.description,
-                writes=tool.declares_write, actor=tool.actor,
-            )  # fmt: skip
-        for node in self.parameters if parameters else ():
-            name = f"{node.tool}({node.parameter})"
-            view.add_node(
-                name, node_type="parameter", tool=node.tool, path=node.parameter, kind=node.kind,
-                required=node.required, evidence=node.evidence,
-            )  # fmt: skip
-            view.add_edge(name, node.tool, edge_type="input", required=node.required)
-        for edge in self.edges:
-            links = tuple((link.output, link.input, link.score) for link in edge.links)
-            view.add_edge(
-                edge.source, edge.target, edge_type="dependency", weight=edge.weight, score=edge.score, links=links,
-                evidence=edge.evidence,
-            )  # fmt: skip
-            for output, path, score in sorted(links, key=lambda link: link[2]) if parameters else ():
-                view.add_edge(edge.source, f"{edge.target}({path})", edge_type="value", output=output, score=score)
+        view = build_view(self.tools, self.parameters, self.edges, whole=parameters)
+        view.graph.update(findings=self.findings, evidence=msgspec.to_builtins(self.evidence))
         return view
+
+    @classmethod
+    def from_networkx(cls, view: "networkx.DiGraph[str]") -> "ToolGraph":
+        """Return the graph of what `to_networkx` gives, changed or not, or of `node_link_graph` of its JSON.
+
+        Raises:
+            InputError: A node or an edge lacks an attribute, or an edge leads to a tool that is no node.
+        """
+        try:
+            return cls.model_validate(read_view(view) | read_graph_attributes(view))._checked()
+        except ValueError as error:
+            raise InputError(f"networkx graph: {' '.join(str(error).split())[:200]}") from error
 
     def _checked(self) -> "ToolGraph":
         """Itself, if it names only tools that it has.

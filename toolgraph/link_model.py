@@ -97,6 +97,8 @@ PRIOR: dict[str, float] = {
 """Term to the weight that its meaning suggests; training keeps the sign and is drawn to this value."""
 
 
+ROWS = 100_000
+"""Links whose terms are in memory at a time."""
 FREE = ("bias", "promise")
 """Constant terms: their weights may have any sign."""
 
@@ -184,8 +186,12 @@ class LinkModel:
 
     def score(self, features: dict[str, Any]) -> Any:
         """float32 [n]: probabilities."""
-        weights = np.array([self.weights[name] for name in PRIOR])
-        return logistic(compute_link_terms(features) @ weights).astype(np.float32)
+        weights, size = np.array([self.weights[name] for name in PRIOR]), len(features["fit"])
+        scores = np.empty(size, np.float32)
+        for begin in range(0, size, ROWS):
+            part = {name: values[begin : begin + ROWS] for name, values in features.items()}
+            scores[begin : begin + ROWS] = logistic(compute_link_terms(part) @ weights)
+        return scores
 
 
 def logistic(values: Any) -> Any:

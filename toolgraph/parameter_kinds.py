@@ -210,7 +210,7 @@ def _kind(links: ScoredLinks, index: int, internal: bool, link: int | None) -> t
     flags = {name: bool(values[index]) for name, values in side.flags.items()}
     noun = "an identifier" if flags["identifies"] else "a value"
     if internal and link is not None:
-        giver = links.table.tools[int(links.source[link])]
+        giver = links.table.tools[int(links.table.outputs.tool[links.output[link]])]
         home = giver.server == links.table.tools[int(side.tool[index])].server
         return "internal", f"schema: {noun} that {giver.name if home else giver.full_name} gives"
     beside = _beside(side.endpoints[index], flags)

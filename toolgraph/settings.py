@@ -29,7 +29,7 @@ class CountsUse(Protocol):
 
 SAMPLERS: Registry[Callable[["SamplingNetwork", "SampleSettings"], ChainSampler]] = Registry(
     "samplers",
-    {"topology": "trajsmith.toolgraph.topology_sampler"}
+    {"topology": "trajsmith.toolgraph.topology_sampler", "coverage": "trajsmith.toolgraph.coverage_sampler"}
     | dict.fromkeys(
         ("envfactory", "envfactory_pseudocode", "random_walk", "weighted_walk"), "trajsmith.toolgraph.baseline_samplers"
     ),
@@ -77,7 +77,8 @@ class SampleSettings(FrozenModel):
     length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
     """Shortest and longest chain, in tools."""
     method: Method = "topology"
-    """`topology` is ours; `envfactory` and the walks are there to compare with."""
+    """`topology` is the default, `coverage` covers all edges in few chains; `envfactory` and the walks are there to
+    compare with."""
     max_depth: NonNegativeInt = 3
     """How deep priors of priors are looked for (EnvFactory: 3)."""
     extra_prior: Share = 0.1

@@ -95,10 +95,10 @@ def test_check_environment_reports_a_broken_one(tmp_path):
 def test_the_graph_of_an_environment_is_a_networkx_graph():
     graph = ts.build_graph("retail")
     view = graph.to_networkx()
-    assert type(view) is nx.DiGraph
+    assert type(view) is nx.MultiDiGraph
     assert {kind for _, kind in view.nodes(data="node_type")} == {"tool", "parameter"}
     assert view.nodes["retail.get_order(order_id)"]["kind"] == "internal"
-    assert view.edges["retail.get_order(order_id)", "retail.get_order"] == {"edge_type": "input", "required": True}
+    assert view.edges["retail.get_order(order_id)", "retail.get_order", 0] == {"edge_type": "input", "required": True}
     tools = graph.to_networkx(parameters=False)
     assert set(tools) == {tool.full_name for tool in graph.tools}
     assert set(tools.edges) == {(edge.source, edge.target) for edge in graph.edges}

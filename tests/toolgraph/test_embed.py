@@ -15,7 +15,7 @@ import pytest
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.toolgraph import GraphSettings, build_graph
 from trajsmith.toolgraph.edge_explanation import explain_match
-from trajsmith.toolgraph.embeddings import USUAL, build_embedding_similarity
+from trajsmith.toolgraph.embeddings import USUAL, build_embedding_similarity, find_model
 
 SAME = {"town": "city", "metropolis": "city"}
 
@@ -140,5 +140,15 @@ def test_a_missing_extra_names_the_command(monkeypatch):
 
 
 def test_a_missing_model_is_wrong_input(fake, tmp_path):
-    with pytest.raises(InputError, match=r"cannot load 'no/model': no such repository$"):
+    with pytest.raises(InputError, match=r"cannot load 'no/model': no such repository; without a hub: `pip"):
         build_embedding_similarity("no/model", tmp_path)(["one"])
+
+
+def test_a_preset_is_found_in_its_package_and_else_on_the_hub(monkeypatch, tmp_path):
+    assert find_model("any/model") == "any/model"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert find_model("minilm") == "sentence-transformers/all-MiniLM-L6-v2"
+    spec = importlib.machinery.ModuleSpec("m", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    assert find_model("minilm") == str(tmp_path / "model")
+    assert find_model("bge-m3") == "BAAI/bge-m3"

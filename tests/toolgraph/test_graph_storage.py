@@ -15,7 +15,7 @@ from random_graphs import random_graph, tool
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.records.storage import open_whole_file
 from trajsmith.toolgraph import Edge, ParameterNode, ToolGraph, ValueLink, storage
-from trajsmith.toolgraph.networkx_graph import to_networkx, write_graphml
+from trajsmith.toolgraph.networkx_graph import write_graphml, write_node_link
 
 LINK = ValueLink(output="$.a", input="b", score=0.5)
 EDGE = Edge(source="s.x", target="s.y", weight=3, score=0.5, links=(LINK,), evidence=("schema", "execution"))
@@ -179,13 +179,24 @@ def test_networkx_reads_what_was_written(tmp_path: Path) -> None:
     assert read.edges[some.source, some.target]["score"] == some.score
 
 
-def test_to_networkx_holds_every_tool_and_edge() -> None:
-    digraph = to_networkx(GRAPH)
-    assert list(digraph.nodes) == [one.full_name for one in GRAPH.tools]
-    assert digraph.edges["s.x", "s.y"] == {
-        "weight": 3, "score": 0.5, "links": "$.a -> b (0.50)", "evidence": "schema, execution",
-    }  # fmt: skip
-    assert networkx.descendants(digraph, "s.x") == {"s.y"}
+def test_a_graph_comes_back_from_networkx_and_from_its_json(tmp_path: Path) -> None:
+    graph = random_graph(7, servers=3, most=40)
+    assert ToolGraph.from_networkx(graph.to_networkx()) == graph
+    write_node_link(graph, tmp_path / "graph.json")
+    read = networkx.node_link_graph(orjson.loads((tmp_path / "graph.json").read_bytes()), edges="edges")
+    assert ToolGraph.from_networkx(read) == graph
+
+
+def test_a_networkx_graph_may_be_changed_or_made_by_hand() -> None:
+    view = GRAPH.to_networkx(parameters=False)
+    view.remove_node("s.x")
+    assert ToolGraph.from_networkx(view).edges == ()
+    view.add_edge("desk.ask", "s.y", weight=2, score=0.7)
+    (edge,) = ToolGraph.from_networkx(view).edges
+    assert (edge.source, edge.target, edge.weight) == ("desk.ask", "s.y", 2)
+    view.add_edge("s.y", "desk.ask")
+    with pytest.raises(InputError, match=r"edge s\.y -> desk\.ask has no attribute 'weight'"):
+        ToolGraph.from_networkx(view)
 
 
 def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def build_graph(
 ) -> ToolGraph:
     """Build the graph of which tool gives what another needs, from the schemas alone; nothing is called.
 
-    `ToolGraph.to_networkx` gives it as a `networkx.DiGraph`. The graph of a run (`graph.json`, `ToolGraph.load`) also
+    `ToolGraph.to_networkx` gives it as a `networkx.MultiDiGraph`. The graph of a run (`graph.json`, `ToolGraph.load`) also
     has the evidence of execution.
 
     Args:

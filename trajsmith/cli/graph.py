@@ -42,7 +42,9 @@ def build(
         Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool a line, or the answer of tools/list.")
     ] = None,
     library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
-    embedding: Annotated[str, typer.Option("--embedding", help="Model name or path (extra `embed`).")] = "",
+    embedding: Annotated[
+        str, typer.Option("--embedding", help="minilm, bge-m3, qwen3, a name or a path (extra `embed`).")
+    ] = "",
     cross_server: Annotated[
         bool, typer.Option("--cross-server/--no-cross-server", help="Look for edges between servers too.")
     ] = True,
@@ -187,17 +189,17 @@ def show(
 @app.command()
 def export(
     graph: GraphPath,
-    target: Annotated[Path, typer.Option("--out", help="GraphML file to write.")],
+    target: Annotated[Path, typer.Option("--out", help="File to write: .json for node-link JSON, else GraphML.")],
     server: Servers = None,
 ) -> None:
-    """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx."""
+    """Write the graph as GraphML, for Gephi, Cytoscape, yEd or networkx, or as typed node-link JSON."""
     from trajsmith.toolgraph import ToolGraph
     from trajsmith.toolgraph.html_page import select_servers
-    from trajsmith.toolgraph.networkx_graph import write_graphml
+    from trajsmith.toolgraph.networkx_graph import write_graphml, write_node_link
 
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):
-        write_graphml(part, target)
+        (write_node_link if target.suffix == ".json" else write_graphml)(part, target)
     print_note(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}")
 
 
