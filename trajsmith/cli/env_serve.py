@@ -105,18 +105,24 @@ def read_token(variable: str | None) -> str | None:
 
 
 def check_exposure(host: str, token: str | None, admin: bool) -> None:
-    """Say what an address that other machines reach means without a token.
+    """Refuse admin tools at an address that other machines reach without a token.
 
     Raises:
         InputError: Admin tools would be offered to everybody.
     """
     from trajsmith.environments.serving.access import is_local
 
-    if token is not None or is_local(host):
-        return
-    if admin:
+    if admin and token is None and not is_local(host):
         raise InputError(f"--admin at {host} without --token-env lets everybody who reaches it load and reset states")
-    print_note(f"warning: everybody who reaches {host} can use this environment; --token-env asks for a token")
+
+
+def _announce(text: str, host: str, token: str | None) -> None:
+    """Say where is served, and to whom if that is everybody."""
+    from trajsmith.environments.serving.access import is_local
+
+    print_note(f"{text}; Ctrl-C ends it")
+    if token is None and not is_local(host):
+        print_note(f"warning: everybody who reaches {host} can use this environment; --token-env asks for a token")
 
 
 def read_state(text: str) -> int | JsonObject:
@@ -182,7 +188,7 @@ def _run_http(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}{PATH}"
-            print_note(f"{offer.spec.name}: serving at {url}; Ctrl-C ends it")
+            _announce(f"{offer.spec.name}: serving at {url}", shown, token)
             await serve_http(offer, where, most, idle, AccessSettings.for_address(shown, token, names))
 
     asyncio.run(_until_stopped(work()))
@@ -214,7 +220,7 @@ def _run_openenv(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}"
-            print_note(f"{offer.spec.name}: serving OpenEnv at {url}; Ctrl-C ends it")
+            _announce(f"{offer.spec.name}: serving OpenEnv at {url}", shown, token)
             await serve_openenv(offer, where, most, AccessSettings.for_address(shown, token, names))
 
     asyncio.run(_until_stopped(work()))

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from served import Counted, over_http
 
-from trajsmith.cli.env_serve import check_exposure, read_token
+from trajsmith.cli.env_serve import _announce, check_exposure, read_token
 from trajsmith.environments.serving import prepare_serving
 from trajsmith.environments.serving.access import AccessControl, AccessSettings
 from trajsmith.environments.serving.http import Connections, build_application
@@ -121,6 +121,10 @@ def test_admin_tools_for_everybody_need_a_token(capsys: pytest.CaptureFixture[st
     check_exposure("0.0.0.0", TOKEN, admin=True)
     check_exposure("127.0.0.1", None, admin=True)
     check_exposure("0.0.0.0", None, admin=False)
+    _announce("serving", "127.0.0.1", None)
+    _announce("serving", "0.0.0.0", TOKEN)
+    assert "warning" not in capsys.readouterr().err
+    _announce("serving", "0.0.0.0", None)
     assert "warning: everybody who reaches 0.0.0.0" in capsys.readouterr().err
 
 
