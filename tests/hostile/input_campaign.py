@@ -129,7 +129,7 @@ class Campaign:
         self.run = run
         """A finished run that cases take copies of."""
         self._process: subprocess.Popen[str] | None = None
-        self._count = 0
+        self.count = 0
 
     def __enter__(self) -> "Campaign":
         self._process = subprocess.Popen(
@@ -167,15 +167,15 @@ class Campaign:
         self._before = None
         outcome = self.play(case)
         faults = list(find_faults(case, outcome))
-        at = self.folder / str(self._count)
+        at = self.folder / str(self.count)
         lost = [name for name, data in self._before.items() if not _is_there(at / name, data, case.grows)]
         return faults + [f"lost or changed: {name}" for name in lost]
 
     def _prepare(self, case: Case) -> Path:
         import shutil
 
-        self._count += 1
-        at = self.folder / str(self._count)
+        self.count += 1
+        at = self.folder / str(self.count)
         at.mkdir(parents=True)
         if case.run:
             assert self.run is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from campaign import Campaign, Case, find_faults
+from input_campaign import Campaign, Case, find_faults
 
 pytestmark = [
     pytest.mark.slow,
