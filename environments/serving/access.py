@@ -21,7 +21,7 @@ POLICY_VIOLATION = 1008
 
 @dataclass(frozen=True)
 class AccessSettings:
-    """What a request must bring."""
+    """Conditions that a request must meet."""
 
     hosts: frozenset[str] | None = None
     """Names in the Host header, without port; None takes any."""
