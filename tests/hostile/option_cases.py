@@ -60,6 +60,7 @@ GOOD = {
     "plugins": [],
     "sft": ["line.yaml"],
     "grpo": ["line.yaml"],
+    "dpo": ["line.yaml"],
     "eval": ["line.yaml"],
     "init": ["project"],
     "import": ["tools.jsonl", "--run", "imported", "--config", "line.yaml"],

@@ -65,6 +65,7 @@ app.command()(push.card)
 app.command()(push.push)
 app.command()(plugins.plugins)
 app.command()(train.sft)
+app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 

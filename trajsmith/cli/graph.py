@@ -1,6 +1,6 @@
 """`trajsmith graph`: build a tool graph, look at it, print it as JSON Lines, draw chains from it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +39,7 @@ Servers = Annotated[list[str] | None, typer.Option("--server", help="Only this s
 def build(
     target: Annotated[Path, typer.Option("--out", help="Graph file to write; packed if it ends in .gz.")],
     tools: Annotated[
-        Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool with its `server` a line.")
+        Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool a line, or the answer of tools/list.")
     ] = None,
     library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
     embedding: Annotated[str, typer.Option("--embedding", help="Model name or path (extra `embed`).")] = "",
@@ -56,12 +56,13 @@ def build(
 ) -> None:
     """Build the graph of a list of tools, or of bundled environments.
 
-    A line of FILE.jsonl is a tool as MCP lists it, with the name of its server:
+    A line of FILE.jsonl is a tool as MCP lists it:
     {"server": "shop", "name": "get_order", "description": "...", "inputSchema": {...}, "outputSchema": {...}}
+    Only the name must be there. A whole answer of MCP's tools/list, and tools as OpenAI writes them, are read too.
 
     What is odd about a tool is a note on standard error; the build goes on.
     """
-    from trajsmith.toolgraph import GraphSettings, ToolGraph
+    from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list
     from trajsmith.toolgraph.embeddings import build_embedding_similarity
     from trajsmith.toolgraph.evidence import (
         GraphEvidence,
@@ -74,7 +75,7 @@ def build(
 
     if (tools is None) == (not library):
         raise InputError("give either --tools FILE.jsonl or --library NAME")
-    specs = list(read_tools(tools)) if tools else _library_tools(library or [])
+    specs = read_tool_list(tools) if tools else _library_tools(library or [])
     if not specs:
         raise InputError(
             f"tools {tools}: the file is empty; it takes one tool a line, see `trajsmith graph build --help`"
@@ -251,30 +252,6 @@ def _print_lines(lines: Iterable[object]) -> None:
     stream = typer.get_binary_stream("stdout")
     stream.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
     stream.flush()
-
-
-def read_tools(path: Path) -> Iterator[ToolSpec]:
-    """Tools from JSON Lines.
-
-    Raises:
-        InputError: The file is missing, or a line is no tool; the text names the line.
-    """
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _tool(line, f"{path}:{number}")
-    except OSError as error:
-        raise InputError(f"tools {path}: {error.strerror}") from error
-
-
-def _tool(line: bytes, where: str) -> ToolSpec:
-    try:
-        return ToolSpec.model_validate_json(line)
-    except ValidationError as error:
-        raise InputError(
-            f"{where}: no tool: {format_first_error(error)}; see `trajsmith graph build --help`"
-        ) from error
 
 
 def _library_tools(names: list[str]) -> list[ToolSpec]:
