@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations clean
+.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -86,6 +86,18 @@ train-scratch: $(STAMPS)/train  ## The same for a small model made here from ran
 			--set temperature=1.0 --set limit=400 --set settings.samples=2 || exit 1; \
 	done
 	$(BIN)/python benchmarks/train_demo.py
+
+attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, and one table of what held
+	$(BIN)/python benchmarks/attacks.py
+
+lock: pyproject.toml  ## Write .ci/requirements.txt anew: every package of base, dev and docs with its hashes (needs uv)
+	uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --extra dev --extra docs -o .ci/requirements.txt
+
+locked:  ## Install exactly what .ci/requirements.txt names, each file checked by its hash; then `make test` uses that
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@mkdir -p $(STAMPS) && touch $(STAMPS)/base $(STAMPS)/dev $(STAMPS)/docs
 
 bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the sandbox, cost of a reset
 	$(BIN)/python benchmarks/line.py

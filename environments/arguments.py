@@ -13,6 +13,10 @@ from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue
 
+DEEPEST = 100
+_IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+"""Keywords whose schemas look at the same value as the schema that they stand in."""
+
 
 def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     """The schema as models should see it: valid, self-contained, without titles.
@@ -24,6 +28,8 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
         InputError: It is no valid JSON Schema, or a `$ref` leads nowhere.
     """
     where = f"{where} is no valid JSON Schema"
+    if _measure_depth(schema) > DEEPEST:
+        raise InputError(f"{where}: nested deeper than {DEEPEST} levels")
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
@@ -31,7 +37,58 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     for reference in _references(schema):
         if not _resolves(reference, schema):
             raise InputError(f"{where}: $ref {reference!r} leads nowhere")
+    circle = _find_circle(schema)
+    if circle:
+        raise InputError(f"{where}: $ref {circle!r} leads back to itself, so that nothing can be checked by it")
     return tidy_schema(schema)
+
+
+def _measure_depth(value: JsonValue) -> int:
+    """Return the levels of objects and lists inside each other; counting stops beyond `DEEPEST`."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        depth += 1
+        level = [
+            child
+            for one in level
+            for child in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+            if isinstance(child, dict | list)
+        ]
+    return depth
+
+
+def _find_circle(schema: JsonObject) -> str | None:
+    """Return a `$ref` that comes back to itself without going into the value: validation would never end."""
+    resource: Resource[JsonValue] = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = Registry().with_resource("", resource).resolver()
+    done: set[str] = set()
+
+    def follow(reference: str, above: tuple[str, ...]) -> str | None:
+        if reference in above:
+            return reference
+        if reference in done:
+            return None
+        for inner in _references_in_place(resolver.lookup(reference).contents):
+            circle = follow(inner, (*above, reference))
+            if circle:
+                return circle
+        done.add(reference)
+        return None
+
+    return next((circle for one in set(_references(schema)) if (circle := follow(one, ()))), None)
+
+
+def _references_in_place(schema: JsonValue) -> Iterator[str]:
+    """Yield the references that are applied to the same value as a schema."""
+    if not isinstance(schema, dict):
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield schema["$ref"]
+    for key in _IN_PLACE:
+        inner = schema.get(key)
+        parts = inner if isinstance(inner, list) else inner.values() if key == "dependentSchemas" and inner else [inner]
+        for part in parts:
+            yield from _references_in_place(part)
 
 
 def _references(value: JsonValue) -> Iterator[str]:

@@ -5,16 +5,39 @@ from collections.abc import Mapping
 from trajsmith.records import JsonObject, JsonValue
 
 _NAMED = ("properties", "$defs")
+MOST_VALUES = 5_000
+"""Values to which references may make a schema grow when they are written out."""
 _DATA = ("default", "examples", "const", "enum")
 
 
 def tidy_schema(schema: JsonObject) -> JsonObject:
-    """Resolve local `$ref`s in place of `$defs` and remove generated titles. Recursive schemas keep their `$defs`."""
+    """Resolve local `$ref`s in place of `$defs` and remove generated titles.
+
+    Schemas that are recursive, or would grow beyond `MOST_VALUES`, keep their `$defs`.
+    """
     definitions = schema.get("$defs", {})
     if any(_reaches(name, name, definitions, set()) for name in definitions):
         return _tidied(schema)
+    if _count_inlined(schema, definitions, {}) > max(MOST_VALUES, _count_inlined(schema, {}, {})):
+        return _tidied(schema)
     tidied: JsonObject = _inline({key: value for key, value in schema.items() if key != "$defs"}, definitions)
     return _tidied(tidied)
+
+
+def _count_inlined(value: JsonValue, definitions: Mapping[str, JsonValue], known: dict[str, int]) -> int:
+    """Count the values of a schema with its references written out; `known` has the counts of definitions."""
+    if isinstance(value, list):
+        return 1 + sum(_count_inlined(child, definitions, known) for child in value)
+    if not isinstance(value, dict):
+        return 1
+    reference = value.get("$ref")
+    name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
+    count = 1
+    if name in definitions:
+        if name not in known:
+            known[name] = _count_inlined(definitions[name], definitions, known)
+        count += known[name]
+    return count + sum(_count_inlined(child, definitions, known) for key, child in value.items() if key != "$defs")
 
 
 def _tidied(schema: JsonObject) -> JsonObject:
@@ -48,7 +71,7 @@ def _inline(value: JsonValue, definitions: Mapping[str, JsonValue]) -> JsonValue
     if not isinstance(value, dict):
         return value
     reference = value.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+    if isinstance(reference, str) and reference.removeprefix("#/$defs/") in definitions:
         target = _inline(definitions[reference.removeprefix("#/$defs/")], definitions)
         return {**target, **{key: child for key, child in value.items() if key != "$ref"}}
     return {key: _inline(child, definitions) for key, child in value.items()}

@@ -20,6 +20,7 @@ from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
 from trajsmith.querygen.query_gates import DraftFault, QueryGates
 from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, JsonValue, Message, Persona, RecordDropped
+from trajsmith.records.text import quote_lines
 
 _log = logging.getLogger(__name__)
 
@@ -304,7 +305,7 @@ class ModelTaskAuthor:
     def _messages(self, spec: PromptSpec, **values: JsonValue) -> tuple[Message, ...]:
         prompt: Prompt = self.prompts.get(spec)
         self.used[prompt.name] = prompt.version
-        return prompt.messages(**values)
+        return prompt.messages(**quote_lines(values))
 
     async def _ask(
         self,

@@ -18,7 +18,7 @@ class FrozenModel(BaseModel):
 class Record(FrozenModel):
     """A line of a JSON Lines file. `id` is a prefix plus a hash of the content without volatile fields.
 
-    Leave `id` empty when you make a record; it is filled in. Read back, it is kept as it stands in the file.
+    Leave `id` empty when you make a record; it is filled in. Read back, it is compared with the content of its line.
     """
 
     PREFIX: ClassVar[str]
@@ -46,12 +46,27 @@ class Record(FrozenModel):
         """Read one line.
 
         Raises:
-            InputError: The line is no JSON or no record of this kind; the text names `where` and the first fault.
+            InputError: The line is no JSON or no record of this kind, or its content was changed after it got its id;
+                the text names `where` and the first fault.
         """
         try:
-            return cls.model_validate_json(line)
+            record = cls.model_validate_json(line)
         except ValidationError as error:
             raise InputError(f"{where}: {format_first_error(error)}") from error
+        if cls._id_of_line(line) != record.id:
+            raise InputError(
+                f"{where}: changed by hand: its content is not what {record.id} was made of; put back what stood "
+                "there, or start anew with --fresh"
+            )
+        return record
+
+    @classmethod
+    def _id_of_line(cls, line: bytes | str) -> str:
+        """Return the id that a line must have, also of a record of another version with other fields."""
+        content = orjson.loads(line)
+        for name in ("id", *cls.VOLATILE):
+            content.pop(name, None)
+        return f"{cls.PREFIX}_{content_hash(content, 16)}"
 
 
 def format_first_error(error: ValidationError) -> str:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from trajsmith.records.canonical import JsonValue
+
 LONGEST_ERROR = 1000
 """Characters of an error that is printed; the middle of a longer one is left out."""
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -27,6 +29,20 @@ def dump_json_line(value: object) -> str:
     """Return JSON on one line, whatever a reader takes for a line end; other letters stay as they are."""
     text = json.dumps(value, ensure_ascii=False)
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def quote_lines(value: JsonValue) -> JsonValue:
+    """Return data for a prompt with every text of several lines as a JSON string on one.
+
+    A value, a name or a description of an environment cannot pose as a further line of the prompt.
+    """
+    if isinstance(value, dict):
+        return {key: quote_lines(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [quote_lines(inner) for inner in value]
+    if isinstance(value, str) and len(value.strip().splitlines()) > 1:
+        return dump_json_line(value)
+    return value
 
 
 def format_error_line(text: object) -> str:

@@ -7,6 +7,7 @@ from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
+from trajsmith.records.text import quote_lines
 from trajsmith.usersim.dialogue import render_clock
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 from trajsmith.usersim.variant_roles import build_user_direction
@@ -55,15 +56,16 @@ class ModelUser:
         known: dict[str, UserFact] = {entry.key: entry for turn in task.turns for entry in turn.known}
         if task.twist is not None and task.twist.ignorant:
             known = {key: entry for key, entry in known.items() if key not in task.twist.keys}
+        facts = [{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()]
         self.briefing = prompt.messages(
-            description=spec.description,
+            description=quote_lines(spec.description),
             name=task.persona.name,
             role=task.persona.role,
             style=task.persona.style,
-            scenario=task.scenario,
+            scenario=quote_lines(task.scenario),
             clock=render_clock(state),
-            wishes=[turn.intent for turn in task.turns],
-            facts=[{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()],
+            wishes=quote_lines([turn.intent for turn in task.turns]),
+            facts=quote_lines(facts),
             tools=bool(self.tools),
             direction=build_user_direction(task, wording),
             stop=STOP,

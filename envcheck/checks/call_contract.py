@@ -157,13 +157,14 @@ class Reachable(Check):
             if not calls or any(seen.ok for seen in calls):
                 continue
             faults = [(seen, str(seen.outcome.fault)) for seen in calls if seen.outcome.fault is not None]
-            forbidden = next(((seen, text) for seen, text in faults if _FORBIDDEN in text), None)
-            if forbidden is not None:
-                seen, text = forbidden
+            texts = [*faults, *((seen, seen.outcome.refusal or "") for seen in calls)]
+            forbidden = [(seen, text) for seen, text in texts if _FORBIDDEN in text]
+            if forbidden:
+                seen, text = forbidden[0]
                 message = f"{tool.name} cannot run in the sandbox: it does not allow{text.partition(_FORBIDDEN)[2]}"
                 evidence = CaseEvidence(seen=text[:300], expected="at least one call that succeeds")
                 yield Suspicion(tool.name, "sandbox", message, seen.case(), evidence)
-            if faults:
+            if faults or forbidden:
                 continue
             reasons = Counter(re.sub(r"[A-Z]*\d[\w.,:-]*", "#", seen.outcome.refusal or "") for seen in calls)
             reason_counts = "; ".join(

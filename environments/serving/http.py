@@ -18,11 +18,7 @@ import uvicorn
 from anyio.abc import TaskGroup, TaskStatus
 from mcp.server import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
-from mcp.server.transport_security import (
-    DEFAULT_MAX_REQUEST_BODY_SIZE,
-    RequestBodyLimitMiddleware,
-    TransportSecuritySettings,
-)
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, RequestBodyLimitMiddleware
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, ErrorData, JSONRPCError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -32,6 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trajsmith.environments.serving.access import AccessControl, AccessSettings, is_local
 from trajsmith.environments.serving.mcp_server import build_mcp_server
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.serving.sockets import UvicornWithoutSignals, listen
@@ -39,7 +36,6 @@ from trajsmith.environments.serving.sockets import UvicornWithoutSignals, listen
 _log = logging.getLogger(__name__)
 PATH = "/mcp"
 __all__ = ["PATH", "Connections", "build_application", "listen", "serve_http"]
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _LAST_REQUESTS = 3
 """Seconds that requests in work get when the server ends."""
 
@@ -48,14 +44,19 @@ class Connections:
     """An ASGI application: the sessions of one server by their id, each with a run of its own."""
 
     def __init__(
-        self, server: Server[SessionManager], most: int, idle: float, security: TransportSecuritySettings | None = None
+        self, server: Server[SessionManager], most: int, idle: float, most_by_address: int | None = None
     ) -> None:
-        """`most` sessions at a time; one that has no request in work for `idle` seconds is closed."""
+        """`most` sessions at a time; one that has no request in work for `idle` seconds is closed.
+
+        Args:
+            most_by_address: Sessions of one address at a time, so that one client leaves others their share.
+        """
         self._server = server
         self._most = most
+        self._most_by_address = most_by_address or most
         self._idle = idle
-        self._security = security
         self._open: dict[str, StreamableHTTPServerTransport] = {}
+        self._addresses: dict[str, str] = {}
         self._group: TaskGroup | None = None
         self._limited = RequestBodyLimitMiddleware(self._handle, DEFAULT_MAX_REQUEST_BODY_SIZE)
 
@@ -100,11 +101,14 @@ class Connections:
             text = f"{self._most} sessions are open, which is the most: close one, or try later"
             await _error(503, INTERNAL_ERROR, text)(scope, receive, send)
             return
+        address = (scope.get("client") or ("",))[0]
+        if sum(one == address for one in self._addresses.values()) >= self._most_by_address:
+            text = f"{self._most_by_address} sessions of {address} are open, which is the most: close one, or try later"
+            await _error(503, INTERNAL_ERROR, text)(scope, receive, send)
+            return
         name = uuid4().hex
-        transport = StreamableHTTPServerTransport(
-            name, is_json_response_enabled=True, security_settings=self._security, idle_timeout=self._idle
-        )
-        self._open[name] = transport
+        transport = StreamableHTTPServerTransport(name, is_json_response_enabled=True, idle_timeout=self._idle)
+        self._open[name], self._addresses[name] = transport, address
         accepted = False
 
         async def watch(message: Message) -> None:
@@ -134,6 +138,7 @@ class Connections:
 
     async def _forget(self, name: str, transport: StreamableHTTPServerTransport) -> None:
         self._open.pop(name, None)
+        self._addresses.pop(name, None)
         if not transport.is_terminated:
             with anyio.CancelScope(shield=True):
                 await transport.terminate()
@@ -167,18 +172,26 @@ def build_application(connections: Connections) -> ASGIApp:
     )
 
 
-async def serve_http(offer: ServingSpec, where: socket.socket, most: int = 1000, idle: float = 1800.0) -> None:
+async def serve_http(
+    offer: ServingSpec,
+    where: socket.socket,
+    most: int = 1000,
+    idle: float = 1800.0,
+    access: AccessSettings | None = None,
+) -> None:
     """Serve any number of clients, until this is cancelled; then all sessions are closed.
 
     Args:
         where: A listening socket, see `listen`.
-        most: Sessions at a time.
+        most: Sessions at a time; a quarter of them for one address of another machine.
+        access: What requests must bring; by default that of the address that is listened on.
         idle: Seconds without a request after which a session is closed. Clients that go without a word cost so long.
     """
-    security = _only_local() if where.getsockname()[0] in _LOCAL else None
-    connections = Connections(build_mcp_server(offer), most, idle, security)
+    address = where.getsockname()[0]
+    share = None if is_local(address) else max(1, most // 4)
+    connections = Connections(build_mcp_server(offer), most, idle, share)
     config = uvicorn.Config(
-        build_application(connections),
+        AccessControl(build_application(connections), access or AccessSettings.for_address(address)),
         log_config=None,
         access_log=False,
         lifespan="on",
@@ -194,11 +207,3 @@ async def serve_http(offer: ServingSpec, where: socket.socket, most: int = 1000,
         server.should_exit = True
         await serving
         raise
-
-
-def _only_local() -> TransportSecuritySettings:
-    """Pages of other sites that a browser here shows must not reach a server that listens here."""
-    names = ["127.0.0.1", "localhost", "[::1]"]
-    return TransportSecuritySettings(
-        allowed_hosts=[f"{name}:*" for name in names], allowed_origins=[f"http://{name}:*" for name in names]
-    )

@@ -25,6 +25,7 @@ from openenv.core.env_server.mcp_types import (
 )
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
+from trajsmith.environments.serving.access import AccessControl, AccessSettings
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.serving.sockets import UvicornWithoutSignals
 from trajsmith.environments.session import RefusalKind, ToolResult
@@ -135,14 +136,17 @@ def build_application(offer: ServingSpec, most: int = 1000) -> FastAPI:
     return app
 
 
-async def serve_openenv(offer: ServingSpec, where: Any, most: int = 1000) -> None:
+async def serve_openenv(offer: ServingSpec, where: Any, most: int = 1000, access: AccessSettings | None = None) -> None:
     """Serve until this is cancelled.
 
     Args:
         where: A listening socket.
         most: Sessions at a time.
+        access: What requests must bring; by default that of the address that is listened on.
     """
-    server = UvicornWithoutSignals(uvicorn.Config(build_application(offer, most), log_config=None, access_log=False))
+    access = access or AccessSettings.for_address(where.getsockname()[0])
+    application = AccessControl(build_application(offer, most), access)
+    server = UvicornWithoutSignals(uvicorn.Config(application, log_config=None, access_log=False))
     serving = asyncio.create_task(server.serve(sockets=[where]))
     try:
         await asyncio.shield(serving)

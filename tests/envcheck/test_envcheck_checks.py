@@ -128,6 +128,17 @@ async def test_a_tool_that_the_sandbox_always_forbids_is_a_warning_and_costs_sco
     assert scores.pop("get_product") < 0.5 and set(scores.values()) == {1.0}
 
 
+def says_that_the_service_is_out(play: Play, product_id: str) -> JsonObject:
+    raise Refuse("service unavailable: the sandbox does not allow open (shop.py:36)")
+
+
+async def test_a_tool_that_hides_that_the_sandbox_forbids_it_costs_score_too() -> None:
+    report = await report_on(Shop({"get_product": says_that_the_service_is_out}), "crash", "reachable")
+    (finding,) = report.findings
+    assert (finding.severity, finding.tool) == ("warning", "get_product")
+    assert finding.message == "get_product cannot run in the sandbox: it does not allow open (shop.py:36)"
+
+
 # What holds in all initial states
 
 

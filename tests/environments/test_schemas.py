@@ -1,10 +1,17 @@
 """Schemas as models should see them."""
 
+import json
 from typing import Any
 
 import pytest
 
+from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
+from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.records import InputError, ToolSpec
+from trajsmith.records.tool_rendering import compact_schema
+from trajsmith.toolgraph import build_graph
 
 TREE = {
     "$defs": {"Node": {"title": "Node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
@@ -58,3 +65,45 @@ TREE = {
 )
 def test_tidy(schema: dict[str, Any], tidied: dict[str, Any]) -> None:
     assert tidy_schema(schema) == tidied
+
+
+DOUBLED = {"type": "object", "properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": {
+    **{f"D{n}": {"type": "object", "properties": {
+        "a": {"$ref": f"#/$defs/D{n + 1}"}, "b": {"$ref": f"#/$defs/D{n + 1}"}}} for n in range(26)},
+    "D26": {"type": "string"}}}  # fmt: skip
+
+
+def test_definitions_that_multiply_stay_definitions() -> None:
+    tidied = validate_schema(DOUBLED, "x")
+    assert tidied == DOUBLED
+    tool = ToolSpec(server="s", name="t", inputSchema=DOUBLED, outputSchema=DOUBLED)
+    assert len(list_input_fields(tool)) < 1000 and len(list_output_fields(tool)) < 1000
+    assert build_graph([tool]).tools
+    assert compact_schema(DOUBLED)["$defs"].keys() == DOUBLED["$defs"].keys()
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"$ref": "#"}, "'#' leads back to itself"),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}},
+         "leads back to itself"),
+        ({"$defs": {"A": {"anyOf": [{"type": "null"}, {"allOf": [{"$ref": "#/$defs/A"}]}]}},
+          "properties": {"x": {"$ref": "#/$defs/A"}}}, "'#/$defs/A' leads back to itself"),
+        ({"properties": {"x": {"not": {"$ref": "#/properties/x"}}}}, "'#/properties/x' leads back to itself"),
+        (json.loads('{"properties":{"x":' * 60 + "{}" + "}}" * 60), "nested deeper than 100 levels"),
+        (json.loads('{"allOf":[' * 450 + "{}" + "]}" * 450), "nested deeper than 100 levels"),
+    ],
+    ids=["itself", "two", "inside any of", "not", "deep", "very deep"],
+)  # fmt: skip
+def test_schemas_that_never_end_are_refused(schema: Any, said: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        validate_schema(schema, "the input schema")
+    assert said in str(refusal.value)
+
+
+def test_recursive_schemas_that_go_into_the_value_are_kept() -> None:
+    schema = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
+    assert validate_schema(schema, "x") == schema
+    assert compile_schema(schema).is_valid({"next": {"next": None}})
+    assert not compile_schema(schema).is_valid({"next": {"next": 5}})

@@ -4,7 +4,7 @@ import random
 import re
 
 import yaml
-from campaign import Case
+from input_campaign import Case
 
 TINY = """\
 name: tiny
@@ -223,7 +223,7 @@ def list_leaves(value, path=()):
 
 
 def make_cases(full: bool, seed: int = 0):
-    """Return the cases: texts, overrides, and every setting with wrong values (a sample of those without `full`)."""
+    """Return the cases: texts, overrides, and settings with wrong values (a larger sample with `full`)."""
     for name, text in TEXTS.items():
         yield Case(f"config: {name}", ("run", "line.yaml", "--dry-run"), {"line.yaml": text})
     for text in OVERRIDES:
@@ -234,7 +234,7 @@ def make_cases(full: bool, seed: int = 0):
     defaults["environments"] = [{"library": "bank", "states": {"small": 1}}]
     pairs = [(path, kind) for path, _ in list_leaves({**defaults, "environments": 0}) for kind in VALUES]
     dice = random.Random(seed)
-    for path, kind in pairs if full else dice.sample(pairs, 60):
+    for path, kind in dice.sample(pairs, 400 if full else 60):
         data = yaml.safe_load(TINY)
         inside = data
         *parts, last = path.split(".")

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from campaign import Case
+from input_campaign import Case
 from mutation import dump, mutate_bytes, mutate_document
 
 HERE = Path(__file__).parents[1]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
-from campaign import Case
+from input_campaign import Case
 from mutation import HOSTILE, dump, mutate_bytes, mutate_document
 
 COMMANDS = {

@@ -4,8 +4,6 @@ A sample of the cases by default, all of them with --full and in `make attack`.
 """
 
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,24 +12,11 @@ import file_cases
 import option_cases
 import pytest
 import run_cases
-from campaign import Campaign, Case, Outcome, find_faults
+from input_campaign import Campaign, Case, Outcome, find_faults
 
 pytestmark = pytest.mark.slow
-CONFIG = (
-    "name: tiny\nseed: 1\nenvironments:\n  - {library: bank, states: {small: 1}}\nsample: {count: 4, length: [3, 4]}\n"
-)
 SAMPLE = 40
 """Cases of a family by default."""
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, made once; cases take copies of it."""
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "line.yaml").write_text(CONFIG)
-    command = [sys.executable, "-m", "trajsmith", "run", folder / "line.yaml", "--run", folder / "run"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder / "run"
 
 
 @pytest.mark.timeout(3600)

@@ -19,7 +19,7 @@ from trajsmith.records import Summary
 pytestmark = pytest.mark.slow
 
 PROGRESS = re.compile(
-    r"(sample chains|ground by execution|write tasks|play dialogues|verify by replay|export dataset|replay): "
+    r"(sample chains|ground by execution|write tasks|play dialogues|verify by replay|export dataset|replay|audit \w+): "
 )
 TINY = """\
 name: tiny
@@ -410,3 +410,25 @@ def test_replay_of_a_run_that_has_not_played_yet_names_the_way_on(trajsmith, cop
         (copied / name).unlink()
     line = one_line(trajsmith("replay", copied), 2)
     assert line == f"error: {copied}: there is nothing to replay yet: trajsmith resume {copied}"
+
+
+@pytest.mark.parametrize("command", ["resume", "export", "replay", "verify", "report", "audit"])
+@pytest.mark.parametrize("name", ["trajectories.jsonl", "tasks.jsonl", "verdicts.jsonl"])
+def test_a_record_that_was_edited_is_noticed(trajsmith, copied, command, name):
+    lines = (copied / name).read_bytes().splitlines(keepends=True)
+    old, new = {
+        "trajectories.jsonl": (b"a", b"e"),
+        "tasks.jsonl": (b"Please", b"plEase"),
+        "verdicts.jsonl": (b"1.0", b"0.5"),
+    }[name]
+    at = lines[1].rindex(b'"content":"') + 11 if name == "trajectories.jsonl" else 0
+    edited = lines[1][:at] + lines[1][at:].replace(old, new, 1)
+    if edited == lines[1]:
+        edited = lines[1].replace(b"a ", b"e ", 1)
+    assert len(edited) == len(lines[1]) and edited != lines[1]
+    (copied / name).write_bytes(b"".join([lines[0], edited, *lines[2:]]))
+    found = trajsmith(command, copied)
+    if command in {"replay", "verify"} and name == "verdicts.jsonl":
+        return  # neither reads verdicts that are there
+    assert f"{copied / name}:2: changed by hand: " in one_line(found, 2)
+    assert (copied / name).read_bytes() == b"".join([lines[0], edited, *lines[2:]])

@@ -149,6 +149,7 @@ def tampered(small, tmp_path):
         lines = (copy / "trajectories.jsonl").read_bytes().splitlines()
         record = orjson.loads(lines[3])
         tamper(record)
+        record = orjson.loads(Trajectory(**{**record, "id": ""}).to_line())  # with the id of what stands there now
         lines[3] = orjson.dumps(record)
         (copy / "trajectories.jsonl").write_bytes(b"\n".join(lines) + b"\n")
         return copy, record["id"], len(lines)

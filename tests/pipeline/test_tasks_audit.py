@@ -93,7 +93,7 @@ def weakened(path: Path, tmp_path: Path) -> RunDirectory:
     task = orjson.loads(lines[0])
     for turn in task["turns"]:
         turn["checks"] = [check for check in turn["checks"] if check["kind"] == "untouched"]
-    lines[0] = orjson.dumps(task)
+    lines[0] = Task(**{**task, "id": ""}).to_line().rstrip()
     (copy / "tasks.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     return RunDirectory.open(copy)
 

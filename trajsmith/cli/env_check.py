@@ -48,7 +48,9 @@ def check(
     budget: Annotated[
         float,
         typer.Option(
-            min=1, help="Seconds per environment: bundled ones take about 5, foreign ones in the sandbox 10 to 30."
+            min=1,
+            max=86400,
+            help="Seconds per environment: bundled ones take about 5, foreign ones in the sandbox 10 to 30.",
         ),
     ] = 120.0,
     seed: Annotated[

@@ -1,8 +1,9 @@
 """`trajsmith env serve`: an environment as an MCP server, or as an OpenEnv server."""
 
 import asyncio
+import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -15,6 +16,8 @@ from trajsmith.records import Actor, InputError, JsonObject
 
 if TYPE_CHECKING:
     from trajsmith.environments import EnvironmentSource
+
+SHORTEST_TOKEN = 16
 
 
 def serve(
@@ -41,10 +44,21 @@ def serve(
     ] = "0",
     idle: Annotated[float, typer.Option("--idle", help="Seconds without a request that end an HTTP session.")] = 1800,
     sessions: Annotated[int, typer.Option("--sessions", help="HTTP sessions at a time.")] = 1000,
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            "--token-env", metavar="VARIABLE", help="Environment variable with a token that clients must bring."
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Name by which clients reach this machine; may be repeated."),
+    ] = None,
 ) -> None:
     """Serve an environment over MCP or OpenEnv; every connection has a session of its own.
 
-    Over stdio one client is served until it closes stdin; over HTTP any number, until Ctrl-C or SIGTERM.
+    Over stdio one client is served until it closes stdin; over HTTP any number, until Ctrl-C or SIGTERM. An address
+    that other machines reach needs --token-env for --admin, and should have it in any case.
     """
     from trajsmith.environments.sandbox.settings import MODES
     from trajsmith.pipeline.environment_references import open_named_source
@@ -58,12 +72,57 @@ def serve(
     if idle <= 0 or sessions <= 0:
         raise InputError("--idle and --sessions must be more than 0")
     start = {"seed": seed, "state": read_state(state), "actor": cast(Actor, actor), "admin": admin}
-    if openenv is not None:
-        _run_openenv(lambda: open_named_source(name, size, sandbox), start, *parse_address(openenv), most=sessions)
-    elif http is None:
+    if openenv is None and http is None:
+        if token_env is not None or allow_host:
+            raise InputError("--token-env and --allow-host go with --http or --openenv: over stdio there is one client")
         _run_stdio(lambda: open_named_source(name, size, sandbox), start)
+        return
+    host, port = parse_address(http or openenv or "")
+    token = read_token(token_env)
+    check_exposure(host, token, admin)
+    names = tuple(allow_host or ())
+    if openenv is not None:
+        _run_openenv(lambda: open_named_source(name, size, sandbox), start, host, port, sessions, token, names)
     else:
-        _run_http(lambda: open_named_source(name, size, sandbox), start, *parse_address(http), most=sessions, idle=idle)
+        _run_http(lambda: open_named_source(name, size, sandbox), start, host, port, sessions, idle, token, names)
+
+
+def read_token(variable: str | None) -> str | None:
+    """Return the token in an environment variable; None if none is named.
+
+    Raises:
+        InputError: It is not set, or too short to keep anybody out.
+    """
+    if variable is None:
+        return None
+    token = os.environ.get(variable, "").strip()
+    if len(token) < SHORTEST_TOKEN:
+        raise InputError(
+            f"--token-env {variable}: the variable holds no token of {SHORTEST_TOKEN} characters or more: "
+            f"export {variable}=$(openssl rand -hex 32)"
+        )
+    return token
+
+
+def check_exposure(host: str, token: str | None, admin: bool) -> None:
+    """Refuse admin tools at an address that other machines reach without a token.
+
+    Raises:
+        InputError: Admin tools would be offered to everybody.
+    """
+    from trajsmith.environments.serving.access import is_local
+
+    if admin and token is None and not is_local(host):
+        raise InputError(f"--admin at {host} without --token-env lets everybody who reaches it load and reset states")
+
+
+def _announce(text: str, host: str, token: str | None) -> None:
+    """Say where is served, and to whom if that is everybody."""
+    from trajsmith.environments.serving.access import is_local
+
+    print_note(f"{text}; Ctrl-C ends it")
+    if token is None and not is_local(host):
+        print_note(f"warning: everybody who reaches {host} can use this environment; --token-env asks for a token")
 
 
 def read_state(text: str) -> int | JsonObject:
@@ -111,9 +170,17 @@ def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any])
 
 
 def _run_http(
-    source: Callable[[], "EnvironmentSource"], start: dict[str, Any], host: str, port: int, most: int, idle: float
+    source: Callable[[], "EnvironmentSource"],
+    start: dict[str, Any],
+    host: str,
+    port: int,
+    most: int,
+    idle: float,
+    token: str | None,
+    names: Sequence[str],
 ) -> None:
     from trajsmith.environments.serving import prepare_serving
+    from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.http import PATH, listen, serve_http
 
     async def work() -> None:
@@ -121,16 +188,23 @@ def _run_http(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}{PATH}"
-            print_note(f"{offer.spec.name}: serving at {url}; Ctrl-C ends it")
-            await serve_http(offer, where, most, idle)
+            _announce(f"{offer.spec.name}: serving at {url}", shown, token)
+            await serve_http(offer, where, most, idle, AccessSettings.for_address(shown, token, names))
 
     asyncio.run(_until_stopped(work()))
 
 
 def _run_openenv(
-    source: Callable[[], "EnvironmentSource"], start: dict[str, Any], host: str, port: int, most: int
+    source: Callable[[], "EnvironmentSource"],
+    start: dict[str, Any],
+    host: str,
+    port: int,
+    most: int,
+    token: str | None,
+    names: Sequence[str],
 ) -> None:
     from trajsmith.environments.serving import prepare_serving
+    from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.sockets import listen
 
     try:
@@ -146,8 +220,8 @@ def _run_openenv(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}"
-            print_note(f"{offer.spec.name}: serving OpenEnv at {url}; Ctrl-C ends it")
-            await serve_openenv(offer, where, most)
+            _announce(f"{offer.spec.name}: serving OpenEnv at {url}", shown, token)
+            await serve_openenv(offer, where, most, AccessSettings.for_address(shown, token, names))
 
     asyncio.run(_until_stopped(work()))
 

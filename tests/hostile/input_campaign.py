@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Case:
 
     name: str
     argv: tuple[str, ...]
-    """Arguments of `trajsmith`; `{at}` stands for the folder in which the case runs."""
+    """Arguments of `trajsmith`, which runs in the folder of the case."""
     files: dict[str, bytes | str] = field(default_factory=dict)
     codes: frozenset[int] = frozenset({0, 1, 2})
     """Exit codes that are right; of a mutation nobody knows whether it still makes sense."""
@@ -122,12 +123,13 @@ def _wait(child: int, seconds: float) -> int | None:
 class Campaign:
     """The warm process, and the folder in which cases run. Use it as a context manager."""
 
-    def __init__(self, folder: Path, run: Path | None = None) -> None:
+    def __init__(self, folder: Path, run: Path | None = None, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
+        self._environment = environment or {}
         self.run = run
         """A finished run that cases take copies of."""
         self._process: subprocess.Popen[str] | None = None
-        self._count = 0
+        self.count = 0
 
     def __enter__(self) -> "Campaign":
         self._process = subprocess.Popen(
@@ -135,7 +137,7 @@ class Campaign:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "COLUMNS": "200", "PYTHONFAULTHANDLER": "1"},
+            env={**os.environ, "COLUMNS": "200", **self._environment},
         )
         return self
 
@@ -144,12 +146,15 @@ class Campaign:
         self._process.stdin.close()
         self._process.wait()
 
-    def play(self, case: Case, environment: dict[str, str] | None = None, seconds: float = SECONDS) -> Outcome:
+    def play(self, case: Case, environment: dict[str, str] | None = None) -> Outcome:
         """Run a case in a folder of its own."""
-        at = self._prepare(case)
-        argv = [argument.replace("{at}", str(at)) for argument in case.argv]
+        return self.call(self._prepare(case), case.argv, environment)
+
+    def call(self, at: Path, argv: Sequence[str], environment: dict[str, str] | None = None) -> Outcome:
+        """Run a command in a folder."""
+        assert self._process is not None
         logs = {"out": str(at.with_suffix(".out")), "err": str(at.with_suffix(".err"))}
-        request = {"argv": argv, "at": str(at), "seconds": seconds, "environment": environment or {}, **logs}
+        request = {"argv": list(argv), "at": str(at), "seconds": SECONDS, "environment": environment or {}, **logs}
         began = time.monotonic()
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -161,17 +166,16 @@ class Campaign:
         """Run a case and list what is wrong with how it ended; nothing if all is well."""
         self._before = None
         outcome = self.play(case)
-        self.last, self.text = outcome.code, outcome.err[-200:]
         faults = list(find_faults(case, outcome))
-        at = self.folder / str(self._count)
+        at = self.folder / str(self.count)
         lost = [name for name, data in self._before.items() if not _is_there(at / name, data, case.grows)]
         return faults + [f"lost or changed: {name}" for name in lost]
 
     def _prepare(self, case: Case) -> Path:
         import shutil
 
-        self._count += 1
-        at = self.folder / str(self._count)
+        self.count += 1
+        at = self.folder / str(self.count)
         at.mkdir(parents=True)
         if case.run:
             assert self.run is not None

@@ -1,0 +1,120 @@
+/* A file system that fails, as a preloaded library: the n-th call that changes something below a folder fails.
+ *
+ * FAULT_ROOT  folder below which calls count
+ * FAULT_AT    which of them fails, from 1; none if it is 0 or unset
+ * FAULT_KIND  an errno as a number, "short" (half of the data is written), "kill" (the process dies before the call),
+ *             or "torn" (half of the data is written, then the process dies)
+ * FAULT_STAY  set: all later calls fail as well, as on a disk that stays full
+ * FAULT_LOG   file that gets a line for each call that counts
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int calls;
+static int inside;
+
+static int below(const char *path) {
+    const char *root = getenv("FAULT_ROOT");
+    return root && path && strncmp(path, root, strlen(root)) == 0;
+}
+
+static int below_fd(int fd) {
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return below(path);
+}
+
+static int below_at(int folder, const char *path) {
+    if (path && path[0] == '/') return below(path);
+    if (folder != AT_FDCWD) return below_fd(folder);
+    char here[PATH_MAX], whole[2 * PATH_MAX];
+    if (!getcwd(here, sizeof here)) return 0;
+    snprintf(whole, sizeof whole, "%s/%s", here, path ? path : "");
+    return below(whole);
+}
+
+/* 0: go on; 1: fail with errno; 2: write half; 3: write half and die */
+static int fails(const char *name) {
+    const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *log = getenv("FAULT_LOG");
+    int number = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    if (log && !inside) {
+        inside = 1;
+        FILE *file = fopen(log, "a");
+        if (file) { fprintf(file, "%d %s\n", number, name); fclose(file); }
+        inside = 0;
+    }
+    int wanted = at ? atoi(at) : 0;
+    if (!wanted || !kind || number < wanted || (number > wanted && !getenv("FAULT_STAY"))) return 0;
+    if (!strcmp(kind, "kill")) { kill(getpid(), SIGKILL); pause(); }
+    if (!strcmp(kind, "torn")) return 3;
+    if (!strcmp(kind, "short")) return 2;
+    errno = atoi(kind);
+    return 1;
+}
+
+#define REAL(name) static __typeof__(&name) real; if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define WRITING(name, size, full, half) \
+    int outcome = fd > 2 && !inside && below_fd(fd) ? fails(#name) : 0; \
+    if (outcome == 1) return -1; \
+    if (outcome) { ssize_t done = (size) > 1 ? half : full; if (outcome == 3) { kill(getpid(), SIGKILL); pause(); } return done; } \
+    return full
+
+ssize_t write(int fd, const void *data, size_t size) {
+    REAL(write);
+    WRITING(write, size, real(fd, data, size), real(fd, data, size / 2));
+}
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
+    REAL(pwrite);
+    WRITING(pwrite, size, real(fd, data, size, at), real(fd, data, size / 2, at));
+}
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
+    REAL(pwrite64);
+    WRITING(pwrite64, size, real(fd, data, size, at), real(fd, data, size / 2, at));
+}
+#define CHANGING(name, condition, call) \
+    int outcome = !inside && (condition) ? fails(#name) : 0; \
+    if (outcome == 1) return -1; \
+    if (outcome == 3) { kill(getpid(), SIGKILL); pause(); } \
+    return call
+
+int fsync(int fd) { REAL(fsync); CHANGING(fsync, below_fd(fd), real(fd)); }
+int fdatasync(int fd) { REAL(fdatasync); CHANGING(fdatasync, below_fd(fd), real(fd)); }
+int ftruncate(int fd, off_t size) { REAL(ftruncate); CHANGING(ftruncate, below_fd(fd), real(fd, size)); }
+int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); CHANGING(ftruncate64, below_fd(fd), real(fd, size)); }
+int rename(const char *old, const char *new) {
+    REAL(rename);
+    CHANGING(rename, below_at(AT_FDCWD, new), real(old, new));
+}
+int renameat(int a, const char *old, int b, const char *new) {
+    REAL(renameat);
+    CHANGING(renameat, below_at(b, new), real(a, old, b, new));
+}
+int mkdir(const char *path, mode_t mode) { REAL(mkdir); CHANGING(mkdir, below_at(AT_FDCWD, path), real(path, mode)); }
+int unlink(const char *path) { REAL(unlink); CHANGING(unlink, below_at(AT_FDCWD, path), real(path)); }
+
+#define OPENING(name, folder, call) \
+    mode_t mode = 0; \
+    if (flags & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); } \
+    int outcome = !inside && (flags & O_CREAT) && below_at(folder, path) ? fails(#name) : 0; \
+    if (outcome == 1) return -1; \
+    if (outcome == 3) { kill(getpid(), SIGKILL); pause(); } \
+    return call
+
+int open(const char *path, int flags, ...) { REAL(open); OPENING(open, AT_FDCWD, real(path, flags, mode)); }
+int open64(const char *path, int flags, ...) { REAL(open64); OPENING(open64, AT_FDCWD, real(path, flags, mode)); }
+int openat(int at, const char *path, int flags, ...) { REAL(openat); OPENING(openat, at, real(at, path, flags, mode)); }
+int openat64(int at, const char *path, int flags, ...) { REAL(openat64); OPENING(openat64, at, real(at, path, flags, mode)); }
