@@ -79,8 +79,8 @@ def build_graph(
 ) -> ToolGraph:
     """Build the graph of which tool gives what another needs, from the schemas alone; nothing is called.
 
-    `ToolGraph.to_networkx` gives it as a `networkx.MultiDiGraph`. The graph of a run (`graph.json`, `ToolGraph.load`) also
-    has the evidence of execution.
+    `ToolGraph.to_networkx` gives it as a `networkx.MultiDiGraph`. The graph of a run (`graph.json`, `ToolGraph.load`)
+    also has the evidence of execution.
 
     Args:
         tools: Tools as `ToolSpec` or as an MCP server lists them, with `server`; or an environment as for
