@@ -108,7 +108,8 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 """
     elif operation.action == "update":
         yield f"""def test_{name}_needs_a_change(play: Any) -> None:
-    result = play.call("{name}", {{"{key}": first({table}).{key}}})
+    record = first({table}){_render_free_state(operation, entity)}
+    result = play.call("{name}", {{"{key}": record.{key}}})
     assert result.error == "refused" and "nothing to change" in result.text
 """
         yield _render_update_test(operation, entity, table)
@@ -261,6 +262,16 @@ def _render_guard_tests(operation: ToolBlueprint, entity: Entity, table: str) ->
     assert result.error == "refused" and "{text}" in result.text
     assert play.dump() == before
 """
+
+
+def _render_free_state(operation: ToolBlueprint, entity: Entity) -> str:
+    """Return statements that put `record` into a state in which it may be changed."""
+    lines = []
+    if operation.only_while and entity.status is not None:
+        lines.append(f"\n    record.{entity.status.name} = {operation.only_while[0]!r}")
+    if operation.unless:
+        lines.append(f"\n    record.{operation.unless} = False")
+    return "".join(lines)
 
 
 def _find_update_values(operation: ToolBlueprint, entity: Entity) -> str:

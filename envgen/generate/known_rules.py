@@ -10,6 +10,7 @@ from trajsmith.envgen.generate.blueprint import (
     TableColumn,
     ToolBlueprint,
 )
+from trajsmith.envgen.generate.rules import find_spans
 
 _BACK = frozenset({"reopen", "restore", "unarchive", "resubscribe", "revive", "unblock", "unfreeze", "unlock"})
 """Verbs that lead out of a last state."""
@@ -54,7 +55,9 @@ def add_rules(
             limits.append(AmountLimit(column=column.name, most=most))
             column = column.model_copy(update={"pool": pool})
         columns.append(column)
+    ends = {last.name for first, last in find_spans(entity) if first.when != "future"}
     ahead = [c.name for c in entity.columns if c.when == "future" and c.name in fields and rng.random() < 0.85]
+    ahead = [name for name in ahead if name not in ends]  # seed states end them some days after a start of any time
     update |= {"columns": tuple(columns), "limits": tuple(limits), "ahead": tuple(ahead)}
     return entity.model_copy(update=update), guarded
 
