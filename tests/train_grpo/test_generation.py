@@ -99,7 +99,7 @@ def test_messages_are_those_of_the_likeliest_tokens_and_no_token_is_computed_twi
             for _ in range(6):
                 ids.append(int(model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
             expected.append(ids[len(prompt) :])
-        model.register_forward_pre_hook(
+        (model if bf16 else model.get_base_model()).register_forward_pre_hook(
             lambda _, args, options: lengths.append((args[0] if args else options["input_ids"]).shape[1]),
             with_kwargs=True,
         )
