@@ -41,7 +41,7 @@ class TokenGenerator:
 
         Args:
             prompts: Token ids.
-            arguments: Arguments of Transformers' `generate`, with `return_dict_in_generate`.
+            arguments: Arguments of Transformers' `generate`, with `return_dict_in_generate` and `use_cache`.
         """
         import torch
 

@@ -54,6 +54,7 @@ class Decoding:
         arguments: JsonObject = {
             "max_new_tokens": self.max_new_tokens,
             "do_sample": False,
+            "use_cache": True,
             "return_dict_in_generate": True,
         }
         if self.temperature:

@@ -42,7 +42,8 @@ def open_generator(trainer: Any, copies: "GenerationCopies", message_tokens: int
         tokenizer = trainer.processing_class
         generator = TokenGenerator(model, [tokenizer.eos_token_id], tokenizer.pad_token_id)
         settings = copy(trainer.generation_config)
-        settings.update(max_new_tokens=limit, return_dict_in_generate=True)
+        # A model in training has `use_cache` switched off in its configuration, which its copy shares.
+        settings.update(max_new_tokens=limit, return_dict_in_generate=True, use_cache=True)
         yield lambda contexts: (generator.generate(contexts, {"generation_config": settings}), None)
 
 

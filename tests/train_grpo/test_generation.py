@@ -69,3 +69,43 @@ def test_the_copy_follows_the_training_and_the_model_stays_as_it_was(adapted):
     with copies.open_model(trainer) as model:
         assert model is adapted and not model.training
     assert adapted.training
+
+
+@pytest.mark.parametrize("bf16", [False, True], ids=["the model", "its copy"])
+def test_messages_are_those_of_the_likeliest_tokens_and_no_token_is_computed_twice(adapted, bf16, monkeypatch):
+    """A trainer switches the cache off in the model's configuration; generation with prefixes must not follow it."""
+    import torch
+    from transformers import GenerationConfig
+
+    from trajsmith.train_grpo.generation import GenerationCopies, open_generator
+
+    adapted.get_base_model().config.use_cache = False
+    accelerator = SimpleNamespace(
+        device=torch.device("cpu"), unwrap_model=lambda model, **_: model, state=SimpleNamespace(deepspeed_plugin=None)
+    )
+    trainer = SimpleNamespace(
+        model_wrapped=adapted.train(), accelerator=accelerator, use_vllm=False,
+        args=SimpleNamespace(bf16=bf16, max_completion_length=20),
+        processing_class=SimpleNamespace(eos_token_id=48, pad_token_id=49),
+        generation_config=GenerationConfig(do_sample=False, pad_token_id=49, eos_token_id=48, max_new_tokens=20),
+    )  # fmt: skip
+    prompts = [[*range(40), 3], [*range(40), 5, 6], [*range(40), 3]]
+    lengths = []
+    copies = GenerationCopies()
+    with copies.open_model(trainer) as model, torch.no_grad():
+        expected = []
+        for prompt in prompts:
+            ids = list(prompt)
+            for _ in range(6):
+                ids.append(int(model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+            expected.append(ids[len(prompt) :])
+        (model if bf16 else model.get_base_model()).register_forward_pre_hook(
+            lambda _, args, options: lengths.append((args[0] if args else options["input_ids"]).shape[1]),
+            with_kwargs=True,
+        )
+    with open_generator(trainer, copies, 6) as generate:
+        drawn, logprobs = generate(prompts)
+    stops = [next((place for place, token in enumerate(ids) if token in (48, 49)), len(ids)) for ids in expected]
+    ended = [ids[: stop + 1] for ids, stop in zip(expected, stops, strict=True)]
+    assert drawn == ended and logprobs is None
+    assert lengths[0] == 40 and max(lengths[1:]) <= 2, "the beginning once, then what is new"
