@@ -86,6 +86,8 @@ def gen(
         return
     if dry_run or overrides:
         raise InputError("--dry-run and --set go with models")
+    if not (from_openapi or from_mcp or from_tables):
+        raise InputError(f"give exactly one of {SOURCES}")
     if out is None:
         raise InputError("give --out, the directory that the environment's folder is made in")
     if count is not None:
