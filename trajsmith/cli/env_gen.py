@@ -1,13 +1,12 @@
 """`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import MOST_SEED, DryRun, ModelConfig, Set
 from trajsmith.records import InputError, RunError
 
@@ -151,7 +150,7 @@ def _tool_list(reference: str) -> "ToolList":
     from trajsmith.pipeline.environment_references import open_named_source
 
     source = open_named_source(reference)
-    spec = asyncio.run(source.spec())
+    spec = run_async(source.spec())
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
          "output_schema": tool.output_schema}
