@@ -25,6 +25,7 @@ CASES = {
     "Landlock not built": ({"landlock_create_ruleset": errno.ENOSYS}, "landlock", "Landlock is missing", MODES),
     "Landlock not on": ({"landlock_create_ruleset": errno.EOPNOTSUPP}, "landlock", "lsm= list", MODES),
     "no seccomp": ({"seccomp": errno.ENOSYS}, "seccomp", "seccomp filters are missing", MODES),
+    "no notifications": ({"seccomp": errno.ENOSYS}, "notifications", "seccomp", MODES),
     "no pidfds": ({"pidfd_open": errno.ENOSYS}, "pidfd", "pidfds are missing", MODES),
     "no CPU timer": ({"setitimer": errno.ENOSYS}, "cpu_timer", "", MODES),
     "no limits": ({"prlimit64": errno.EPERM}, "rlimits", "", MODES),
