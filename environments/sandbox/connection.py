@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _READ = 1 << 18
 _IDS = 512
 _MASK = (1 << 63) - 1
+_LOADING = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
+"""Operations that run the code of a whole file, or make all initial states."""
 LossKind = Literal["crash", "timeout", "protocol", "limit"]
 """Faults over which a worker is lost."""
 
@@ -62,6 +64,7 @@ class WorkerConnection:
         codec: ReplyCodec,
         wall_seconds: float,
         call_seconds: float,
+        load_seconds: float,
         status: Callable[[int], str],
     ) -> None:
         """Listen to a worker that has just been forked.
@@ -72,17 +75,21 @@ class WorkerConnection:
             codec: What its replies may be.
             wall_seconds: Seconds until a frame of one request must be answered.
             call_seconds: Seconds that each further request of a frame adds to that.
+            load_seconds: Seconds that loading, and making initial states, add to that.
             status: Tells how a process ended, given its number.
         """
         self.forked = forked
         self.lost: str | None = None
         """Why there is no worker any more; None while there is."""
+        self.loss: LossKind = "crash"
+        """What kind of fault that was."""
         self._recycled = False
         self.bases: dict[str, None] = {}
         """Names of the initial states that the worker has, the oldest first."""
         self._codec = codec
         self._wall = wall_seconds
         self._call = call_seconds
+        self._load = load_seconds
         self._batch = LARGEST_BATCH if forked.progress is not None else 1
         self._status = status
         self._loop = asyncio.get_running_loop()
@@ -93,6 +100,8 @@ class WorkerConnection:
         self._pending: list[_Waiting] = []
         self._frames: deque[list[_Waiting]] = deque()
         self._watch: asyncio.TimerHandle | None = None
+        self._quiet = wall_seconds
+        """Seconds that may pass without any progress."""
         self._deadline = 0.0
         """When the oldest frame must be answered, whatever the worker says of its progress."""
         self._seen_progress = b""
@@ -279,14 +288,16 @@ class WorkerConnection:
         if not self._frames:
             return
         batch = self._frames[0]
-        self._largest = self._codec.limits.frame([request[1] for request, _ in batch])
-        self._deadline = self._loop.time() + self._wall + self._call * (len(batch) - 1)
+        operations = [request[1] for request, _ in batch]
+        self._largest = self._codec.limits.frame(operations)
+        self._quiet = self._wall + (0.0 if _LOADING.isdisjoint(operations) else self._load)
+        self._deadline = self._loop.time() + self._quiet + self._call * (len(batch) - 1)
         self._arm()
 
     def _arm(self) -> None:
         if self.forked.progress is not None:
             self._seen_progress = bytes(self.forked.progress)
-        wait = min(self._wall, self._deadline - self._loop.time())
+        wait = min(self._quiet, self._deadline - self._loop.time())
         self._watch = self._loop.call_later(wait, self._check)
 
     def _check(self) -> None:
@@ -296,7 +307,7 @@ class WorkerConnection:
             return
         progress = self.forked.progress
         if progress is None or bytes(progress) == self._seen_progress or self._loop.time() >= self._deadline:
-            self._fail(f"it gave no answer within {self._wall:g} s", "timeout")
+            self._fail(f"it gave no answer within {self._quiet:g} s", "timeout")
         else:
             self._arm()
 
@@ -304,7 +315,7 @@ class WorkerConnection:
         """Make an end; without a reason the process itself says why."""
         if self.lost is not None:
             return
-        self.lost = "it is ending"
+        self.lost, self.loss = "it is ending", kind
         self._loop.remove_reader(self.forked.channel.fileno())
         self._loop.remove_writer(self.forked.channel.fileno())
         if self._watch is not None:

@@ -134,7 +134,7 @@ class PlayForker:
             try:
                 answer = self._connection.send(WorkerOp.FORK, 0)
                 async with asyncio.timeout(self._wall):
-                    await asyncio.wait({answer, newborn}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait([answer, newborn], return_when=asyncio.FIRST_COMPLETED)  # type: ignore[type-var]
                     if not newborn.done():
                         _read_pid(answer.result())
                     return await newborn

@@ -162,7 +162,7 @@ class WorkerHost:
             try:
                 return await self._fork()
             except WorkerLost as lost:  # it went before anybody noticed; the next one is fresh
-                if not lost.recycled:
+                if not lost.recycled and lost.kind == "crash":
                     self.count_loss()
 
     async def states(self, seed: int) -> list[JsonObject]:
@@ -177,11 +177,11 @@ class WorkerHost:
                 states: list[JsonObject] = unwrap_reply(await connection.send(WorkerOp.STATES, 0, seed), self.name)
                 return states
             except WorkerLost as lost:
+                if not lost.recycled and lost.kind == "crash":
+                    self.count_loss()
                 if lost.culprit:
-                    self.count_loss()
-                    raise EnvironmentFault("start", self.name, f"its initial states ended the worker: {lost}") from lost
-                if not lost.recycled:
-                    self.count_loss()
+                    kind = "start" if lost.kind == "crash" else lost.kind
+                    raise EnvironmentFault(kind, self.name, f"its initial states ended the worker: {lost}") from lost
             finally:
                 if self.own_process and connection is not self._main:
                     connection.close()
@@ -208,21 +208,13 @@ class WorkerHost:
         return changed, used
 
     def count_loss(self) -> None:
-        """Count a lost worker.
-
-        Raises:
-            EnvironmentFault: That was one too many: the environment is in quarantine (kind `quarantine`).
-        """
+        """Count a lost worker; after too many of them the environment is in quarantine, and nothing is started."""
         self.kills += 1
-        self._require_no_quarantine()
 
     def _require_no_quarantine(self) -> None:
         if self.kills >= self.settings.kills:
             message = f"given up for this run: {self.kills} of its workers died or had to be killed"
             raise EnvironmentFault("quarantine", self.name, message)
-
-    def _note_kill(self) -> None:
-        self.kills += 1
 
     def close(self) -> None:
         """End the worker of the program, and the processes that were forked from it."""
@@ -248,7 +240,7 @@ class WorkerHost:
         self._starting = asyncio.Lock()
         self.close()
         self._processes.clear()
-        self._memory = MemoryWatch(self.settings.total_memory_mb << 20, self._note_kill)
+        self._memory = MemoryWatch(self.settings.total_memory_mb << 20)
 
     async def _start(self) -> WorkerConnection:
         self._require_no_quarantine()
@@ -275,10 +267,18 @@ class WorkerHost:
         """Listen to a process: a worker of this zygote, or a play."""
         settings = self.settings
         status = (lambda _: "it ended") if zygote is None else zygote.end
-        connection = WorkerConnection(forked, self._codec, settings.wall_seconds, settings.call_seconds, status)
+        connection = WorkerConnection(
+            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status
+        )
         assert self._memory is not None
         self._memory.add(connection, read_pid(forked))
+        connection.on_end(lambda: self._note_end(connection))
         return connection
+
+    def _note_end(self, connection: WorkerConnection) -> None:
+        """Count a process that had to be killed; one that crashed is counted with the request that it crashed over."""
+        if connection.loss != "crash":
+            self.kills += 1
 
     def _describe(self, description: tuple[bytes, list[str]]) -> None:
         """Take over what the worker says of the environment.
@@ -327,7 +327,7 @@ class WorkerHost:
         try:
             reply = await connection.send(WorkerOp.LOAD, 0, self._kind, self._payload, limits)
         except WorkerLost as lost:
-            self.kills += 1
+            self.kills += lost.kind == "crash"
             kind = "start" if lost.kind == "crash" else lost.kind
             raise EnvironmentFault(kind, self.name, f"loading it ended the worker: {lost}") from lost
         if reply.status != ReplyStatus.OK:

@@ -148,7 +148,8 @@ class SandboxLink:
         if not lost.culprit and self._losses < _LOSSES:
             return
         self._broken = str(lost)
-        self._host.count_loss()
+        if lost.kind == "crash":
+            self._host.count_loss()
         raise EnvironmentFault(lost.kind, self._host.name, f"its worker was lost: {lost}", tool)
 
     async def _attached(self, connection: WorkerConnection | None = None) -> WorkerConnection:

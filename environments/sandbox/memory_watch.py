@@ -6,7 +6,6 @@ nothing. Control groups would count better, and need rights that an ordinary use
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,15 +21,9 @@ _SOON: Final = 0.2
 class MemoryWatch:
     """Kills the largest process of an environment while all of them together take too much."""
 
-    def __init__(self, limit: int, ended: Callable[[], None]) -> None:
-        """Watch nothing yet.
-
-        Args:
-            limit: Bytes; 0 for half of the machine's memory.
-            ended: Called for each process that is killed.
-        """
+    def __init__(self, limit: int) -> None:
+        """Watch nothing yet; the limit is in bytes, and 0 stands for half of the machine's memory."""
         self._limit = limit or os.sysconf("SC_PHYS_PAGES") * _PAGE // 2
-        self._ended = ended
         self._first: dict[WorkerConnection, tuple[int, int]] = {}
         """Number of each process, and the bytes that it had when it was forked."""
         self._timer: asyncio.TimerHandle | None = None
@@ -52,7 +45,6 @@ class MemoryWatch:
                 break
             total -= max(grown[connection], 0)
             connection.kill(f"its environment took more than {self._limit >> 20} MB in all its processes", "limit")
-            self._ended()
         if self._first:
             self._timer = asyncio.get_running_loop().call_later(_SOON if near else _SECONDS, self._look)
 

@@ -21,7 +21,8 @@ class SandboxSettings(FrozenModel):
     load_seconds: PositiveFloat = 10.0
     """CPU seconds that loading the environment, or making its initial states, may take."""
     wall_seconds: PositiveFloat = 30.0
-    """Seconds within which a call must be answered, or its process is killed, whatever it says of its progress."""
+    """Seconds within which a call must be answered, or its process is killed, whatever it says of its progress;
+    loading and initial states have `load_seconds` more."""
     session_seconds: PositiveInt = 3600
     """CPU seconds of the process of a play, in all its calls and between them."""
     memory_mb: PositiveInt = 768
