@@ -42,6 +42,9 @@ _GROWTH: Final = 3
 _CHANGE_BYTES: Final = 192
 """Memory of one change of a state, beside its texts."""
 _LARGEST_PID: Final = 1 << 22
+_SHORT: Final = 16 << 10
+"""Bytes of a text for which the memory of its decoder does not matter."""
+_MANY_DIGITS = re.compile(rb"[0-9]{19}")
 _QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -196,10 +199,16 @@ def decode_json(text: bytes, limit: int) -> JsonValue:
         limit: Bytes that the largest legal text has.
 
     Raises:
-        ValueError: It is no JSON, has too many values, or nests too deeply.
+        ValueError: It is no JSON, has too many values or too large a number, or nests too deeply.
     """
     check_json(text, limit)
-    value: JsonValue = orjson.loads(text)
+    value: JsonValue
+    if len(text) <= _SHORT:
+        value = orjson.loads(text)
+        return value
+    value = _decode_long(text)  # orjson takes twelve times the memory of the text meanwhile
+    if _MANY_DIGITS.search(text):
+        _check_numbers(value)
     return value
 
 
@@ -216,6 +225,19 @@ def check_json(text: bytes, limit: int) -> None:
             raise ValueError(f"about {values} values in {len(text)} bytes of JSON")
     if opened > DEEPEST and _is_deeper(text):
         raise ValueError(f"JSON that nests deeper than {DEEPEST} levels")
+
+
+def _check_numbers(value: JsonValue) -> None:
+    """Refuse integers that other JSON libraries, and the digests of states, cannot write."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
+        elif isinstance(item, int) and not -(2**63) <= item < 2**64:
+            raise ValueError(f"a number of {item.bit_length()} bits")
 
 
 def _is_deeper(text: bytes) -> bool:
@@ -258,6 +280,7 @@ def _decoder(kind: Any) -> Callable[[bytes], Any]:
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode_long = msgspec.json.Decoder().decode
 _decode_frame = _decoder(Annotated[list[RawReply], Meta(max_length=LARGEST_BATCH)])
 _decode_fault: Callable[[bytes], Fault] = _decoder(Fault)
 _decode_text: Callable[[bytes], str] = _decoder(Text)

@@ -203,7 +203,7 @@ REPLIES = {
     "threads for ever": bomb(lambda libc: libc.syscall(56, 0x3D0F00, 0, 0, 0, 0)),
     "asks for channels for ever": bomb(lambda libc: libc.syscall(438, 0, 0, 0)),
     "a second channel": second_channel,
-    "keeps memory": memory(200 << 20),
+    "keeps memory": memory(64 << 20),
     "more memory than it may": memory(2 << 30),
 }
 CHANGES = {
