@@ -40,7 +40,7 @@ _CHANCES: Final = frozenset({"random", "secrets"})
 
 def find_closed_access(code: str) -> list[str]:
     """Return places where code accesses what the sandbox blocks: files, processes, network, interpreter."""
-    return [f"line {line}: uses {name}, which the sandbox blocks" for line, name in _find_reaches(_parse(code))]
+    return [f"line {line}: {what}" for line, what in _find_reaches(_parse(code))]
 
 
 def find_nondeterminism(code: str) -> list[str]:
@@ -96,20 +96,20 @@ def _find_reaches(tree: ast.Module) -> Iterator[tuple[int, str]]:
     modules = _find_imports(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names if not _is_open(alias.name))
+            yield from ((node.lineno, f"imports {alias.name}") for alias in node.names if not _is_open(alias.name))
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             outside = node.level or not _is_open(node.module)
-            yield from ((node.lineno, name) for name in names if outside or _is_hidden_module(name))
+            yield from ((node.lineno, f"imports {name}") for name in names if outside or _is_hidden_module(name))
         elif isinstance(node, ast.Name) and node.id in _BUILTINS:
-            yield node.lineno, node.id
+            yield node.lineno, f"uses {node.id}"
         elif isinstance(node, ast.Attribute) and (
             _is_closed_dunder(node.attr) or _is_hidden_module(_resolve(node, modules))
         ):
-            yield node.lineno, node.attr
+            yield node.lineno, f"uses {node.attr}"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
             texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            yield from ((node.lineno, text) for text in texts if _is_closed_dunder(text))
+            yield from ((node.lineno, f"uses {text}") for text in texts if _is_closed_dunder(text))
 
 
 def _is_closed_dunder(name: str) -> bool:

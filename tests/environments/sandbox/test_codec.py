@@ -139,7 +139,7 @@ def test_depth_is_counted_exactly_and_texts_do_not_count(brackets: bytes, depth:
     if depth <= DEEPEST:
         check_json(text, 1 << 20)
     else:
-        with pytest.raises(ValueError, match="deeper|values in"):
+        with pytest.raises(ValueError, match=r"deeper|values in"):
             check_json(text, 1 << 20)
 
 
