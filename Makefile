@@ -43,19 +43,22 @@ demo-model: $(STAMPS)/train  ## Fetch the pretrained model of the demonstration 
 train-demo train-scratch: export MALLOC_MMAP_MAX_ = 0
 train-demo train-scratch: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
-train-demo: demo-model  ## Fine-tune a pretrained model, train it by GRPO, and evaluate each; stopped, the same command goes on
+train-demo: demo-model  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
 	for part in data turns held_out foreign; do \
 		folder=$(PRETRAINED)/$$(echo $$part | tr _ -); \
 		if [ -f $$folder/summary.json ]; then echo "$$folder is there"; \
 		elif [ -d $$folder ]; then $(BIN)/trajsmith resume $$folder; \
 		else $(BIN)/trajsmith run configs/pretrained_$$part.yaml; fi || exit 1; \
 	done
-	for stage in sft grpo; do \
+	for stage in sft dpo pass-rates grpo; do \
+		if [ $$stage = pass-rates ]; then \
+			$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(PRETRAINED)/pass-rates --set split=train --set limit=12 \
+				--set temperature=1.0 --set settings.samples=4 || exit 1; continue; fi; \
 		if [ -f $(PRETRAINED)/$$stage/config.json ]; then echo "$(PRETRAINED)/$$stage is there"; continue; fi; \
 		again=; if ls $(PRETRAINED)/$$stage/checkpoints/checkpoint-*/trainer_state.json > /dev/null 2>&1; then again=--resume; fi; \
 		$(BIN)/trajsmith $$stage configs/pretrained_$$stage.yaml $$again || exit 1; \
 	done
-	for model in base sft grpo; do \
+	for model in base sft dpo grpo; do \
 		folder=$(PRETRAINED)/$$model; if [ $$model = base ]; then folder=runs/models/SmolLM2-135M-Instruct; fi; \
 		$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set model=$$folder --set out=$(PRETRAINED)/eval-$$model || exit 1; \
 		for other in held-out foreign; do \

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trajsmith.environments.blocking import run_blocking
+from trajsmith.environments.native_source import build_library_source
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.match import sort_by_server
 
@@ -21,8 +23,26 @@ FLOW = ("tau2_airline", "bfcl_public", "nestful_sgd", "nestful_glaive", "apibank
 OTHER = ("restbench_tmdb", "taskbench_multimedia", "taskbench_multimedia_blind")
 SCALE = ("toucan_live", "livemcpbench", "toucan_crawled", "bfcl_functions", "acebench_functions")
 """Lists of tools without gold."""
-FAMILY = {"taskbench_multimedia_blind": "taskbench_multimedia"}
-"""Sets that are left out together: the same tools, the same gold."""
+SMALL = ("tau2_mock",)
+"""Too few edges and parameters to learn from; only scored."""
+FAMILY = {
+    "tau2_mock": "tau2",
+    "tau2_airline": "tau2",
+    "bfcl_public": "bfcl",
+    "nestful_sgd": "nestful",
+    "nestful_glaive": "nestful",
+    "apibank": "apibank",
+    "restbench_tmdb": "restbench",
+    "taskbench_multimedia": "taskbench",
+    "taskbench_multimedia_blind": "taskbench",
+}
+"""Source of a set: sets of one source are left out together."""
+BUNDLED = ("bank", "calendar", "file_store", "helpdesk", "mobile_care", "retail", "smart_home", "travel")
+"""Bundled environments: edges that execution proved, kinds after execution (`bundled_labels.json`)."""
+FAMILY |= dict.fromkeys(BUNDLED, "bundled")
+BARE = " bare"
+"""Ending of the name of a set whose tools declare no outputs: name, description and input schema only."""
+_ID_NAME = re.compile(r"(^|[_\-. ]|(?<=[a-z]))(ids?|Ids?|IDs?|uuid|guid|key|token)$")
 
 
 def data_folder() -> Path:
@@ -85,16 +105,56 @@ class GoldSet:
         return result
 
 
-@lru_cache(maxsize=16)
+def family(name: str) -> str:
+    """Return the source of a set, bare or not."""
+    return FAMILY[name.removesuffix(BARE)]
+
+
+def id_rule(gold: GoldSet) -> list[dict[str, Any]]:
+    """Label every parameter by the one-line rule: a name that ends like an id is internal."""
+    return [
+        {"tool": tool.full_name, "param": name, "label": "internal" if _ID_NAME.search(name) else "user"}
+        for tool in gold.tools
+        for name in tool.input_schema.get("properties") or {}
+    ]
+
+
+@lru_cache(maxsize=32)
 def gold_set(name: str) -> GoldSet:
-    """A set by name."""
-    folder = data_folder() / "sets" / name
+    """A set by name; with the ending `BARE`, its tools declare no outputs."""
+    if name.removesuffix(BARE) in BUNDLED:
+        return _bundled(name)
+    folder = data_folder() / "sets" / name.removesuffix(BARE)
     tools = {tool.full_name: tool for tool in reversed(read_tools(folder / "tools.jsonl"))}
+    if name.endswith(BARE):
+        tools = {key: tool.model_copy(update={"output_schema": None}) for key, tool in tools.items()}
     rows, universe, known = scorer("score_edges").load_gold(str(folder))
     labels = folder / "gold_params.jsonl"
     parameters = read_rows(labels) if labels.is_file() else []
     ordered = sort_by_server(list(reversed(tools.values())))
     return GoldSet(name, ordered, rows, parameters, universe, known)
+
+
+def _bundled(name: str) -> GoldSet:
+    """A bundled environment, with what execution said of it."""
+    environment = name.removesuffix(BARE)
+    stored = json.loads((Path(__file__).parent / "bundled_labels.json").read_text("utf-8"))[environment]
+    tools = sort_by_server(list(run_blocking(build_library_source(environment, {}).spec()).tools))
+    if name.endswith(BARE):
+        tools = [tool.model_copy(update={"output_schema": None}) for tool in tools]
+    edges = [
+        {"set": name, "source": source, "target": target, "tier": tier}
+        for key, tier in (("proved", "core"), ("open", "extra"))
+        for source, target in stored[key]
+    ]
+    kinds: dict[tuple[str, str], str] = {}
+    for leaf, kind in stored["kinds"].items():
+        tool, path = leaf.split(" ", 1)
+        label = {"internal": "internal", "external": "user", "other": "other"}[kind]
+        if kinds.get((tool, top_level(path))) != "internal":
+            kinds[tool, top_level(path)] = label
+    parameters = [{"set": name, "tool": tool, "param": param, "label": label} for (tool, param), label in kinds.items()]
+    return GoldSet(name, tools, edges, parameters, None, None)
 
 
 def scale_tools(number: int) -> list[ToolSpec]:

@@ -1,106 +1,199 @@
-"""The tool graph's figures: edges, parameter kinds, build time; side by side with a plain cosine in the same run.
+"""The tool graph's figures: edges and parameter kinds with and without declared outputs, the ablation, build time.
 
     python benchmarks/edges.py                      # tables; --curves FILE.svg draws precision and recall
-    python benchmarks/edges.py --embedding MODEL    # the cosine of that model, and ours with it beside the words
+    python benchmarks/edges.py --embedding MODEL    # the ablation's third step: that encoder beside the words
+    python benchmarks/edges.py --skip-scale         # without the build times
 
-Edges count as `graph edges` prints them with weight 2 or 3, by `score_edges.py`; kinds by `score_params.py` from what
-`graph params` prints. "left out" is the honest column: a model and a threshold that never saw the set. "shipped" is the
-model that all sets trained. The cosine is EnvFactory's first step: the best pair of an output and a parameter, all
-pairs of tools, one threshold tuned on the same five sets (which ours, left out, is not). Its texts are encoded by the
-shipped word vectors, or by MODEL. Needs scipy.
+Every figure is left out by source: neither the weights nor the threshold have seen a set of that source (tau2, bfcl,
+nestful, ...). "Bare" sets have name, description and input schema only. Edges by `score_edges.py`, from the threshold;
+kinds by `score_params.py`, macro F1 of user and internal. The cosine is EnvFactory's first step: the best pair of an
+output and a parameter, all pairs of tools, one threshold tuned on the other sources; a tool without outputs gives what
+its name says. The id rule: a parameter whose name ends like an id is internal. Needs scipy.
 """
 
 import argparse
 import resource
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _toolgraph_sets import FLOW, OTHER, SCALE, GoldSet, data_folder, gold_set, read_tools, scale_tools
-from train_toolgraph import edge_rows, kind_set, link_set, validate_kinds, validate_links
+from _toolgraph_sets import (
+    BARE,
+    BUNDLED,
+    FLOW,
+    OTHER,
+    SCALE,
+    SMALL,
+    data_folder,
+    family,
+    read_tools,
+    scale_tools,
+)  # fmt: skip
+from train_toolgraph import (
+    KIND_CUT,
+    LinkSet,
+    choose_threshold,
+    edge_curve,
+    edge_rows,
+    id_rule_figure,
+    judge,
+    kind_figure,
+    learn_from,
+    link_set,
+    load_sets,
+    measure_edges,
+    train,
+)  # fmt: skip
 
-from trajsmith.toolgraph import GraphSettings, ToolGraph, build_graph
+from trajsmith.records import ToolSpec
+from trajsmith.toolgraph import build_graph
 from trajsmith.toolgraph.embeddings import build_embedding_similarity
-from trajsmith.toolgraph.endpoint_table import build_table
-from trajsmith.toolgraph.link_model import load_shipped_model
+from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
 from trajsmith.toolgraph.match import Similarity
-from trajsmith.toolgraph.parameter_kinds import list_parameter_lines
 
 SIZES = (842, 5_376, 35_000)
-LABELS = {"internal": "internal", "external": "user", "other": "other"}
-COLUMNS = (
-    "left out F1", "precision", "recall", "AP", "shipped F1", "kinds, left out", "kinds, shipped", "three kinds"
-)  # fmt: skip
-COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
+NINE = (*SMALL, *FLOW, *OTHER)
+COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#475569")
 
 
-def cosine_rows(gold: GoldSet, similarity: Similarity | None) -> list[dict[str, Any]]:
-    """Every pair of tools with the best cosine of an output and a parameter."""
-    table = build_table(gold.tools, similarity)
+def cosine_set(data: LinkSet, similarity: Similarity | None) -> tuple[LinkSet, Any]:
+    """Every pair of an output and a parameter of two tools, with the cosine of their texts."""
+    table = data.table
     outs, ins = table.outputs, table.parameters
     width = 64 if similarity is not None else 0
     likeness = outs.text_vector[:, width:] @ ins.text_vector[:, width:].T * (2 if width else 1)
-    best = np.full((len(gold.tools), len(gold.tools)), -1.0)
-    np.maximum.at(best, (outs.tool[:, None], ins.tool[None]), likeness)
-    names = [tool.full_name for tool in gold.tools]
-    return [
-        {"source": names[a], "target": names[b], "score": float(best[a, b])} for a, b in np.argwhere(best > 0) if a != b
+    o, p = np.nonzero(outs.tool[:, None] != ins.tool[None])
+    score = np.clip(likeness[o, p], 1e-6, 1 - 1e-6)
+    pair = outs.tool[o].astype(np.int64) * len(data.gold.tools) + ins.tool[p]
+    return replace(data, output=o, parameter=p, pair=pair, truth=judge(data.gold, pair)), score
+
+
+def cosine_figures(sets: dict[str, LinkSet], similarity: Similarity | None) -> dict[str, float]:
+    """Return F1 of the cosine by set, its threshold tuned on the other sources."""
+    plain = {name: cosine_set(data, similarity) for name, data in sets.items()}
+    curves = {name: edge_curve(*both) for name, both in plain.items()}
+    figures = {}
+    for name, (data, score) in plain.items():
+        others = [other for other in learn_from(sets, family(name)) if other.endswith(BARE) == name.endswith(BARE)]
+        cut = choose_threshold(curves, [other for other in others if other.removesuffix(BARE) in FLOW])
+        figures[name] = measure_edges(data, score, cut)["f1"]
+    return figures
+
+
+def quality(similarity: Similarity | None) -> tuple[dict[str, LinkSet], dict[str, Any]]:
+    """Print edges and kinds of all sets, left out by source; return the sets and their scores."""
+    sets = load_sets(similarity)
+    folds, scores, kinds = train(sets)
+    plain = cosine_figures(sets, similarity)
+    for end, title in (("", "outputs declared"), (BARE, "no outputs")):
+        rows: list[list[Any]] = []
+        for name in [name + end for name in (*NINE, *(BUNDLED if end else ()))]:
+            figures = measure_edges(sets[name], scores[name], folds[family(name)].threshold)
+            row = [name, family(name), plain[name], *(figures[key] for key in ("f1", "precision", "recall"))]
+            row.append(figures["average_precision"])
+            judged = name in kinds
+            row.append(id_rule_figure(sets[name].gold) if judged else None)
+            row.append(kind_figure(kinds[name], folds[family(name)].kinds, KIND_CUT)["macro_f1"] if judged else None)
+            rows.append(row)
+        for label, names in (("mean of the five data-flow sets", FLOW), ("mean of the nine", NINE)):
+            chosen = [row for row in rows if row[0].removesuffix(BARE) in names]
+            rows.append([label, "", *(_mean([row[column] for row in chosen]) for column in range(2, 9))])
+        print(f"{title}, left out by source\n")
+        table(["set", "source", "cosine F1", "F1", "precision", "recall", "AP", "id rule, kinds", "kinds"], rows)
+    return sets, scores
+
+
+def without_words(data: ToolSpec) -> ToolSpec:
+    """Return a tool without descriptions of any kind."""
+
+    def bare(node: Any) -> Any:
+        if isinstance(node, list):
+            return [bare(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        return {
+            key: bare(value) for key, value in node.items() if not (key == "description" and isinstance(value, str))
+        }
+
+    return data.model_copy(
+        update={
+            "description": "",
+            "input_schema": bare(data.input_schema),
+            "output_schema": bare(data.output_schema),
+        }
+    )
+
+
+def names_only(tools: Sequence[ToolSpec], similarity: Similarity | None = None) -> EndpointTable:
+    """Return the table of tools of which only names and types are known: no descriptions, no vectors."""
+    plain = build_table([without_words(tool) for tool in tools])
+    sides = (replace(side, text_vector=np.zeros_like(side.text_vector)) for side in (plain.outputs, plain.parameters))
+    outputs, parameters = sides
+    return replace(plain, outputs=outputs, parameters=parameters)
+
+
+def ablation(embedding: str) -> None:
+    """Print what names, words and an encoder bring, each trained and left out in the same way, with its cost."""
+    steps: list[tuple[str, Any]] = [
+        ("names and types", names_only),
+        ("+ descriptions and word vectors", build_table),
     ]
-
-
-def tuned(sets: dict[str, list[dict[str, Any]]]) -> float:
-    """The threshold with the best mean F1 over the data-flow sets."""
-    grid = np.linspace(0.1, 1.0, 91)
-    means = [np.mean([gold_set(n).edge_figures(above(sets[n], cut))["f1"] for n in FLOW]) for cut in grid]
-    return float(grid[int(np.argmax(means))])
-
-
-def above(rows: list[dict[str, Any]], cut: float) -> list[dict[str, Any]]:
-    return [row for row in rows if row["score"] >= cut]
-
-
-def printed_edges(graph: ToolGraph) -> list[dict[str, Any]]:
-    """Return the edges that count as predicted."""
-    return [edge.as_line() for edge in graph.edges if edge.weight >= 2]
-
-
-def printed_kinds(graph: ToolGraph) -> list[dict[str, Any]]:
-    return [
-        {"tool": line["tool"], "param": line["parameter"], "label": LABELS[line["kind"]]}
-        for line in list_parameter_lines(graph.parameters)
-    ]
-
-
-def quality(similarity: Similarity | None) -> dict[str, list[dict[str, Any]]]:
-    """Print edges and kinds of all sets; left-out predictions by set."""
-    names = (*FLOW, *OTHER)
-    sets = {name: link_set(name, similarity) for name in names}
-    scores, _, figures = validate_links(sets)
-    kinds = validate_kinds({name: kind_set(sets[name], scores[name]) for name in FLOW})[1]
-    plain = {name: cosine_rows(gold_set(name), similarity) for name in names}
-    cut = tuned(plain)
-    graphs = {name: build_graph(gold_set(name).tools, GraphSettings(), similarity) for name in names}
+    if embedding:
+        similarity = build_embedding_similarity(embedding)
+        steps.append((f"+ encoder ({Path(embedding).name})", lambda tools: build_table(tools, similarity)))
     rows = []
-    for name in names:
-        gold = gold_set(name)
-        mine = gold.edge_figures(printed_edges(graphs[name]))
-        labels = printed_kinds(graphs[name])
-        two = gold.parameter_figures(labels)["macro_f1"] if name in FLOW else None
-        three = gold.parameter_figures(labels, three=True)["macro_f1"] if name in FLOW else None
-        cosine = gold.edge_figures(above(plain[name], cut))["f1"]
-        left = figures[name]
-        edges = [left["f1"], left["precision"], left["recall"], left["average_precision"], mine["f1"]]
-        rows.append([name, cosine, *edges, kinds[name]["macro_f1"] if name in FLOW else None, two, three])
-    rows.insert(
-        len(FLOW), ["mean of the five", *(np.mean([row[k] for row in rows[: len(FLOW)]]) for k in range(1, 10))]
-    )
-    table(
-        ["set", f"cosine at {cut:.2f}", *COLUMNS],
-        rows,
-    )
-    return {name: edge_rows(sets[name], scores[name]) for name in names}
+    for label, build in steps:
+        began = time.process_time()
+        sets = {name: link_set(name, build=build) for name in load_names()}
+        spent = time.process_time() - began
+        folds, scores, kinds = train(sets)
+        row: list[Any] = [label]
+        for end in ("", BARE):
+            edges = {
+                name: measure_edges(sets[name + end], scores[name + end], folds[family(name)].threshold)["f1"]
+                for name in NINE
+            }
+            chosen = [kind_figure(kinds[name + end], folds[family(name)].kinds, KIND_CUT)["macro_f1"] for name in FLOW]
+            row += [_mean([edges[name] for name in FLOW]), _mean(list(edges.values())), _mean(chosen)]
+        rows.append([*row, 1000 * spent / sum(len(data.gold.tools) for data in sets.values())])
+    head = [f"{figure}{end}" for end in ("", ", bare") for figure in ("edges, five", "edges, nine", "kinds")]
+    table(["evidence", *head, "CPU ms per tool"], rows)
+
+
+def errors(sets: dict[str, LinkSet], scores: dict[str, Any], cut: float) -> None:
+    """Print wrong and missed edges of the data-flow sets by what kind of link they are."""
+    rows = []
+    for end, title in (("", "declared"), (BARE, "bare")):
+        counts: dict[str, list[int]] = {}
+        for name in FLOW:
+            data, score = sets[name + end], scores[name + end]
+            x = data.features
+            seen = set()
+            for row in np.lexsort((-score,)):
+                pair, truth = int(data.pair[row]), int(data.truth[row])
+                if pair in seen or truth < 0:
+                    continue
+                seen.add(pair)
+                kind = (
+                    "a result to work on" if x["carried"][row] + x["promise_worker"][row] > 0
+                    else "an identifier" if x["identifier"][row] > x["named"][row]
+                    else "a named value"
+                )  # fmt: skip
+                place = counts.setdefault(kind, [0, 0, 0])
+                place[0 if truth and score[row] >= cut else 1 if score[row] >= cut else 2] += (
+                    1 if truth or score[row] >= cut else 0
+                )
+            missing = len(data.gold.core) - len({p for p, t in zip(data.pair, data.truth, strict=True) if t == 1})
+            counts.setdefault("nothing fits", [0, 0, 0])[2] += missing
+        rows += [[title, kind, *place] for kind, place in counts.items()]
+    table(["outputs", "the best link is", "right", "wrong", "missed"], rows)
+
+
+def load_names() -> list[str]:
+    return [*NINE, *(name + BARE for name in (*NINE, *BUNDLED))]
 
 
 def timing() -> None:
@@ -129,7 +222,7 @@ def files() -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A Markdown table."""
+    """Print a Markdown table."""
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for row in rows:
         print("| " + " | ".join(_cell(value) for value in row) + " |")
@@ -142,8 +235,13 @@ def _cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def curves(rows_by_set: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Draw precision over recall of the left-out predictions; a dot marks the left-out threshold."""
+def _mean(values: list[Any]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return float(np.mean(numbers)) if numbers else None
+
+
+def curves(sets: dict[str, LinkSet], scores: dict[str, Any], path: Path) -> None:
+    """Draw precision over recall of the left-out predictions: lines with outputs, dashes without."""
     width, height, left, top = 520, 380, 60, 20
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + 300} {height + 70}" font-family="sans-serif" '
@@ -156,16 +254,21 @@ def curves(rows_by_set: dict[str, list[dict[str, Any]]], path: Path) -> None:
         parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{tick / 10}</text>')
     parts.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">recall</text>')
     parts.append(f'<text x="14" y="{top + height / 2}" transform="rotate(-90 14 {top + height / 2})">precision</text>')
-    for number, (name, rows) in enumerate(rows_by_set.items()):
-        colour, left_out = COLOURS[number], load_shipped_model()["links"]["left_out"][name]
-        points = [gold_set(name).edge_figures(above(rows, cut)) for cut in sorted({row["score"] for row in rows})]
-        places = [(left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        dot = left + width * left_out["recall"], top + height * (1 - left_out["precision"])
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-        parts.append(f'<circle cx="{dot[0]:.1f}" cy="{dot[1]:.1f}" r="4" fill="{colour}"/>')
-        label = f"{name}: F1 {left_out['f1']:.2f}, AP {left_out['average_precision']:.2f}"
-        parts.append(f'<text x="{left + width + 16}" y="{top + 20 + 20 * number}" fill="{colour}">{label}</text>')
+    for number, name in enumerate(FLOW):
+        for end in ("", BARE):
+            data = sets[name + end]
+            rows = edge_rows(data, scores[name + end])
+            cuts = sorted({row["score"] for row in rows})
+            points = [data.gold.edge_figures([row for row in rows if row["score"] >= cut]) for cut in cuts]
+            places = [
+                (left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]
+            ]
+            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+            dash = ' stroke-dasharray="5 4"' if end else ""
+            parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[number]}" stroke-width="1.6"{dash}/>')
+        parts.append(
+            f'<text x="{left + width + 16}" y="{top + 20 + 20 * number}" fill="{COLOURS[number]}">{name}</text>'
+        )
     path.write_text("\n".join([*parts, "</svg>"]) + "\n", "utf-8")
 
 
@@ -175,9 +278,11 @@ def main() -> None:
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
-    figures = quality(build_embedding_similarity(arguments.embedding) if arguments.embedding else None)
+    sets, scores = quality(None)
+    ablation(arguments.embedding)
+    errors(sets, scores, 0.2)
     if arguments.curves:
-        curves(figures, arguments.curves)
+        curves(sets, scores, arguments.curves)
     if not arguments.skip_scale:
         files()
         timing()

@@ -125,7 +125,7 @@ def trained(run: RunDirectory, folder: Path, model: Path, steps: int) -> dict[st
     train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     rows = [row for row in rows if "environment/seconds" in row]
-    names = {"waited": "environment/seconds", "step": "step_time", "calls": "tools/call_frequency"}
+    names = {"waited": "environment/seconds", "step": "step_time", "calls": "episode/calls"}
     return {key: sum(row[name] for row in rows) / len(rows) for key, name in names.items()}
 
 

@@ -13,7 +13,12 @@ sys.path.append(str(Path(__file__).parent))
 
 from train_demo import WINDOW, draw, read_log, row_of
 
-MODELS = {"base": "SmolLM2-135M-Instruct", "sft": "fine-tuned", "grpo": "fine-tuned, then GRPO"}
+MODELS = {
+    "base": "SmolLM2-135M-Instruct",
+    "sft": "fine-tuned",
+    "dpo": "fine-tuned, then DPO",
+    "grpo": "fine-tuned, then GRPO",
+}
 GROUPS = {
     "": "six environments, unseen tasks",
     "-held-out": "helpdesk and mobile_care, never trained on",
@@ -21,6 +26,7 @@ GROUPS = {
 }
 CURVES = {
     "sft": (("loss", "loss"), ("eval_loss", "loss on validation rows")),
+    "dpo": (("loss", "loss"), ("rewards/accuracies", "pairs in the right order")),
     "grpo": (("reward", "reward"), ("completions/mean_length", "tokens of an episode")),
 }
 

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from trajsmith.environments.adapters.registry import ADAPTERS, SourceOptions, open_sandboxed
 from trajsmith.environments.file_reading import read_json, read_text
@@ -16,6 +16,7 @@ from trajsmith.environments.session import EnvironmentSource
 from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, SourceReference
 
 Size = Literal["small", "medium", "large"]
+MOST_STATES = 10_000
 _KINDS = ("library", "python", *ADAPTERS.names())
 """What an entry may be."""
 
@@ -29,8 +30,8 @@ class _EnvironmentSettings(FrozenModel):
     """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"."""
     sandbox: SandboxSettings = SandboxSettings()
     """How foreign code is run; the name of a mode will do."""
-    states: dict[Size, PositiveInt] = Field(default={"small": 2, "medium": 1})
-    """How many initial states of each size are made, for `library` and `python`."""
+    states: dict[Size, Annotated[int, Field(ge=1, le=MOST_STATES)]] = Field(default={"small": 2, "medium": 1})
+    """How many initial states of each size are made, for `library` and `python`; 10,000 at most."""
     state_files: tuple[SourcePath, ...] = ()
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: SourcePath | None = None

@@ -2,7 +2,7 @@
 
 from trajsmith.evals.benchmarks import BENCHMARKS, Benchmark, BenchmarkName
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
-from trajsmith.evals.evaluate import EvalSettings, evaluate
+from trajsmith.evals.evaluate import EvalSettings, evaluate, read_episodes
 from trajsmith.evals.scores import Score, compute_wilson_interval, score_episodes
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "compute_wilson_interval",
     "evaluate",
     "play_episode",
+    "read_episodes",
     "score_episodes",
 ]

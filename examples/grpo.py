@@ -21,7 +21,7 @@ DATA = {
 
 
 def train(spec: ts.TrajsmithSpec, model: str) -> None:
-    from trl import GRPOConfig
+    from trl import GRPOConfig, GRPOTrainer
 
     args = GRPOConfig(
         output_dir="models/grpo",
@@ -32,11 +32,11 @@ def train(spec: ts.TrajsmithSpec, model: str) -> None:
         report_to="none",
         use_cpu=True,
     )
-    trainer = spec.trainer_class(
+    trainer = GRPOTrainer(
         model=model,
         args=args,
         train_dataset=spec.train_dataset,
-        environment_factory=spec.environment_factory,
+        rollout_func=spec.rollout_func,
         reward_funcs=spec.reward_funcs,
     )
     trainer.train()
@@ -47,7 +47,7 @@ def main() -> None:
     run = ts.run(DATA, run="runs/grpo-data", fresh=True)
     with ts.TrajsmithSpec(run, rewards=["rubric"], max_steps=4) as spec:
         rewards = [reward.__name__ for reward in spec.reward_funcs]
-        print(f"{len(spec.tasks)} tasks, {len(spec.environment_factory)} sets of tools, rewards {rewards}")
+        print(f"{len(spec.tasks)} tasks, {len(spec.tool_schemas)} sets of tools, rewards {rewards}")
         print("first request:", spec.train_dataset[0]["prompt"][-1]["content"])
         if "--train" in sys.argv:
             train(spec, sys.argv[-1])

@@ -1,15 +1,17 @@
-"""Writer of several export formats in one pass over the accepted trajectories."""
+"""Writer of several export formats in one pass over the judged trajectories."""
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from trajsmith.export.dataset import DatasetWriter
 from trajsmith.export.formats import FORMATS, ExportItem, FormatSettings
+from trajsmith.export.preference_pairs import count_equal_messages
 from trajsmith.export.rows import ToolSchemaCache, build_row
 from trajsmith.export.splits import SplitSettings
 from trajsmith.records import (
@@ -25,6 +27,8 @@ from trajsmith.records import (
 from trajsmith.records.garbage_collection import raise_gc_threshold
 
 _log = logging.getLogger(__name__)
+WRONG = ("partial", "agent_error")
+"""Outcomes of plays that the agent is to blame for."""
 
 
 class MultiFormatWriter:
@@ -63,6 +67,12 @@ class MultiFormatWriter:
         self._settings = settings
         self._done: dict[str, str] = {}
         self._shown: ToolSchemaCache = {}
+        self._comparing = [name for name, export_format in self.formats.items() if export_format.compares]
+        self._accepted: list[ExportItem] = []
+        """Of the newest task."""
+        self._rejected: list[tuple[Trajectory, Verdict]] = []
+        """Of the newest task."""
+        self._task = ""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -76,6 +86,8 @@ class MultiFormatWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            self._compare()
         empty = [name for name, writer in self.writers.items() if not writer.rows] if error is None else []
         for name in empty:
             self.writers[name].discard()
@@ -98,7 +110,34 @@ class MultiFormatWriter:
             return
         item = ExportItem(task, trajectory, verdict, spec, row, self._split.of(task), self._state)
         for name in self.formats:
-            self._write(name, item)
+            if name not in self._comparing:
+                self._write(name, item)
+        if self._comparing:
+            self._open_task(task.id)
+            self._accepted.append(item)
+
+    def add_rejected(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Take a rejected play, beside the accepted ones of its task; only formats that compare write it.
+
+        A play that completed its task and was left out for another reason, such as a quota, is no wrong one.
+        """
+        if self._comparing and verdict.outcome in WRONG:
+            self._open_task(task.id)
+            self._rejected.append((trajectory, verdict))
+
+    def _open_task(self, task: str) -> None:
+        """Begin another task; the trajectories of one come together."""
+        if task != self._task:
+            self._compare()
+            self._task = task
+
+    def _compare(self) -> None:
+        """Write each rejected play of the newest task with the accepted one that is like it for longest."""
+        for rejected in self._rejected if self._accepted else ():
+            item = max(self._accepted, key=lambda item: count_equal_messages(item.trajectory, rejected[0]))
+            for name in self._comparing:
+                self._write(name, replace(item, rejected=rejected))
+        self._accepted, self._rejected = [], []
 
     def _write(self, name: str, item: ExportItem) -> None:
         export_format = self.formats[name]

@@ -15,6 +15,8 @@ FAULTS: dict[str, tuple[str, str]] = {
     "missed_error": ("error overlooked", "A call is refused, and the agent goes on as if it had succeeded."),
     "wrong_report": ("wrong answer", "The agent tells the user a wrong value."),
     "ignored_variant": ("variant overlooked", "The agent does not notice what is different in this task."),
+    "unsearched_call": ("tool not searched for", "The agent calls a tool that no search has shown it."),
+    "wrong_search": ("wrong search", "The agent searches for something else, and calls a tool that was not shown."),
 }
 """Kind of injected mistake to its short name and what happens in it."""
 

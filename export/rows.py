@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from trajsmith.records import (
+    TOOL_SEARCH,
+    TWO_LEVEL,
     EnvironmentSpec,
     InputError,
     JsonObject,
@@ -15,9 +17,10 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
-from trajsmith.usersim.call_resolution import TWO_LEVEL
+from trajsmith.records.chat_tokens import find_chat_token
 from trajsmith.verify import prune_trajectory
 
+CHAT_TOKEN_REASON = "chat_template_token"
 ToolSchemaCache = dict[tuple[str, tuple[str, ...]], list[JsonObject]]
 """Environment and shown tools to their schemas; rows that show the same share one list, which nobody may change."""
 
@@ -39,6 +42,7 @@ def build_row(
     """
     _check_parents(task, trajectory, verdict, spec)
     messages = _messages(_answered(prune_trajectory(trajectory, verdict.pruned).messages))
+    _refuse_chat_tokens(messages)
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
         "id": trajectory.id,
@@ -62,7 +66,7 @@ def build_row(
 def _shared_tools(
     task: Task | TaskHeader, trajectory: Trajectory, spec: EnvironmentSpec, shown: ToolSchemaCache
 ) -> list[JsonObject]:
-    if task.distractors:  # hardly two tasks have the same
+    if task.distractors and task.search is None:  # hardly two tasks have the same
         return _tools(trajectory, (*spec.tools, *task.distractors), spec.name)
     key = spec.name, trajectory.tools
     if key not in shown:
@@ -82,11 +86,23 @@ def _check_parents(task: Task | TaskHeader, trajectory: Trajectory, verdict: Ver
 
 
 def _tools(trajectory: Trajectory, tools: Sequence[ToolSpec], environment: str) -> list[JsonObject]:
-    known = {tool.name: tool for tool in (*TWO_LEVEL, *tools)}
+    known = {tool.name: tool for tool in (*TWO_LEVEL, *TOOL_SEARCH, *tools)}
     for name in trajectory.tools:
         if name not in known:
             raise RecordDropped("tool_without_schema", f"{environment} has no tool {name}")
-    return [known[name].as_function() for name in trajectory.tools]
+    shown = [known[name].as_function() for name in trajectory.tools]
+    token = find_chat_token(shown)
+    if token is not None:
+        raise RecordDropped(CHAT_TOKEN_REASON, f"a tool of {environment} has {token}")
+    return shown
+
+
+def _refuse_chat_tokens(messages: Sequence[JsonObject]) -> None:
+    """Refuse text that a tokenizer takes for the end of a message and the beginning of another one."""
+    for index, message in enumerate(messages):
+        token = find_chat_token(message)
+        if token is not None:
+            raise RecordDropped(CHAT_TOKEN_REASON, f"message {index} ({message['role']}) has {token}")
 
 
 def _answered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -102,6 +118,19 @@ def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
         raise RecordDropped("no_messages")
     if messages[-1].role != "assistant":
         raise RecordDropped("last_message_not_assistant", messages[-1].role)
+    rows = build_message_rows(messages)
+    if calls := rows[-1].get("tool_calls"):
+        open_calls = ", ".join(call["id"] for call in calls)
+        raise RecordDropped("call_without_result", f"the conversation ends before {open_calls} is answered")
+    return rows
+
+
+def build_message_rows(messages: Sequence[Message]) -> list[JsonObject]:
+    """Build the rows of messages; the last one may be a call.
+
+    Raises:
+        RecordDropped: Calls and results do not belong together; the reason says how.
+    """
     rows: list[JsonObject] = []
     open_calls: dict[str, str] = {}
     for index, message in enumerate(messages):
@@ -117,8 +146,6 @@ def _messages(messages: tuple[Message, ...]) -> list[JsonObject]:
             open_calls = {call.id: call.function.name for call in message.tool_calls or ()}
         else:
             rows.append({"role": message.role, "content": message.content})
-    if open_calls:
-        raise RecordDropped("call_without_result", f"the conversation ends before {', '.join(open_calls)} is answered")
     return rows
 
 

@@ -136,11 +136,11 @@ class SiblingPairs:
 def _find_difference(one: Trajectory, other: Trajectory) -> int:
     """Return the index of the first message that differs."""
     pairs = zip(one.messages, other.messages, strict=False)
-    places = (place for place, (left, right) in enumerate(pairs) if _identify(left) != _identify(right))
+    places = (place for place, (left, right) in enumerate(pairs) if identify_message(left) != identify_message(right))
     return next(places, min(len(one.messages), len(other.messages)) - 1)
 
 
-def _identify(message: Message) -> bytes:
+def identify_message(message: Message) -> bytes:
     """Return what plays are compared by: the calls of a message, or its text; words beside calls differ at random."""
     calls = [[call.function.name, call.function.arguments] for call in message.tool_calls or ()]
     return canonical_json([message.role, calls or message.content])
@@ -179,14 +179,15 @@ def _build_pair(kind: str, candidate: _Candidate, injected: bool) -> SiblingPair
 def _count_same(one: Sequence[Message], other: Sequence[Message]) -> int:
     pairs = enumerate(zip(one, other, strict=False))
     return next(
-        (place for place, (left, right) in pairs if _identify(left) != _identify(right)), min(len(one), len(other))
+        (place for place, (left, right) in pairs if identify_message(left) != identify_message(right)),
+        min(len(one), len(other)),
     )
 
 
 def _show_play(name: str, messages: Sequence[Message], others: Sequence[Message], same: int, marked: int) -> ShownPlay:
     """Return the request, and the messages from the first difference on."""
     first = max(1, same)
-    before = {_identify(message) for message in others}
+    before = {identify_message(message) for message in others}
     arguments = {
         (call.function.name, key, canonical_json(value))
         for message in others
@@ -197,7 +198,7 @@ def _show_play(name: str, messages: Sequence[Message], others: Sequence[Message]
     return ShownPlay(
         trajectory_id=name,
         messages=tuple(
-            _show_message(message, _identify(message) not in before, place == marked, arguments)
+            _show_message(message, identify_message(message) not in before, place == marked, arguments)
             for place, message in shown
         ),
         same_before=max(0, first - 1),

@@ -5,7 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from trajsmith.phrasing import has_yes_or_no_question
-from trajsmith.records import CALL_TOOL, LIST_TOOLS, Task, TaskHeader, Trajectory, TurnSpan
+from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, SEARCH_TOOLS, Task, TaskHeader, Trajectory, TurnSpan
 
 MANY_CALLS = 10
 FEWER = 3
@@ -55,13 +55,16 @@ class SkillTally:
         shown["calls"] = len(trajectory.events)
         shown["refused"] = sum(not event.ok for event in trajectory.events)
         shown["user_calls"] = sum(event.actor == "user" for event in trajectory.events)
-        shown["distractors"] = bool(own_tools and {*trajectory.tools} - {LIST_TOOLS, CALL_TOOL} - own_tools)
+        shown["distractors"] = bool(own_tools and {*trajectory.tools} - {*DIRECTORY_TOOLS, CALL_TOOL} - own_tools)
         shown["few"] = bool(own_tools and CALL_TOOL not in trajectory.tools) and (
             len(own_tools & {*trajectory.tools}) <= len(own_tools) - FEWER
         )
         shown["partial"] = task.variant == "partial_batch"
         shown["paging"] = task.variant == "later_page"
-        shown["search"] = CALL_TOOL in trajectory.tools
+        shown["search"] = SEARCH_TOOLS in trajectory.tools and sum(
+            event.tool == SEARCH_TOOLS for event in trajectory.events
+        )
+        shown["two_level"] = CALL_TOOL in trajectory.tools and SEARCH_TOOLS not in trajectory.tools
         shown["composite"] = len(task.environments) > 1
         shown["variants"] = task.variant != BASE_VARIANT
         self.total += 1
@@ -85,7 +88,8 @@ class SkillTally:
             ("few tools", "few", f"{FEWER} or more tools of the environment are not shown"),
             ("batches refused in part", "partial", "the rest is done, and the answer says both"),
             ("later pages of a list", "paging", "read on until it is found"),
-            ("tool search", "search", "tools are listed and called through two others"),
+            ("tool search", "search", f"{counts['search']} searches for tools that are not shown"),
+            ("tools behind a list", "two_level", "tools are listed and called through two others"),
             ("several environments", "composite", "one task over two or more"),
             ("reasoning", "reasoning", f"{_tell(counts, 'reasoning', 'messages')} messages of the agent"),
         ]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import ceil
 
 from trajsmith.export.skills import SkillTally
-from trajsmith.records import EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records import DIRECTORY_TOOLS, EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
 
 STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
     "sampled": ("sample",),
@@ -115,8 +115,11 @@ class Statistics:
         return [*self._growth, *last]
 
     def _add_accepted(self, task: Task | TaskHeader, trajectory: Trajectory) -> None:
-        called = [(index, call.function.name) for index, message in enumerate(trajectory.messages)
-                  for call in message.tool_calls or ()]  # fmt: skip
+        called = [
+            (event.message, event.tool)
+            for event in trajectory.events
+            if event.actor == "assistant" and event.tool not in DIRECTORY_TOOLS
+        ]
         self.accepted[trajectory.environment] += 1
         self.modes[task.mode] += 1
         self.variants[task.variant] += 1

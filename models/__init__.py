@@ -25,6 +25,7 @@ from trajsmith.models.settings import (
     RolesSettings,
     Sampling,
 )
+from trajsmith.models.token_generation import TokenGenerator
 
 __all__ = [
     "ROLES",
@@ -42,6 +43,7 @@ __all__ = [
     "RoleSettings",
     "RolesSettings",
     "Sampling",
+    "TokenGenerator",
     "Usage",
     "function_tool",
     "read_checkpoint_info",

@@ -220,4 +220,5 @@ def _find_root_cause(error: BaseException) -> BaseException:
 
 
 def _describe_error(error: BaseException) -> str:
-    return to_one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, MAX_MESSAGE_LENGTH)
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return to_one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__, MAX_MESSAGE_LENGTH)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
 
@@ -48,6 +49,14 @@ class Sampling(FrozenModel):
     top_p: float | None = Field(None, gt=0, le=1)
     max_tokens: PositiveInt | None = None
     seed: int | None = None
+
+
+def _has_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an open bracket, a port that is no number
+        return False
 
 
 class ModelSettings(Sampling):
@@ -109,7 +118,7 @@ class ModelSettings(Sampling):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^\s@?#]+", value):
+        if not (re.fullmatch(r"https?://[^\s@?#]+", value) and value.isprintable() and _has_host(value)):
             raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
         return value.rstrip("/")
 

@@ -7,6 +7,7 @@ template that TRL knows for the model's family.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,9 @@ import orjson
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.precision import choose_inference_dtype
-from trajsmith.models.prefix_cache import (
-    PrefixCache,
-    can_share_prefixes,
-    extract_sequences,
-    find_common_stems,
-    prepare_batch,
-)
 from trajsmith.models.serialization import JSON_WORDS
 from trajsmith.models.settings import PROVIDERS, ModelSettings
+from trajsmith.models.token_generation import PREFIX_BYTES, TokenGenerator
 from trajsmith.records import (
     FunctionCall,
     InputError,
@@ -40,8 +35,6 @@ OPENS, CLOSES = "<tool_call>", "</tool_call>"
 THINKS = "<think>"
 COLLECT_SECONDS = 0.01
 """Time in which concurrent requests join a batch."""
-PREFIX_BYTES = 1 << 30
-"""Memory for the states of prompts: 45 prompts of 1,000 tokens for a model of 135 million parameters in bfloat16."""
 MAX_NEW_TOKENS = 1024
 """Limit of one message of a run's model where the settings name none."""
 
@@ -57,7 +50,11 @@ class Decoding:
 
     def arguments(self, tokenizer: Any) -> JsonObject:
         """Return the arguments of `generate`; temperature 0 takes the likeliest token every time."""
-        arguments: JsonObject = {"max_new_tokens": self.max_new_tokens, "do_sample": False}
+        arguments: JsonObject = {
+            "max_new_tokens": self.max_new_tokens,
+            "do_sample": False,
+            "return_dict_in_generate": True,
+        }
         if self.temperature:
             arguments |= {"do_sample": True, "temperature": self.temperature, "top_k": 0}
             arguments |= {"top_p": self.top_p} if self.top_p is not None else {}
@@ -106,9 +103,7 @@ class TransformersModel:
         self.temperature = temperature
         self.batch = batch
         self.tools: ToolStyle = tools
-        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and can_share_prefixes(model) else None
-        self.reused_tokens = 0
-        """Tokens of prompts that were not computed, since their states were known."""
+        self.generator = TokenGenerator(self.model, [tokenizer.eos_token_id], tokenizer.pad_token_id, prefix_bytes)
         self._waiting: list[PendingRequest] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -168,49 +163,9 @@ class TransformersModel:
         return batch
 
     def _generate(self, requests: Sequence[PendingRequest]) -> list[ChatReply]:
-        import torch
-
         prompts, arguments = [request.ids for request in requests], requests[0].decoding.arguments(self.tokenizer)
-        with torch.no_grad():
-            if self.prefixes is not None:
-                self._compute_stems(self.prefixes, prompts)
-            batch = prepare_batch(
-                self.prefixes or PrefixCache(0), prompts, self.tokenizer.pad_token_id, self.model.device
-            )
-            past = {} if batch.past_key_values is None else {"past_key_values": batch.past_key_values}
-            generated = self.model.generate(
-                input_ids=batch.input_ids,
-                attention_mask=batch.attention_mask,
-                return_dict_in_generate=True,
-                **past,
-                **arguments,
-            )
-        self.reused_tokens += batch.reused
-        rows = generated.sequences[:, batch.input_ids.shape[1] :].tolist()
-        replies = [self._cut_after_end(row) for row in rows]
-        if self.prefixes is not None:
-            computed = [
-                [*prompt, *reply[: len(row) - 1]] for prompt, reply, row in zip(prompts, replies, rows, strict=True)
-            ]
-            for sequence in extract_sequences(generated.past_key_values, batch.attention_mask, computed):
-                self.prefixes.add(sequence)
+        replies = self.generator.generate(prompts, arguments)
         return [self._parse(request, reply) for request, reply in zip(requests, replies, strict=True)]
-
-    def _compute_stems(self, prefixes: PrefixCache, prompts: Sequence[list[int]]) -> None:
-        """Compute once what several new prompts begin with."""
-        import torch
-
-        unknown = [prompt for prompt in prompts if prefixes.find_longest_prefix(prompt)[0] is None]
-        for stem in find_common_stems(unknown):
-            ids = torch.tensor([stem], device=self.model.device)
-            computed = self.model(input_ids=ids, use_cache=True, logits_to_keep=1)
-            (sequence,) = extract_sequences(computed.past_key_values, torch.ones_like(ids), [stem])
-            prefixes.add(sequence)
-
-    def _cut_after_end(self, row: list[int]) -> list[int]:
-        ends = [self.tokenizer.eos_token_id, self.tokenizer.pad_token_id]
-        stop = next((index for index, token in enumerate(row) if token in ends), None)
-        return row if stop is None else row[: stop + 1]
 
     def _parse(self, request: PendingRequest, ids: list[int]) -> ChatReply:
         reply = parse_generated_ids(self.tokenizer, request.ids, ids, request.tools)
@@ -348,7 +303,9 @@ def parse_generated_ids(tokenizer: Any, prefix: list[int], ids: list[int], tools
     usage = Usage(requests=1, prompt_tokens=len(prefix), completion_tokens=len(ids))
     if not ids:
         return ChatReply(message=Message(role="assistant"), finish_reason="length", usage=usage)
-    parsed, text = parse_response(tokenizer, ids, prefix=prefix, tools=tools), tokenizer.decode(ids)
+    # TRL before 1.16 does not read arguments by the tools' schemas, which only formats without types need.
+    known = {"tools": tools} if "tools" in signature(parse_response).parameters else {}
+    parsed, text = parse_response(tokenizer, ids, prefix=prefix, **known), tokenizer.decode(ids)
     if text.lstrip().startswith(THINKS):
         parsed.setdefault("reasoning_content", "")
     message = build_message(parsed, len(prefix))

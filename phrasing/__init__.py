@@ -36,6 +36,7 @@ from trajsmith.phrasing.scenarios import (
     open_scenarios,
 )
 from trajsmith.phrasing.text_values import TextValues
+from trajsmith.phrasing.tool_index import ToolIndex
 from trajsmith.phrasing.wording import Wording, pick_text
 from trajsmith.phrasing.yaml_files import find_language_file
 
@@ -55,6 +56,7 @@ __all__ = [
     "ScenarioBook",
     "ScenarioStep",
     "TextValues",
+    "ToolIndex",
     "ToolPhrases",
     "Wording",
     "capitalize_first",

@@ -158,7 +158,7 @@ def _has_value(row: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def render_confirmation_policy(
-    tools: Sequence[ToolSpec], mode: Literal["conversation", "direct"] = "conversation"
+    tools: Sequence[ToolSpec], mode: Literal["conversation", "direct"] = "conversation", named: bool = True
 ) -> str:
     """Render the section of the policy that says before which calls the agent asks; empty if no tool writes.
 
@@ -167,6 +167,7 @@ def render_confirmation_policy(
     Args:
         tools: The tools that the agent is shown; those of the user are left out.
         mode: In direct mode the user has agreed to everything already.
+        named: Give many tools by their names; else, where the agent does not know the names, always in words.
     """
     writes = [tool for tool in tools if tool.actor == "assistant" and tool.declares_write]
     if not writes:
@@ -180,14 +181,14 @@ def render_confirmation_policy(
             groups.setdefault((_render_condition(rule), rule.because.strip().rstrip(".")), []).append(tool)
     if not groups:
         return "Do what the user asks for without asking back whether you should."
-    named = sum(len(members) for members in groups.values()) <= _MOST_NAMED
+    words = not named or sum(len(members) for members in groups.values()) <= _MOST_NAMED
     lines = [
         "Before you do one of the following, say exactly what will happen and wait for the user's yes; "
         "one question may cover several of them:"
     ]
     for (condition, because), members in groups.items():
-        phrases = [derive_request_phrase(tool) if named else f"`{tool.name}`" for tool in members]
-        text = ("; " if named else ", ").join(dict.fromkeys(phrases))
+        phrases = [derive_request_phrase(tool) if words else f"`{tool.name}`" for tool in members]
+        text = ("; " if words else ", ").join(dict.fromkeys(phrases))
         text = f"{condition}: {text}" if condition and len(members) > 1 else f"{text} {condition}".rstrip()
         lines.append(f"- {text}{f' ({because})' if because else ''}")
     lines.append("Do everything else that the user asks for without asking back whether you should.")

@@ -17,7 +17,7 @@ from trajsmith.records import FrozenModel
 REFUSALS = Path(__file__).with_name("refusals.yaml")
 _TOKEN = re.compile(r"\d[\d.,:/-]*\d|\d|[^\W\d_]+")
 _FILLERS = word_set(
-    "the and for with was were are been has have had can cannot not only than then this that these those its their "
+    "now the and for with was were are been has have had can cannot not only than then this that these those its their "
     "more most less least before after until still already any all each such from into will would could must may "
     "again also there here when while where who which what how just yet even either neither both own other one two "
     "needs need get gets left take takes taken without least much very ago old older longer stands close registered"
@@ -60,14 +60,14 @@ class Refusals(FrozenModel):
     left_out_reason_rule: tuple[str, ...] = Field(min_length=1)
     offers: tuple[str, ...] = Field(min_length=1)
     """Questions whether to do something else; `{}` is a verb phrase."""
+    another: tuple[str, ...] = Field(min_length=1)
+    """What the agent adds where it has nothing to offer; `{}` is "day" or "time"."""
     accepts: tuple[str, ...] = Field(min_length=1)
     """The user takes what is offered."""
     leaves: tuple[str, ...] = Field(min_length=1)
     """The user does not want it."""
     left: tuple[str, ...] = Field(min_length=1)
     """The agent's answer to that."""
-    others: tuple[str, ...] = Field(min_length=1)
-    """What the agent can do where nothing serves the request itself; `{}` is a verb phrase."""
 
 
 @functools.cache

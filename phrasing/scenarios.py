@@ -60,6 +60,10 @@ class ScenarioStep(FrozenModel):
         texts = (*self.question.ask, *self.question.say) if self.question is not None else ()
         return texts or (*self.ask, *self.say)
 
+    def fixes(self, argument: str) -> bool:
+        """Return True if the story has one value for an argument: its words tell it, by name or in other words."""
+        return len(self.arguments.get(argument, ())) == 1
+
     @property
     def has_words(self) -> bool:
         """Presence of words of its own, which take the place of the phrasebook's."""
@@ -132,6 +136,10 @@ class BatchRequest(FrozenModel):
     done: tuple[str, ...] = ()
     """Sentences that report all of it at once where nothing else has to be told of each thing. Slots: the arguments,
     `names` (all of them), `count` and `outs` (the results)."""
+    opening: tuple[str, ...] = ()
+    """Words before a list of the things, with the same slots: "Each of these trips has a quiet seat now:"."""
+    each: tuple[str, ...] = ()
+    """What such a list says of one thing; slots are its `name`, its `out` and the arguments."""
     closing: tuple[str, ...] = ()
     """Sentences after a report of each thing, with the same slots: what all of it comes to."""
     ask: tuple[str, ...] = Field(min_length=1)

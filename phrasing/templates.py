@@ -16,6 +16,8 @@ from trajsmith.records.template_sandbox import template_environment
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
+_STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
+"""A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
 _INNER_LIST = re.compile(r"[,;]|:(?!\d)|\b(?:and|und)\b")
 
@@ -101,6 +103,7 @@ def render_phrase(template: str, values: dict[str, Any]) -> str | None:
         return None
     else:
         text = "".join(_finalize_value(values[piece]) if place % 2 else piece for place, piece in enumerate(pieces))
+    text = _STOP_TWICE.sub(r"\1", text)
     if "\n" in text.strip():
         return text.strip("\n").rstrip()  # what a tool printed keeps its lines and its indentation
     return " ".join(text.split())

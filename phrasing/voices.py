@@ -19,6 +19,8 @@ _EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case."""
 _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")
 """Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
+_REACTION = re.compile(r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh)\b(?=,|\.|!| thanks)")
+"""Beginnings of a request that react to what was said before."""
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -168,7 +170,8 @@ def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used:
 
 def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bool = False) -> str:
     """An opening and a request; after a comma or colon the request goes on in lower case, but for "I" and `exact`.
-    Before a fresh start ("Well, ...") the opening is a sentence of its own.
+    Before a fresh start ("Well, ...") the opening is a sentence of its own; a request that begins with a reaction of
+    its own ("OK, then ...") has no other one.
 
     Args:
         opening: Words before the request.
@@ -176,6 +179,8 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
         exact: Values and names that keep their capital: "Right, Gantry Planner is slow".
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
+    if opening.endswith((",", ":")) and _REACTION.match(text):
+        return text
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."
     named = any(re.match(rf"{re.escape(value)}(?!\w)", text) for value in exact if value)
@@ -183,7 +188,9 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
     return f"{opening} {get_language().grammar.lower_first(text) if lower else text}".strip()
 
 
-def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: random.Random) -> str:
+def apply_surface(
+    text: str, voice: UserVoice, exact: Collection[str], rng: random.Random, slipped: set[str] | None = None
+) -> str:
     """Return a message as somebody with this voice types it.
 
     Args:
@@ -191,13 +198,14 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
         voice: The register.
         exact: What must stay letter by letter: values that calls take over.
         rng: Draws slips.
+        slipped: Words in which this user made one before: nobody makes the same twice. A new one is added.
     """
     exact_values = sorted((value for value in exact if value and value in text), key=len, reverse=True)
     places = "|".join((*map(re.escape, exact_values), _EXACT))
     parts = re.split(f"({places})", text)
     loose = range(0, len(parts), 2)
     if voice.typos and rng.random() < voice.typos:
-        _make_slip(parts, loose, rng)
+        _make_slip(parts, loose, rng, set() if slipped is None else slipped)
     if voice.lower_case:
         for place in loose:
             parts[place] = _LOWERED.sub(lambda match: match.group(0).lower(), parts[place])
@@ -206,14 +214,16 @@ def apply_surface(text: str, voice: UserVoice, exact: Collection[str], rng: rand
     return "".join(parts)
 
 
-def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random) -> None:
+def _make_slip(parts: list[str], loose: Sequence[int], rng: random.Random, slipped: set[str]) -> None:
     """Swap, drop or double one letter inside an ordinary word; never in what a request is about."""
     slips = load_voices().slips
-    words = [(place, match) for place in loose for match in _WORD.finditer(parts[place]) if match[0] in slips]
+    places = [(place, match) for place in loose for match in _WORD.finditer(parts[place])]
+    words = [(place, match) for place, match in places if match[0] in slips and match[0] not in slipped]
     if not words:
         return
     place, match = rng.choice(words)
     word = match.group(0)
+    slipped.add(word)
     at = rng.randrange(1, len(word) - 2)
     broken = (
         word[:at] + word[at + 1] + word[at] + word[at + 2 :],

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from trajsmith.phrasing.languages import get_language
 from trajsmith.records import InputError, format_first_error
+from trajsmith.records.yaml_text import compose_yaml
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
@@ -39,6 +40,8 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callabl
         return model.model_validate(data or {})
     except OSError as error:
         raise InputError(f"{kind} {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{kind} {path}: no UTF-8 text: {error.reason} at byte {error.start}") from error
     except yaml.YAMLError as error:
         raise InputError(f"{kind} {path}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
@@ -47,7 +50,7 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callabl
 
 def read_yaml(text: str) -> Any:
     """Read YAML with the fastest safe loader; a key that stands twice in one mapping is an error."""
-    return yaml.load(text, Loader=_UniqueKeyLoader)
+    return compose_yaml(text, _UniqueKeyLoader)[1]
 
 
 class _UniqueKeyLoader(_SafeLoader):  # type: ignore[misc]

@@ -15,6 +15,8 @@ from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression
 
 RECENT = 2
 """Turns after which "that order" still stands for the last order that was spoken of."""
+SHORT = 4
+"""Words of a name that people say again of what they have just spoken of; nobody recites a whole title."""
 IT, NAMED = 0.5, 0.12
 """Probabilities of "it" and of the name for what was spoken of last, where they are clear."""
 
@@ -87,10 +89,10 @@ class ReferenceTracker:
             return pronoun
         if not pronoun or (not here and drawn > 1 - NAMED):  # people and firms are called by their names
             for phrase in self._describe_otherwise(name, value, source, ("name",)):
-                if self._leads_to(phrase, kind, value, source):
+                if self._leads_to(phrase, kind, value, source) and (not pronoun or len(phrase.split()) <= SHORT):
                     return phrase
         words = get_language().grammar.again(entity)
-        return words[0] if here or self.rng.random() < 0.75 else self.rng.choice(words)
+        return words[0] if here or self.rng.random() < 0.9 else self.rng.choice(words)
 
     def _say_where(
         self, entity: EntityPhrases, phrase: str, source: FromOutput, held: set[str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from trajsmith.phrasing import Question, ScenarioStep, Wording, get_language
 from trajsmith.phrasing.templates import list_slots
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions
-from trajsmith.records import GoldCall
+from trajsmith.records import FromUser, GoldCall
 
 FULL = 0.85
 """Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
@@ -40,12 +40,35 @@ class GoalWordings:
 
     def list_own(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[GoalPhrases]:
         """Yield the ways in which a scenario asks for a goal, best first."""
+        step = self._prefer_told(goal, held, step)
         question = step.question
         if question is not None and not (question.ask or question.say):
             question = question.model_copy(update={"ask": step.ask, "say": step.say})
         yield from self._list_questions(goal, [question] if question else [], held, step)
         if step.ask or step.say:
             yield GoalPhrases(step.ask, step.say)
+
+    def _prefer_told(self, goal: int, held: set[str], step: ScenarioStep) -> ScenarioStep:
+        """Return a step without the texts that leave out a choice which the story has made: "cancel the order. It's
+        because I found it cheaper." says in two sentences what another of its texts says in one."""
+        call = self.calls[goal]
+        parameters = self.wording.tools[call.tool].parameters
+        chosen = {
+            name
+            for name, source in call.provenance.items()
+            if isinstance(source, FromUser)
+            and source.known not in held
+            and step.fixes(name)
+            and "enum" in parameters.get(name, {})
+        }
+        updates = {}
+        for kind in ("ask", "say"):
+            full = tuple(text for text in getattr(step, kind) if chosen <= list_slots(text))
+            if full:
+                updates[kind] = full
+            elif any(chosen <= list_slots(text) for text in (*step.ask, *step.say)):
+                updates[kind] = ()
+        return step.model_copy(update=updates) if chosen and updates else step
 
     def list_general(self, goal: int, held: set[str]) -> Iterator[GoalPhrases]:
         """Yield the phrasebook's ways to ask for a goal, best first: a narrow question, the whole result."""

@@ -89,8 +89,8 @@ def raise_joins(
 ) -> dict[str, float]:
     """Return the probabilities of `partition_scenario`, at least `joint` for steps that share a thing with the last.
 
-    A step that uses what the last one returns waits for it. Two wishes for the same tool in one message are hard to
-    tell apart, and two that have nothing in common are two messages, unless the scenario says otherwise.
+    A step that uses what the last one returns waits for it. Two wishes for the same tool are never one message, since
+    they are hard to tell apart; two that have nothing in common are two messages unless the scenario says otherwise.
 
     Args:
         kinds: Parameters that identify things which people talk about; None for all that come from results.
@@ -103,12 +103,10 @@ def raise_joins(
         if step:
             waits = step in apart or any(before in find_producers(call) for call in calls[start : index + 1])
             alike = before >= 0 and calls[before].tool == calls[index].tool
-            if (
-                before >= 0
-                and not alike
-                and not waits
-                and _list_things(calls[before], kinds) & _list_things(calls[index], kinds)
-            ):
+            shared = before >= 0 and _list_things(calls[before], kinds) & _list_things(calls[index], kinds)
+            if alike:
+                raised[step] = 0.0
+            elif shared and not waits:
                 raised[step] = max(joint, raised.get(step, 0.0))
             before, start = index, index + 1
     return raised

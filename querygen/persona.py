@@ -78,7 +78,13 @@ def find_outcome(call: GoldCall) -> Outcome:
 
 
 def render_query(
-    opening: str, text: str, persona: Persona, known: Iterable[UserFact], now: date, rng: random.Random
+    opening: str,
+    text: str,
+    persona: Persona,
+    known: Iterable[UserFact],
+    now: date,
+    rng: random.Random,
+    slipped: set[str] | None = None,
 ) -> str:
     """An opening and a request as this user writes them.
 
@@ -89,16 +95,19 @@ def render_query(
         known: Facts of the user: their values stay letter by letter.
         now: The environment's clock: near dates are said without their year.
         rng: Draws slips of the keyboard.
+        slipped: Words in which the user made one before; a new one is added.
     """
     facts = list(known)
     names = [fact.value for fact in facts if isinstance(fact.value, str)]
-    return render_message(drop_near_years(join_opening(opening, text, names), now), persona, facts, rng)
+    return render_message(drop_near_years(join_opening(opening, text, names), now), persona, facts, rng, slipped)
 
 
-def render_message(text: str, persona: Persona, known: Iterable[UserFact], rng: random.Random) -> str:
+def render_message(
+    text: str, persona: Persona, known: Iterable[UserFact], rng: random.Random, slipped: set[str] | None = None
+) -> str:
     """A message as this user types it: small letters and slips, where their register has them."""
     exact = {str(fact.value) for fact in known if isinstance(fact.value, str)}
-    return apply_surface(text, get_user_voice(persona.style), exact, rng)
+    return apply_surface(text, get_user_voice(persona.style), exact, rng, slipped)
 
 
 def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:

@@ -172,7 +172,7 @@ class RequestWriter:
             rest = tells[1:] if about_user else tells
             sentences += [*about_user, want, *(sentence for group in rest for sentence in group)]
         intent = capitalize_first("; ".join(map(self._intent, goals)))
-        return TurnRequest(" ".join(sentences), intent, frozenset(stated), tuple(asked)), held
+        return TurnRequest(_join_sentences(sentences), intent, frozenset(stated), tuple(asked)), held
 
     def tell_facts(self, calls: Sequence[int], keys: Sequence[str]) -> list[str]:
         """Return sentences that state facts of some calls, each once."""
@@ -315,7 +315,8 @@ class RequestWriter:
 
     def _want(self, phrase: str, number: int) -> str:
         frames = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
-        return capitalize_first(fill_pattern(frames, phrase, self.rng, self.frames))
+        wish = get_language().grammar.ask_for_oneself(fill_pattern(frames, phrase, self.rng, self.frames))
+        return capitalize_first(wish)
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -336,6 +337,12 @@ class RequestWriter:
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _join_sentences(sentences: Sequence[str]) -> str:
+    """Join sentences; one without a full stop, as some people type, does not run into the next one."""
+    closed = [f"{sentence}." if sentence[-1:].isalnum() else sentence for sentence in sentences[:-1]]
+    return " ".join((*closed, *sentences[-1:]))
 
 
 def _list_naming_keys(source: FromOutput, calls: Sequence[GoldCall]) -> list[str]:

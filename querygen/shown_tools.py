@@ -25,17 +25,28 @@ class ShownToolsSettings(FrozenModel):
     """Share of tasks that show only the tools that they need and a few others."""
     few_others: tuple[int, PositiveInt] = (2, 6)
     """Fewest and most of the others."""
+    search: float = Field(0, ge=0, le=1)
+    """Share of tasks that show no tool: the agent searches for them, among those of other environments, too."""
+    search_others: tuple[PositiveInt, PositiveInt] = (40, 120)
+    """Fewest and most tools of other environments among which it searches."""
+    search_results: PositiveInt = 5
+    """Tools that one search shows at most."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
-        if self.distractors + self.few > 1:
-            raise ValueError("distractors and few together are more than 1")
+        if self.distractors + self.few + self.search > 1:
+            raise ValueError("distractors, few and search together are more than 1")
         return self
+
+    @property
+    def needs_others(self) -> bool:
+        """Return True if tools of other environments are shown or searched for."""
+        return self.distractors > 0 or self.search > 0
 
     def draw(
         self, own: Sequence[ToolSpec], needed: Collection[str], others: Sequence[ToolSpec], rng: random.Random
-    ) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
-        """Draw the names of the own tools that are shown, and tools of other environments.
+    ) -> tuple[tuple[str, ...], tuple[ToolSpec, ...], bool]:
+        """Draw the names of the own tools, tools of other environments, and whether the agent has to search for them.
 
         Args:
             own: Tools of the environment that the agent may call.
@@ -48,12 +59,16 @@ class ShownToolsSettings(FrozenModel):
         if kind < self.distractors:
             usable = select_distractors(own, others)
             count = min(len(usable), rng.randint(*self.distractor_count))
-            return tuple(names), tuple(rng.sample(usable, count))
+            return tuple(names), tuple(rng.sample(usable, count)), False
         if kind < self.distractors + self.few:
             spare = [name for name in names if name not in needed]
             drawn = rng.sample(spare, min(len(spare), rng.randint(*self.few_others)))
-            return tuple(name for name in names if name in needed or name in drawn), ()
-        return tuple(names), ()
+            return tuple(name for name in names if name in needed or name in drawn), (), False
+        if kind < self.distractors + self.few + self.search:
+            usable = select_distractors(own, others)
+            count = min(len(usable), rng.randint(*self.search_others))
+            return tuple(names), tuple(rng.sample(usable, count)), True
+        return tuple(names), (), False
 
 
 def select_distractors(own: Sequence[ToolSpec], others: Sequence[ToolSpec]) -> list[ToolSpec]:

@@ -25,6 +25,7 @@ from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.shown_tools import ShownToolsSettings
 from trajsmith.querygen.story import Story, find_story
+from trajsmith.querygen.tool_queries import plan_tool_search
 from trajsmith.records import (
     EnvironmentSpec,
     FromOutput,
@@ -36,6 +37,7 @@ from trajsmith.records import (
     RecordDropped,
     RequestedInfo,
     Task,
+    ToolSearch,
     ToolSpec,
     Turn,
     UserFact,
@@ -122,7 +124,7 @@ class TaskWriter:
         weakness = tested.fault(None)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
-        exposed, distractors = self._draw_shown_tools(grounded)
+        exposed, distractors, search = self._draw_shown_tools(grounded)
         task = Task(
             grounded_id=grounded.id,
             environments=(grounded.environment,),
@@ -134,6 +136,7 @@ class TaskWriter:
             policy=self.spec.policy if self.settings.policy else "",
             exposed_tools=exposed,
             distractors=distractors,
+            search=search,
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
             mode=plan.mode,
             difficulty=estimate_difficulty(grounded, turns),
@@ -148,16 +151,24 @@ class TaskWriter:
             author.keep(grounded.id, words.queries)
         return task
 
-    def _draw_shown_tools(self, grounded: GroundedChain) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
-        """Names of the tools that the agent is shown, in the order of the environment, and distractors."""
+    def _draw_shown_tools(
+        self, grounded: GroundedChain
+    ) -> tuple[tuple[str, ...], tuple[ToolSpec, ...], ToolSearch | None]:
+        """Names of the tools that the agent is shown, in the order of the environment, distractors, and how they are
+        searched for, if they are; all tools are shown where one could not be found.
+        """
         own = [tool for tool in self.spec.tools if tool.actor == "assistant"]
         needed = {call.tool for call in grounded.calls if call.actor == "assistant"}
         rng = random.Random(derive_seed(grounded.seed, "shown tools"))
         if self.settings.shown_tools is None:
-            return self.settings.tools.draw(own, needed, self.others, rng)
+            exposed, distractors, searched = self.settings.tools.draw(own, needed, self.others, rng)
+            if not searched:
+                return exposed, distractors, None
+            search = plan_tool_search(own, distractors, self.wording, self.settings.tools.search_results, rng)
+            return exposed, distractors if search else (), search
         others = [tool.name for tool in own if tool.name not in needed]
         drawn = rng.sample(others, min(len(others), max(0, self.settings.shown_tools - len(needed))))
-        return tuple(tool.name for tool in own if tool.name in needed or tool.name in drawn), ()
+        return tuple(tool.name for tool in own if tool.name in needed or tool.name in drawn), (), None
 
     def _plan(
         self,
@@ -221,8 +232,9 @@ class TaskWriter:
         """
         queries = []
         rng = random.Random(derive_seed(plan.grounded.seed, "typing"))
+        slipped: set[str] = set()
         for turn in plan.turns:
-            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng)
+            query = render_query(turn.opening, turn.meaning, plan.persona, plan.known.values(), plan.now, rng, slipped)
             fault = find_tool_mention(query, self.tool_names) or find_leaked_value(
                 query, plan.grounded.calls, plan.known.values()
             )

@@ -1,6 +1,7 @@
 """The records that flow through trajsmith, their ids and the error vocabulary."""
 
 from trajsmith.records.answers import AnswerFact, RequestedInfo
+from trajsmith.records.bounds import PlainName, Seed
 from trajsmith.records.canonical import (
     JsonObject,
     JsonValue,
@@ -26,6 +27,14 @@ from trajsmith.records.checks import (
     PolicyCheck,
     StateCheck,
     UntouchedCheck,
+)
+from trajsmith.records.directory_tools import (
+    CALL_TOOL,
+    DIRECTORY_TOOLS,
+    LIST_TOOLS,
+    SEARCH_TOOLS,
+    TOOL_SEARCH,
+    TWO_LEVEL,
 )
 from trajsmith.records.environment import EnvironmentSpec, PolicyRule
 from trajsmith.records.errors import (
@@ -64,18 +73,23 @@ from trajsmith.records.task import (
     RefusedMember,
     Task,
     TaskHeader,
+    ToolSearch,
     Turn,
     list_answer_facts,
 )
 from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
 from trajsmith.records.tool_rendering import ToolStyle, render_tools
-from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, CallEvent, InjectedFault, Trajectory, TurnSpan
+from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
 from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
 
 __all__ = [
     "CALL_TOOL",
+    "DIRECTORY_TOOLS",
     "LIST_TOOLS",
     "MAX_FACTS",
+    "SEARCH_TOOLS",
+    "TOOL_SEARCH",
+    "TWO_LEVEL",
     "Actor",
     "AnswerCheck",
     "AnswerFact",
@@ -113,6 +127,7 @@ __all__ = [
     "Origin",
     "Persona",
     "Perturbation",
+    "PlainName",
     "PluginSource",
     "PolicyCheck",
     "PolicyRule",
@@ -124,6 +139,7 @@ __all__ = [
     "Registry",
     "RequestedInfo",
     "RunError",
+    "Seed",
     "Selector",
     "SourcePath",
     "SourceReference",
@@ -135,6 +151,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolCall",
     "ToolError",
+    "ToolSearch",
     "ToolSpec",
     "ToolStyle",
     "Trajectory",

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from trajsmith.records.canonical import JsonObject
+from trajsmith.records.directory_tools import DIRECTORY_TOOLS
 from trajsmith.records.record import FrozenModel
 
 
@@ -28,3 +29,8 @@ class Message(FrozenModel):
     tool_call_id: str | None = None
     name: str | None = None
     """Tool name, on tool messages."""
+
+    @property
+    def shows_data(self) -> bool:
+        """Return True for the result of a call of the environment; a list of tools shows none of its data."""
+        return self.role == "tool" and self.name not in DIRECTORY_TOOLS

@@ -46,9 +46,15 @@ def open_whole_file(path: Path, durable: bool = False, part: Path | None = None)
         durable: It is on the disk before it appears, also after an outage.
         part: Where it is written meanwhile, on the same file system; beside `path` if None.
 
+    A device such as `/dev/null` is written to and stays a device; root could otherwise put a file in its place.
+
     Raises:
         OSError: It cannot be written.
     """
+    if path.is_char_device():
+        with path.open("wb") as device:
+            yield device
+        return
     part = part or path.with_name(f".{path.name}.part")
     try:
         part.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, PrivateAttr
 from trajsmith.records.answers import AnswerFact, RequestedInfo
 from trajsmith.records.canonical import JsonValue, derive_seed
 from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
+from trajsmith.records.directory_tools import TOOL_SEARCH
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
 from trajsmith.records.tool import ToolSpec
@@ -105,14 +106,21 @@ class Perturbation(FrozenModel):
     """What can be done instead, proved by execution; `told` holds the values by which an answer names it."""
     accepted: bool = False
     """The user takes the offer; else they leave it."""
-    instead: str = ""
-    """What the agent can do instead where nothing serves the request itself, in words for the user."""
     refused: tuple[RefusedMember, ...] = ()
     """Of a batch: the things for which the call is refused."""
     tempting: tuple[GoldCall, ...] = ()
     """Calls of the turn that an agent would make which does not notice the twist."""
     proof: str
     """How execution showed that the label is right."""
+
+
+class ToolSearch(FrozenModel):
+    """Of a task whose agent is shown no tool: it searches for them, and calls what a search has shown."""
+
+    results: int
+    """Tools that a search shows at most."""
+    queries: dict[str, tuple[str, ...]]
+    """Tool to the queries with which the scripted agent looks for it. The last one shows it; those before it do not."""
 
 
 class TaskHeader(Record):
@@ -132,6 +140,7 @@ class TaskHeader(Record):
     language: str
     seed: int
     distractors: tuple[ToolSpec, ...] = ()
+    search: ToolSearch | None = None
     _line: bytes = PrivateAttr(b"")
 
     @classmethod
@@ -166,9 +175,11 @@ class Task(Record):
     """Why the user calls, as the first request says it; empty where it says nothing of the kind."""
     policy: str
     exposed_tools: tuple[str, ...]
-    """Plain names of the tools that the agent is shown."""
+    """Plain names of the tools of the environment that the agent is shown, or finds by searching."""
     distractors: tuple[ToolSpec, ...] = ()
     """Tools of other environments that the agent is shown, too. They cannot be called here."""
+    search: ToolSearch | None = None
+    """The agent finds all these tools by searching; None where it is shown them."""
     user_tools: tuple[str, ...] = ()
     """Plain names of the tools that only the user can call."""
     mode: Literal["conversation", "direct"]
@@ -194,6 +205,8 @@ class Task(Record):
     @property
     def shown_tools(self) -> tuple[str, ...]:
         """Names of all tools that the agent is shown; with distractors in an order that does not tell them apart."""
+        if self.search is not None:
+            return tuple(tool.name for tool in TOOL_SEARCH)
         if not self.distractors:
             return self.exposed_tools
         names = [*self.exposed_tools, *(tool.name for tool in self.distractors)]
@@ -201,8 +214,15 @@ class Task(Record):
 
     def find_shown_specs(self, tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
         """Return the tools that the agent is shown, in their order; `tools` are those of the environment."""
+        if self.search is not None:
+            return TOOL_SEARCH
         known = {tool.name: tool for tool in (*tools, *self.distractors)}
         return tuple(known[name] for name in self.shown_tools)
+
+    def find_searched_specs(self, tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """Return the tools among which a search finds, by name; `tools` are those of the environment."""
+        known = {tool.name: tool for tool in (*tools, *self.distractors)}
+        return tuple(known[name] for name in sorted({*self.exposed_tools, *(tool.name for tool in self.distractors)}))
 
     @property
     def gold_calls(self) -> list[GoldCall]:

@@ -82,3 +82,7 @@ class ToolSpec(FrozenModel):
         """The tool as an OpenAI function schema, as models and chat templates see it."""
         function = {"name": self.name, "description": self.description, "parameters": self.input_schema}
         return {"type": "function", "function": function}
+
+    def as_listed(self) -> JsonObject:
+        """The tool as an MCP server lists it: what results of list_tools and search_tools hold."""
+        return {"name": self.name, "description": self.description, "inputSchema": self.input_schema}

@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from trajsmith.records.canonical import JsonObject, JsonValue
+from trajsmith.records.directory_tools import DIRECTORY_TOOLS
 from trajsmith.records.message import Message
 from trajsmith.records.record import FrozenModel, Record
 from trajsmith.records.tool import Actor
@@ -12,8 +13,8 @@ StopReason = Literal[
 ]
 MALFORMED = "malformed"
 """Error of a call whose arguments are no JSON object: it never reached the environment."""
-LIST_TOOLS, CALL_TOOL = "list_tools", "call_tool"
-"""The two tools of the two-level mode (AWM A.4)."""
+NOT_SHOWN = "not_shown"
+"""Error of a call of a tool that no search has shown yet: it never reached the environment."""
 
 
 class CallEvent(FrozenModel):
@@ -24,7 +25,7 @@ class CallEvent(FrozenModel):
     arguments: JsonObject
     ok: bool
     error: str | None = None
-    """Kind of refusal: "refused", "invalid_arguments", "unknown_tool", or "malformed"."""
+    """Kind of refusal: "refused", "invalid_arguments", "unknown_tool", "malformed", or "not_shown"."""
     result_hash: str
     """Hash of the structured result, compared on replay where the environment is deterministic."""
     message: int
@@ -37,7 +38,7 @@ class CallEvent(FrozenModel):
     @property
     def reached(self) -> bool:
         """Return True if the call reached the environment."""
-        return self.error != MALFORMED and self.tool != LIST_TOOLS
+        return self.error not in (MALFORMED, NOT_SHOWN) and self.tool not in DIRECTORY_TOOLS
 
 
 class TurnSpan(FrozenModel):

@@ -6,6 +6,7 @@ from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.networkx_graph import to_networkx
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
+from trajsmith.toolgraph.tool_lists import read_tool_list
 
 __all__ = [
     "SAMPLERS",
@@ -22,6 +23,7 @@ __all__ = [
     "build_graph",
     "check_schema",
     "compute_closure_depths",
+    "read_tool_list",
     "sample_across",
     "sample_chains",
     "to_networkx",

@@ -24,12 +24,14 @@ from trajsmith.toolgraph.graph import (
 from trajsmith.toolgraph.link_model import LinkModel, load_link_model
 from trajsmith.toolgraph.link_scoring import ScoredLinks, score_links
 from trajsmith.toolgraph.match import Similarity, sort_by_server
-from trajsmith.toolgraph.parameter_kinds import classify_kinds, load_kind_model
+from trajsmith.toolgraph.parameter_kinds import classify_kinds, compute_kind_terms, load_kind_model
 from trajsmith.toolgraph.settings import ExecutionSettings, GraphRefineSettings
 from trajsmith.toolgraph.tool_findings import deduplicate_tools
 
 LAST_RESORT = 0.05
 """Score from which a link is kept as an edge of weight 1 where a required identifier has nothing better."""
+LAST_PROMISE = 0.002
+"""The same for tools that declare no outputs, where a parameter is internal."""
 LAST_RESORTS = 2
 """Such links per parameter."""
 ONE_NAME = 0.9
@@ -75,8 +77,10 @@ def build_graph(
     table = build_table(sort_by_server(distinct), similarity)
     links = score_links(table, model, settings.cross_server)
     main = links.score >= model.threshold
-    usable = main | _companions(links, main) | _last_resorts(links, main)
-    parameter_kinds = classify_kinds(links, load_kind_model(), usable)
+    kind_model = load_kind_model()
+    internal = kind_model.probability(compute_kind_terms(links)) >= kind_model.threshold
+    usable = main | _companions(links, main) | _last_resorts(links, main, internal)
+    parameter_kinds = classify_kinds(links, internal, usable)
     order = {tool.full_name: place for place, tool in enumerate(distinct)}
     nodes = _nodes(table, parameter_kinds)
     return ToolGraph(
@@ -119,12 +123,15 @@ def _companions(links: ScoredLinks, main: Any) -> Any:
     return np.isin(pair, pair[main]) & same & (x["same_server"] > 0) & (x["source_read"] > 0) & (x["circular"] == 0)
 
 
-def _last_resorts(links: ScoredLinks, main: Any) -> Any:
-    """The best that there is for required identifiers that nothing better gives."""
+def _last_resorts(links: ScoredLinks, main: Any, internal: Any) -> Any:
+    """The best that there is for required identifiers, and other internal parameters, that nothing better gives."""
     side, x = links.table.parameters, links.features
     needy = side.flags["identifies"] & side.flags["required"]
-    needy[links.parameter[main]] = False
-    fit = (links.score >= LAST_RESORT) & needy[links.parameter] & (x["circular"] == 0) & (x["same_server"] > 0)
+    has_giver = np.zeros(len(needy), bool)
+    has_giver[links.parameter[main]] = True
+    least = np.where(needy[links.parameter], LAST_RESORT, np.inf)
+    least[(x["virtual"] > 0) & internal[links.parameter]] = LAST_PROMISE
+    fit = (links.score >= least) & ~has_giver[links.parameter] & (x["circular"] == 0) & (x["same_server"] > 0)
     rows = np.flatnonzero(fit)
     rows = rows[np.lexsort((rows, -links.score[rows], links.parameter[rows]))]
     first = np.flatnonzero(np.r_[True, np.diff(links.parameter[rows]) != 0]) if len(rows) else rows

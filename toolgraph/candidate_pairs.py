@@ -66,3 +66,9 @@ def select_last_word(words: Any) -> Any:
     """Last word of each row of a padded array."""
     last = np.maximum((words >= 0).sum(1) - 1, 0)
     return words[np.arange(len(words)), last]
+
+
+def contains_any_word(table: EndpointTable, words: tuple[str, ...]) -> Any:
+    """bool [tools]: the name has one of these words (stems)."""
+    wanted = frozenset(words)
+    return np.array([bool(wanted.intersection(text.spoken)) for text in table.texts], bool)

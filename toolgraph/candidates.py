@@ -56,8 +56,9 @@ def _mentioned_pairs(table: EndpointTable) -> tuple[Any, Any]:
 
 
 def find_cross_server_pairs(table: EndpointTable) -> tuple[Any, Any]:
-    """Rows to compare between servers: identifiers only; a name or a text that merely fits says nothing there."""
-    outs = np.flatnonzero(table.outputs.flags["identifies"] & ~table.outputs.flags["echo"])
+    """Rows to compare between servers: identifiers only; a name, a text or a promise says nothing there."""
+    flags = table.outputs.flags
+    outs = np.flatnonzero(flags["identifies"] & ~flags["echo"] & (~flags["virtual"] | is_token(table.outputs)))
     ins = _asking(table.parameters)
     ins = ins[table.parameters.flags["identifies"][ins]]
     outs = outs[np.argsort(~_reading(table)[table.outputs.tool[outs]], kind="stable")]

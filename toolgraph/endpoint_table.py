@@ -28,7 +28,7 @@ from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES
 from trajsmith.toolgraph.word_statistics import Vocabulary
 
 Encoder = Callable[[Sequence[str]], Any]
-NAME_WORDS, ENTITY_WORDS, DESCRIPTION_WORDS = 5, 4, 16
+NAME_WORDS, ENTITY_WORDS, DESCRIPTION_WORDS, MEANT_WORDS = 5, 4, 16, 8
 TYPES = {"string": 1, "integer": 2, "number": 4, "boolean": 8, "array": 16, "object": 32}
 _CARRIERS = frozenset(map(stem, CARRIERS))
 _CONTROL = frozenset(map(stem, CONTROL))
@@ -51,7 +51,7 @@ class EndpointSide:
     described: Any
     """int32 [n, 16]."""
     meant: Any
-    """int32 [n, 4]."""
+    """int32 [n, 8]."""
     types: Any
     """int32: bit mask of JSON types, 0 if the schema does not say."""
     kinds: Any
@@ -156,7 +156,7 @@ class _Rows:
             entity=_padded(self.entity, ENTITY_WORDS, last=True),
             around=_padded(self.around, ENTITY_WORDS, last=True),
             described=_padded(self.described, DESCRIPTION_WORDS),
-            meant=_padded(self.meant, ENTITY_WORDS),
+            meant=_padded(self.meant, MEANT_WORDS),
             types=np.array([sum(TYPES.get(name, 0) for name in end.field.types) for end in ends], np.int32),
             kinds=np.array([end.kinds for end in ends], np.int32),
             flags=_flags(ends, self.tools),

@@ -8,7 +8,7 @@ result: those give what their name and description promise, at path `$`.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trajsmith.grounding.fields import SchemaField, list_input_fields, list_output_fields
@@ -64,6 +64,13 @@ _INPUT_WORDS = re.compile(
     r"(?=((?: (?!(?:into|to|as|that|which|while|on|in)\b)[a-z-]+){1,5}))"
 )
 
+_RETURNED = re.compile(
+    r"\b(?:returns?|including|includes?|lists? of|list|history|containing|contains?|retrieves?|fetch(?:es)?|gets?"
+    r"|shows?|finds?|obtains?|gives?|provides?)\b((?:(?!\b(?:for|by|from|given|to|in|on|with|based|using)\b)[^.;(]){0,80})",
+    re.IGNORECASE,
+)
+"""What a description says that a tool returns, as far as the next preposition."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
@@ -81,6 +88,8 @@ class ToolText:
     """Bit mask of the media that it takes, by name and description."""
     gives: int
     """Bit mask of the media that it gives."""
+    begins: int = 0
+    """Characters at the beginning of its description that all tools of the server share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ def read_tool(tool: ToolSpec, begins: str = "") -> ToolText:
     takes, gives = _resources(plain, description)
     spoken = tokenize(plain)
     makes = tuple(NOMINALS[word] for word in spoken if word in NOMINALS)
-    return ToolText(nouns, spoken + makes, makes, verb, takes, gives)
+    return ToolText(nouns, spoken + makes, makes, verb, takes, gives, len(begins))
 
 
 def _named_entities(name: str, verb: str) -> tuple[str, ...]:
@@ -187,8 +196,18 @@ def read_outputs(index: int, tool: ToolSpec, text: ToolText, asked: Sequence[End
         field = SchemaField(
             "$", infer_promised_output(tool.name), get_tool_noun(tool.name), _types(schema), True, schema
         )
-        return [_endpoint(index, field, text, tool, virtual=not schema)]
+        if not schema:
+            return [_promised_endpoint(index, field, text, tool)]
+        return [_endpoint(index, field, text, tool)]
     return [_endpoint(index, field, text, tool, echoes=echoes) for field in fields]
+
+
+def _promised_endpoint(index: int, field: SchemaField, text: ToolText, tool: ToolSpec) -> Endpoint:
+    """Return what a tool without outputs gives: `described` and `meant` are words of the tool's description."""
+    end = _endpoint(index, field, text, tool, virtual=True)
+    description = tool.description[text.begins :]
+    returned = extract_distinctive_tokens(" ".join(_RETURNED.findall(description[:400])))
+    return replace(end, described=extract_distinctive_tokens(description[:250]), meant=returned)
 
 
 def infer_promised_output(name: str) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from trajsmith.toolgraph.candidate_pairs import NUMERIC, SPECIFIC, CandidatePairs, select_last_word
 from trajsmith.toolgraph.endpoint_table import TYPES
 from trajsmith.toolgraph.lexicon import VERB_CLASSES
+from trajsmith.toolgraph.promised_outputs import PROMISES, compute_promised_fit, compute_promises, get_promise_name
 
 _VERB = {name: row for row, name in enumerate(VERB_CLASSES)}
 OTHER_HEAD = 0.7
@@ -23,19 +24,38 @@ OTHER_HEAD = 0.7
 WORKERS = (_VERB["compute"], _VERB["send"])
 
 
+MEASURES = ("identifier", "named", "carried", "resource")
+
+
 def compute_fit_features(pairs: CandidatePairs) -> dict[str, Any]:
-    """The three measures, and what weakens them."""
+    """The measures, what weakens them, and the promises of tools that declare no outputs."""
+    virtual = pairs.out("virtual")
     types = _types(pairs)
-    identifier = _identifier(pairs) * types["possible"]
-    named = _named(pairs) * types["possible"]
+    mentioned = np.isin(pairs.p * np.int64(len(pairs.table.tools)) + pairs.source, pairs.table.mentioned)
+    columns = {name: np.zeros(len(pairs), np.float32) for name in (*MEASURES, *map(get_promise_name, PROMISES))}
+    for rows, compute in ((np.flatnonzero(~virtual), _declared_measures), (np.flatnonzero(virtual), _virtual_measures)):
+        if len(rows):
+            for name, values in compute(CandidatePairs(pairs.table, pairs.o[rows], pairs.p[rows])).items():
+                columns[name][rows] = values
+    return {**columns, "told": mentioned, **types}
+
+
+def _declared_measures(pairs: CandidatePairs) -> dict[str, Any]:
+    types = _types(pairs)
     return {
-        "identifier": identifier,
-        "named": named,
+        "identifier": _identifier(pairs) * types["possible"],
+        "named": _named(pairs) * types["possible"],
         "carried": _carried(pairs, types),
         "resource": _resource(pairs),
-        "told": np.isin(pairs.p * np.int64(len(pairs.table.tools)) + pairs.source, pairs.table.mentioned),
-        **types,
     }
+
+
+def _virtual_measures(pairs: CandidatePairs) -> dict[str, Any]:
+    promises = compute_promises(pairs)
+    fit = compute_promised_fit(promises)
+    identifies = pairs.into("identifies") | pairs.kind("in", "token")
+    measures = {"identifier": fit * identifies, "named": fit * ~identifies}
+    return {**measures, **{get_promise_name(name): values for name, values in promises.items()}}
 
 
 def _types(pairs: CandidatePairs) -> dict[str, Any]:
@@ -77,19 +97,8 @@ def _identifier(pairs: CandidatePairs) -> Any:
         & ~pairs.kind("out", "text", "status")
     )
     list_fit = np.where(lists, 0.82 * words, 0.0)
-    promised = np.where(pairs.out("virtual") & pairs.into("identifies"), _promised(pairs, entity), 0.0)
     token = np.where((outs.name_key[pairs.o] == ins.name_key[pairs.p]) & pairs.kind("in", "token"), 1.0, 0.0)
-    return np.maximum.reduce([ids, list_fit, promised, token])
-
-
-def _promised(pairs: CandidatePairs, entity: Any) -> Any:
-    """Return the fit of outputs implied by a tool's name: search_events gives events, place_order an order."""
-    nouns = pairs.table.nouns[pairs.source]
-    read, create = pairs.source_verb(_VERB["read"]), pairs.source_verb(_VERB["create"])
-    head = pairs.cover(select_last_word(nouns)[:, None], entity)
-    looked_up = np.maximum(0.8 * head, 0.4 * pairs.cover(nouns, entity)) * read
-    created_nouns = np.concatenate([select_last_word(nouns)[:, None], pairs.table.makes[pairs.source][:, None]], 1)
-    return np.maximum(looked_up, 0.8 * pairs.cover(created_nouns, entity) * create)
+    return np.maximum.reduce([ids, list_fit, token])
 
 
 def _named(pairs: CandidatePairs) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trajsmith.toolgraph.candidate_pairs import CandidatePairs, select_last_word
+from trajsmith.toolgraph.candidate_pairs import CandidatePairs, contains_any_word, select_last_word
 from trajsmith.toolgraph.endpoint_table import EndpointTable
 from trajsmith.toolgraph.fit_features import WORKERS, has_kind_clash
 from trajsmith.toolgraph.lexicon import VERB_CLASSES
@@ -99,7 +99,7 @@ def compute_flow_features(pairs: CandidatePairs, fit: Any, description_fit: Any)
         "choice": pairs.into("choice"),
         "default": pairs.into("default"),
         "new": pairs.into("new") | (_of_the_new_thing(pairs) & ~pairs.into("identifies")),
-        "control": pairs.into("control") | pairs.out("control"),
+        "control": pairs.into("control") | (pairs.out("control") & ~pairs.out("virtual")),
         "kinds_clash": has_kind_clash(pairs),
         "receipt": pairs.out("receipt"),
         "output_choice": pairs.out("choice"),
@@ -138,11 +138,6 @@ def _best(group: Any, value: Any, size: int) -> Any:
     best = np.zeros(size, np.float32)
     np.maximum.at(best, group, value)
     return best
-
-
-def contains_any_word(table: EndpointTable, words: tuple[str, ...]) -> Any:
-    wanted = frozenset(words)
-    return np.array([bool(wanted.intersection(text.spoken)) for text in table.texts], bool)
 
 
 def _asks_words(table: EndpointTable) -> Any:

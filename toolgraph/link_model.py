@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from trajsmith.records import InputError
+from trajsmith.toolgraph.promised_outputs import PROMISES, get_promise_name
 
 DAMAGED = "toolgraph/data/model.json is damaged, install trajsmith again"
 PRIOR: dict[str, float] = {
@@ -32,7 +33,6 @@ PRIOR: dict[str, float] = {
     "home_gap": -3.0,
     "abroad_named": -2.0,
     "abroad_identifier": -0.7,
-    "abroad_virtual": -4.0,
     "source_searches": 0.5,
     "source_creates_id": -0.5,
     "source_creates": -2.0,
@@ -52,8 +52,53 @@ PRIOR: dict[str, float] = {
     "cover": 1.0,
     "back_cover": -0.5,
     "backwards": -2.0,
+    "promise": -5.0,
+    "promise_head": 3.0,
+    "promise_noun": 1.0,
+    "promise_name": 3.0,
+    "promise_returned": 2.0,
+    "promise_described": 1.0,
+    "promise_subject": 0.7,
+    "promise_only": 1.0,
+    "promise_select": 1.5,
+    "promise_select_name": 2.5,
+    "promise_names": 1.0,
+    "promise_belongs": 1.5,
+    "promise_kind": 1.0,
+    "promise_media": 4.0,
+    "promise_media_text": 4.0,
+    "promise_media_number": 0.5,
+    "promise_media_clash": -2.0,
+    "promise_worker": 1.5,
+    "promise_creates": 3.0,
+    "promise_same_name": 1.0,
+    "promise_meaning": 1.0,
+    "promise_token": 3.0,
+    "promise_open": 0.5,
+    "promise_other": -2.0,
+    "promise_id": 1.5,
+    "promise_told": 6.0,
+    "promise_circular": -4.0,
+    "promise_gap": -2.0,
+    "promise_read_gap": -2.0,
+    "promise_abroad": -9.0,
+    "promise_searches": 0.5,
+    "promise_changes": -2.5,
+    "promise_authenticates": -2.0,
+    "promise_reads": -0.5,
+    "promise_oneself": -1.0,
+    "promise_new": -1.5,
+    "promise_optional": -1.5,
+    "promise_choice": -2.5,
+    "promise_default": -0.7,
+    "promise_control": -5.0,
+    "promise_backwards": -2.0,
 }
 """Term to the weight that its meaning suggests; training keeps the sign and is drawn to this value."""
+
+
+FREE = ("bias", "promise")
+"""Constant terms: their weights may have any sign."""
 
 
 def compute_link_terms(features: dict[str, Any]) -> Any:
@@ -80,7 +125,6 @@ def compute_link_terms(features: dict[str, Any]) -> Any:
         "home_gap": x["home_gap"],
         "abroad_named": abroad * ~identifier,
         "abroad_identifier": abroad * identifier,
-        "abroad_virtual": abroad * x["virtual"],
         "source_searches": x["source_searches"] * known,
         "source_creates_id": x["source_creates_id"],
         "source_creates": x["source_creates"] * known,
@@ -101,7 +145,34 @@ def compute_link_terms(features: dict[str, Any]) -> Any:
         "back_cover": x["back_cover"],
         "backwards": x["backwards"] * known,
     }
+    promised = x["virtual"] > 0
+    columns = {name: np.where(promised, 0, values) for name, values in columns.items()} | _promise_terms(x)
     return np.stack([columns[name] for name in PRIOR], 1).astype(np.float64)
+
+
+def _promise_terms(x: dict[str, Any]) -> dict[str, Any]:
+    """Terms of links from tools that declare no outputs."""
+    columns = {get_promise_name(name): x[get_promise_name(name)] for name in PROMISES} | {
+        "promise": np.ones_like(x["fit"]),
+        "promise_id": x["identifier"] > x["named"],
+        "promise_told": x["told"],
+        "promise_circular": x["circular"],
+        "promise_gap": x["gap"],
+        "promise_read_gap": x["read_gap"],
+        "promise_abroad": (1 - x["same_server"]) * (1 - x["promise_token"]),
+        "promise_searches": x["source_searches"],
+        "promise_changes": np.maximum(x["source_changes"], x["source_creates"]),
+        "promise_authenticates": x["target_authenticates"],
+        "promise_reads": x["target_reads"],
+        "promise_oneself": x["oneself"],
+        "promise_new": x["new"],
+        "promise_optional": 1 - x["required"],
+        "promise_choice": x["choice"],
+        "promise_default": x["default"],
+        "promise_control": x["control"],
+        "promise_backwards": x["backwards"],
+    }
+    return {name: np.where(x["virtual"] > 0, values, 0) for name, values in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -153,7 +224,7 @@ def read_model(data: bytes) -> dict[str, Any]:
 
 def _sound(name: str, weight: float) -> bool:
     """Return True if a weight has the sign that its term implies; the bias may be anything."""
-    return math.isfinite(weight) and (name == "bias" or weight * PRIOR[name] >= 0)
+    return math.isfinite(weight) and (name in FREE or weight * PRIOR[name] >= 0)
 
 
 def load_link_model() -> LinkModel:

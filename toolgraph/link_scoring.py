@@ -17,7 +17,16 @@ CHUNK = 200_000
 """Pairs that are measured at a time: bounds the memory."""
 HOPELESS = 0.4
 """Fit below which nothing else could make a link of a pair, so that it is dropped."""
-ANYWAY = ("carried", "resource", "told")
+ANYWAY = (
+    "carried",
+    "resource",
+    "told",
+    "promise_media",
+    "promise_media_text",
+    "promise_worker",
+    "promise_select",
+    "promise_open",
+)
 """Measures that make a link whatever the fit."""
 
 
@@ -50,7 +59,8 @@ def _chunks(table: EndpointTable, output: Any, parameter: Any) -> Iterator[tuple
 
 KEPT = (
     "identifier", "named", "carried", "resource", "pipe", "told", "circular", "echo", "same_server", "source_read",
-    "source_changes", "source_creates", "oneself", "new",
+    "source_changes", "source_creates", "oneself", "new", "virtual", "promise_select_name",
+    "promise_names", "promise_worker",
 )  # fmt: skip
 """Features that the kinds of parameters are judged by."""
 

@@ -13,31 +13,44 @@ from typing import Any
 import numpy as np
 
 from trajsmith.grounding.argument_paths import get_argument_name
+from trajsmith.grounding.names import CODE_WORDS
 from trajsmith.phrasing.words import stem
 from trajsmith.records import JsonObject
-from trajsmith.toolgraph.candidate_pairs import KIND
+from trajsmith.toolgraph.candidate_pairs import KIND, contains_any_word
+from trajsmith.toolgraph.endpoint_table import EndpointSide, EndpointTable
 from trajsmith.toolgraph.endpoints import Endpoint
-from trajsmith.toolgraph.flow_features import AUTH_WORDS, CREATE, READ, contains_any_word
+from trajsmith.toolgraph.flow_features import AUTH_WORDS, CREATE, READ
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode
-from trajsmith.toolgraph.lexicon import MANNER, TRUTHS, WRITTEN, YES_AND_NO
+from trajsmith.toolgraph.lexicon import MANNER, ONESELF, TRUTHS, WRITTEN, YES_AND_NO
 from trajsmith.toolgraph.link_model import load_shipped_model, logistic
 from trajsmith.toolgraph.link_scoring import ScoredLinks
+from trajsmith.toolgraph.promised_outputs import PERSONAL, SELECTING, SEND, TIMES, find_first_verbs
 
 KIND_PRIOR: dict[str, float] = {
     "bias": -3.0,
+    "id": 3.0,
+    "code": -1.0,
     "link": 3.0,
-    "identifier": 4.0,
+    "named_link": 1.5,
+    "promised": 3.0,
+    "identifier": 2.5,
+    "promised_id": 1.5,
+    "promised_name": 3.6,
+    "promised_choice": 3.0,
     "token": 2.0,
     "told": 4.0,
     "carried": 4.0,
+    "sent": -1.5,
     "resource": 2.0,
     "row": 3.0,
-    "known_name": 1.0,
+    "known_name": 0.5,
     "named": 0.5,
     "oneself": -2.0,
-    "new": -2.0,
-    "control": -2.0,
-    "choice": -1.5,
+    "personal": -2.0,
+    "chosen": -1.0,
+    "new": -4.0,
+    "control": -4.0,
+    "choice": -6.0,
     "default": -1.5,
     "optional": -1.5,
     "target_authenticates": -2.0,
@@ -47,6 +60,7 @@ KIND_PRIOR: dict[str, float] = {
 """Term to the weight that its meaning suggests; training keeps the sign and is drawn to this value."""
 _MANNER = frozenset(map(stem, MANNER))
 _WRITTEN = frozenset(map(stem, WRITTEN))
+_SECRETS = frozenset(map(stem, ("encryption", "api", "private", "secret", "license")))
 KINDS_BY_WEIGHT: tuple[ParameterKind, ...] = ("internal", "external", "other")
 SURE = 0.9
 """Fit of one name."""
@@ -77,28 +91,50 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
     table, side = links.table, links.table.parameters
     x, p, size = links.features, links.parameter, len(side.tool)
     home, fresh = x["same_server"] > 0, x["circular"] == 0
-    token = (side.kinds & KIND["token"]) > 0
-    near = home | (token & (_most(p, x["identifier"] * home, size) == 0))[p]
+    token = _is_token(table)
+    virtual = x["virtual"] > 0
+    near = home | (token & (_most(p, x["identifier"] * home, size) < 0.6))[p]
     quiet = home & (x["source_changes"] == 0) & (x["source_creates"] == 0)
-    plain = np.where(x["identifier"] > 0, 0, x["named"]) * quiet * (x["new"] == 0)
-    identifier = _most(p, x["identifier"] * fresh * near, size)
+    plain = np.where((x["identifier"] > 0) | virtual, 0, x["named"]) * quiet * (x["new"] == 0)
+    identifier = _most(p, x["identifier"] * fresh * near * ~virtual, size)
+    promised_id = _most(p, x["identifier"] * fresh * near * virtual, size)
     own_identifier = _most(p, x["identifier"] * fresh * home * (x["oneself"] == 0), size)
     named = _most(p, plain * fresh, size)
+    own = side.flags["oneself"] & side.flags["identifies"] & (own_identifier < 0.6)
+    own &= ~_finds_persons(table)[table.server[side.tool]]
+    personal = (side.kinds & (PERSONAL | KIND["person"])) > 0
+    picks = find_first_verbs(table, SELECTING)[side.tool] & ((side.kinds & KIND["name"]) > 0)
+    picked = picks & (named >= 0.8)
+    declared_score = _most(p, links.score * near * ~virtual, size) * ~own
+    is_id = side.flags["identifies"] | token
+    coded = np.array([bool(end.own) and end.own[-1] in CODE_WORDS for end in side.endpoints], bool)
+    worked = np.maximum(x["carried"], x["promise_worker"])
     makes = table.verb[side.tool] == CREATE
     flags = {name: side.flags[name].astype(float) for name in ("identifies", "required", "choice", "default")}
     row = (_most(p, plain, size) >= SURE) & _company(links) & makes
     columns = {
         "bias": np.ones(size),
-        "link": _most(p, links.score * near, size),
-        "identifier": identifier * flags["identifies"],
-        "token": token & (identifier > 0.5),
+        "id": flags["identifies"],
+        "code": flags["identifies"] * coded,
+        "link": declared_score * is_id,
+        "named_link": declared_score * ~is_id,
+        "promised": _most(p, links.score * near * virtual, size) * is_id * ~own,
+        "identifier": identifier * flags["identifies"] * ~own,
+        "promised_id": promised_id * flags["identifies"] * ~own,
+        "promised_name": _most(p, x["promise_names"] * fresh * home, size) * flags["required"] * ~makes * ~personal,
+        "promised_choice": _most(p, np.maximum(x["promise_select_name"], picked[p]) * fresh * home, size)
+        * flags["required"],
+        "token": token & (np.maximum(identifier, promised_id) > 0.5),
         "told": _most(p, x["told"], size),
-        "carried": np.minimum(1, np.log1p(np.bincount(p, weights=x["carried"], minlength=size)) / np.log1p(MANY)),
+        "carried": np.minimum(1, np.log1p(np.bincount(p, weights=worked, minlength=size)) / np.log1p(MANY)),
+        "sent": (table.verb[side.tool] == SEND) & side.flags["carrier"],
         "resource": _most(p, np.maximum(x["resource"], x["pipe"] > 0), size),
         "row": row * (1 - 0.5 * flags["choice"]),
         "known_name": named >= 0.8,
         "named": named,
-        "oneself": side.flags["oneself"] * flags["identifies"] * (own_identifier < 0.6),
+        "oneself": own,
+        "personal": ((side.kinds & PERSONAL) > 0) | _is_secret_key(side),
+        "chosen": (side.kinds & TIMES) > 0,
         "new": side.flags["new"],
         "control": side.flags["control"],
         "choice": flags["choice"],
@@ -109,6 +145,28 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "example": side.flags["example"],
     }
     return np.stack([np.asarray(columns[name], float) for name in KIND_PRIOR], 1)
+
+
+def _is_token(table: EndpointTable) -> Any:
+    """bool [parameters]: tokens are made to be passed on, also to other servers."""
+    return (table.parameters.kinds & KIND["token"]) > 0
+
+
+def _is_secret_key(side: EndpointSide) -> Any:
+    """bool [parameters]: encryption_key, api_key: who calls has it."""
+    return np.array([end.own[-1:] == ("key",) and bool(_SECRETS & set(end.own)) for end in side.endpoints], bool)
+
+
+def _finds_persons(table: EndpointTable) -> Any:
+    """bool [servers]: a look-up finds the person who asks by what they know: a name, an e-mail address, a number."""
+    side, asks = table.parameters, np.zeros(len(table.tools), bool)
+    asks[side.tool[(side.kinds & (PERSONAL | KIND["person"] | KIND["name"])) > 0]] = True
+    ids = np.bincount(side.tool, side.flags["identifies"] & side.flags["required"], len(table.tools))
+    person = contains_any_word(table, tuple(map(stem, ONESELF)))
+    finders = asks & (ids == 0) & person & (table.verb == READ)
+    servers = np.zeros(int(table.server.max(initial=-1)) + 1, bool)
+    servers[table.server[finders]] = True
+    return servers
 
 
 def _most(group: Any, value: Any, size: int) -> Any:
@@ -129,23 +187,22 @@ def _company(links: ScoredLinks) -> Any:
     return accompanied
 
 
-def classify_kinds(links: ScoredLinks, model: KindModel, usable: Any) -> Sequence[tuple[ParameterKind, str]]:
+def classify_kinds(links: ScoredLinks, internal: Any, usable: Any) -> Sequence[tuple[ParameterKind, str]]:
     """Kind of every parameter, and why, in half a sentence.
 
     Args:
         links: All candidates.
-        model: The model that ships, or a trained one.
+        internal: bool [parameters]: the model takes it for internal.
         usable: bool [links]: links that stand in the graph; a parameter that none of them gives is not internal.
     """
-    probability = model.probability(compute_kind_terms(links))
     best: dict[int, int] = {}
+    near = (links.features["same_server"] > 0) | _is_token(links.table)[links.parameter]
     rows = np.flatnonzero(usable)
     for row in rows[np.argsort(links.score[rows], kind="stable")]:
         best[int(links.parameter[row])] = int(row)
-    return [
-        _kind(links, index, float(chance) >= model.threshold, best.get(index))
-        for index, chance in enumerate(probability)
-    ]
+    taken = internal.copy()
+    taken &= np.isin(np.arange(len(taken)), links.parameter[usable & near])
+    return [_kind(links, index, chosen, best.get(index)) for index, chosen in enumerate(taken.tolist())]
 
 
 def _kind(links: ScoredLinks, index: int, internal: bool, link: int | None) -> tuple[ParameterKind, str]:

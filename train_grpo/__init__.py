@@ -1,5 +1,18 @@
-"""Reinforcement learning on live environments, thin over TRL's `GRPOTrainer`."""
+"""Reinforcement learning on live environments, on TRL's own `GRPOTrainer`."""
 
+from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name, needs_user
+from trajsmith.train_grpo.factory import EpisodeFactory, build_factories
+from trajsmith.train_grpo.reward_functions import EpisodeReward
+from trajsmith.train_grpo.rollout_function import DialogueRollouts
 from trajsmith.train_grpo.settings import GrpoConfig
 
-__all__ = ["GrpoConfig"]
+__all__ = [
+    "DialogueRollouts",
+    "EpisodeFactory",
+    "EpisodeReward",
+    "EpisodeSource",
+    "GrpoConfig",
+    "build_class_name",
+    "build_factories",
+    "needs_user",
+]

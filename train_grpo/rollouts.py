@@ -8,6 +8,7 @@ episodes of a batch are made at the same time. An episode that is over is judged
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
+from time import perf_counter
 
 import orjson
 
@@ -16,6 +17,7 @@ from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import Episode, EvalContext, play_episode
 from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.records import (
+    CALL_TOOL,
     EnvironmentFault,
     FunctionCall,
     JsonObject,
@@ -26,11 +28,13 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
 )
-from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, resolve_inner_call
 
 Step = list[Message] | None
 """What was said so far when the model is asked, or None when the last message was said."""
 EPISODE_OVER = orjson.dumps({"error": "the episode is over"}).decode()
+UNREADABLE_CALL = "<tool_call>"
+"""Left in the text of a message whose call could not be parsed."""
 
 
 class Rollout:
@@ -63,6 +67,8 @@ class Rollout:
         self.asked: Step = None
         """The step that was asked for last, where calls are made one by one."""
         self.calls = 0
+        self.seconds = 0.0
+        """Time that was spent waiting for this episode, where calls are made one by one."""
 
     def start(self, background: BackgroundLoop) -> None:
         """Begin, if it has not begun."""
@@ -74,7 +80,9 @@ class Rollout:
         """Wait until it is judged. None if the environment did not start: nothing can be said of the model."""
         if self.running is None:
             return None
+        start = perf_counter()
         self.running.result()
+        self.seconds += perf_counter() - start
         return self.done
 
     def abandon(self) -> None:
@@ -88,9 +96,8 @@ class Rollout:
             self.asked = self._next()
         if self.asked is None:
             return EPISODE_OVER
-        self.calls += 1
         function = FunctionCall(name=tool, arguments=arguments)
-        tool_call = ToolCall(id=f"call_{self.calls}", function=function)
+        tool_call = ToolCall(id=f"call_{self.calls + 1}", function=function)
         self._say(ChatReply(message=Message(role="assistant", tool_calls=(tool_call,))))
         self.asked = self._next()
         return EPISODE_OVER if self.asked is None else self.asked[-1].content
@@ -101,8 +108,7 @@ class Rollout:
             self.asked = self._next()
         if self.asked is None:
             return None
-        self.calls += 1
-        self._say(ChatReply(message=Message(role="assistant", content=text)))
+        self._say(build_text_reply(text))
         self.asked = self._next()
         return None if self.asked is None else self.asked[-1].content
 
@@ -112,12 +118,24 @@ class Rollout:
             pass
         return self.verdict()
 
+    def replay(self, replies: Sequence[ChatReply]) -> tuple[Episode, Trajectory, Verdict] | None:
+        """Send messages of the model one after the other, the last one until the episode is over, and judge it."""
+        self.asked, rest = self._next(), list(replies) or [build_text_reply("")]
+        while self.asked is not None:
+            self._say(rest.pop(0) if len(rest) > 1 else rest[0])
+            self.asked = self._next()
+        return self.verdict()
+
     def _next(self) -> Step:
         if self.background is None:
             raise RuntimeError("the episode was not started")
-        return collect_next_steps(self.background, [self])[0]
+        start = perf_counter()
+        step = collect_next_steps(self.background, [self])[0]
+        self.seconds += perf_counter() - start
+        return step
 
     def _say(self, reply: ChatReply) -> None:
+        self.calls += 1
         if self.background is not None:
             send_replies(self.background, [(self, reply)])
 
@@ -145,12 +163,31 @@ class Rollout:
         invalid = []
         for call in message.tool_calls or ():
             name, arguments = call.function.name, call.function.arguments
-            shown = name in self.task.exposed_tools
-            error = self.strict.fault(name, arguments) if shown else "the tool is not shown"
+            error = self._find_fault(self.strict, name, arguments)
             if error is not None:
                 text = orjson.dumps(arguments).decode()
                 invalid.append(MalformedCall(id=call.id, name=name, text=text, error=error))
         return invalid
+
+    def _find_fault(self, strict: ArgumentValidator, name: str, arguments: JsonObject) -> str | None:
+        """Return what is wrong with a call; of one through call_tool, what is wrong with the call that is meant."""
+        if self.task.search is not None:
+            if name != CALL_TOOL:
+                return None if name in self.task.shown_tools else "the tool is not shown"
+            inner = resolve_inner_call(arguments)
+            if inner.result is not None:
+                return inner.result.text
+            name, arguments = inner.tool, inner.arguments
+        return strict.fault(name, arguments) if name in self.task.exposed_tools else "the tool is not shown"
+
+
+def build_text_reply(text: str) -> ChatReply:
+    """Build the reply of a message without calls; one that a trainer could not parse is a malformed call."""
+    message = Message(role="assistant", content=text)
+    if UNREADABLE_CALL not in text:
+        return ChatReply(message=message)
+    error = "a tool call of the message cannot be read"
+    return ChatReply(message=message, malformed=(MalformedCall(id="call_0", name="", text=text, error=error),))
 
 
 def collect_next_steps(background: BackgroundLoop, rollouts: Sequence[Rollout]) -> list[Step]:

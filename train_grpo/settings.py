@@ -11,6 +11,23 @@ from trajsmith.records import FrozenModel, JsonObject, SourcePath, ToolStyle
 from trajsmith.verify.rewards import RewardName
 
 
+class PassRateSettings(FrozenModel):
+    """Band of pass rates in which tasks are trained on."""
+
+    evaluation: Path
+    """Folder that `trajsmith eval` wrote: the model that the training starts from, on tasks of its split `train`."""
+    low: float = Field(0.1, ge=0, le=1)
+    high: float = Field(0.9, ge=0, le=1)
+    measure: Literal["passed", "checks"] = "passed"
+    """Share of episodes that passed, or mean share of checks, for models that pass hardly anything."""
+
+    @model_validator(mode="after")
+    def _low_before_high(self) -> Self:
+        if self.low > self.high:
+            raise ValueError(f"low: {self.low:g} is above high: {self.high:g}")
+        return self
+
+
 class GrpoConfig(FrozenModel):
     """Everything that `trajsmith grpo` needs."""
 
@@ -24,15 +41,18 @@ class GrpoConfig(FrozenModel):
     """How an episode is rewarded; `trajsmith plugins --kind rewards` lists all."""
     limit: PositiveInt | None = None
     """At most this many tasks of each environment."""
+    pass_rates: PassRateSettings | None = None
+    """Play only tasks that the model does sometimes; None plays all."""
     tools: ToolStyle | None = None
     """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full."""
     max_steps: PositiveInt = 12
     """Messages of the model per turn."""
     history: PositiveInt | None = None
-    """Assistant turns of history that the model sees when it acts and when it learns: an episode becomes one sample per
-    message (AWM, history-aware training, 3). None shows all, and an episode is one sample."""
+    """Assistant turns of history that the model sees when it acts and when it learns (AWM, history-aware training, 3).
+    One message of each episode is learnt, drawn at random. None shows all, and all messages are learnt."""
     turn_weight: float = Field(0.0, ge=0, le=1)
-    """Weight of what a user turn itself earned, against that of the whole episode, in the advantage of its messages."""
+    """Weight of what a user turn earned from it on, against the whole episode, in the reward. With more than 0 one turn
+    of each episode is learnt, in one step the same of all episodes of a task."""
     strict_format: bool = False
     """End an episode as a format error also at a call of a tool that is not shown, or with arguments that its schema
     refuses (AWM, appendix A.4); without it only at a call that cannot be read."""
@@ -46,6 +66,8 @@ class GrpoConfig(FrozenModel):
     """What the user's model may cost."""
     episode_tokens: PositiveInt
     """Tokens of an episode after its first message from the user: the model's, the tools' and the user's together."""
+    message_tokens: PositiveInt | None = None
+    """Tokens of one message; None is no limit but that of the episode. A batch waits for its longest message."""
     lora: JsonObject | None = None
     """Settings of peft's `LoraConfig`; None trains all weights."""
     trainer: dict[str, Any] = Field(default_factory=dict)

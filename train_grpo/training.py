@@ -1,95 +1,27 @@
 """`trajsmith grpo`: tasks become prompts, episodes are played and judged, and their rewards train the model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import EvalContext
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.models.precision import choose_training_dtype
-from trajsmith.models.transformers_engine import open_model
-from trajsmith.records import InputError, JsonObject, Message, Task, ToolStyle, render_tools
-from trajsmith.train_grpo.factory import build_class_name, build_environment_class
-from trajsmith.train_grpo.loop import build_template_row
-from trajsmith.train_grpo.rewards import compute_episode_reward
-from trajsmith.train_grpo.rollouts import Rollout
+from trajsmith.records import InputError, Task
+from trajsmith.train_grpo.episodes import EpisodeSource
+from trajsmith.train_grpo.pass_rates import select_by_pass_rate
+from trajsmith.train_grpo.reward_functions import EpisodeReward
+from trajsmith.train_grpo.rollout_function import DialogueRollouts
 from trajsmith.train_grpo.settings import GrpoConfig
-from trajsmith.train_grpo.trainer import build_trainer_class
 from trajsmith.train_sft.checkpoint import (
+    open_training_model,
     open_training_tokenizer,
+    read_dtype,
     save_atomically,
     translate_write_errors,
 )
-from trajsmith.train_sft.libraries import build_trainer_arguments, require_train
-from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, read_dtype, write_metrics
-from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-
-def build_prompt_rows(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> list[JsonObject]:
-    """Build one row per task: the prompt of its dialogue, and its environment class."""
-    rows = []
-    for task in tasks:
-        ground = grounds[task.environments[0]]
-        system = render_system_prompt(ground.spec, task, ground.state(task.initial_state))
-        prompt = [Message(role="system", content=system), Message(role="user", content=task.turns[0].query)]
-        rows.append(
-            {
-                "prompt": [build_template_row(one) for one in prompt],
-                "task_id": task.id,
-                "environment": build_class_name(task),
-            }
-        )
-    return rows
-
-
-def build_prompt_dataset(tasks: Sequence[Task], grounds: Mapping[str, EvalContext]) -> "Dataset":
-    """Build the training dataset of these tasks: columns `prompt`, `task_id`, `environment`."""
-    from datasets import Dataset, Features, Json, List, Value
-
-    features = Features({"prompt": List(Json()), "task_id": Value("string"), "environment": Value("string")})
-    return Dataset.from_list(build_prompt_rows(tasks, grounds), features=features)
-
-
-def build_episode_classes(
-    tasks: Sequence[Task],
-    grounds: Mapping[str, EvalContext],
-    background: BackgroundLoop,
-    play: PlaySettings,
-    strict_format: bool = False,
-    users: UserFactory = build_scripted_user,
-    tools: ToolStyle = "full",
-) -> tuple[dict[str, type], dict[str, list[JsonObject]]]:
-    """Build the classes for TRL's `environment_factory` and the OpenAI functions of their tools, by class name.
-
-    Args:
-        tasks: Tasks that are played.
-        grounds: Environments of the tasks.
-        background: Where episodes run.
-        play: Limits of an episode.
-        strict_format: End an episode also at a call that the schema refuses.
-        users: Who plays the user.
-        tools: How the tools are shown.
-    """
-    by_id = {task.id: task for task in tasks}
-    used = {task.environments[0] for task in tasks} if strict_format else set()
-    strict = {name: ArgumentValidator(grounds[name].spec) for name in used}
-
-    def make(task: Task) -> Rollout:
-        name = task.environments[0]
-        return Rollout(task, grounds[name], play, strict.get(name), users)
-
-    classes: dict[str, type] = {}
-    schemas: dict[str, list[JsonObject]] = {}
-    for task in tasks:
-        name = build_class_name(task)
-        shown = task.find_shown_specs(grounds[task.environments[0]].spec.tools)
-        classes[name] = build_environment_class(name, task.shown_tools, by_id, make, background)
-        schemas[name] = render_tools([tool.as_function() for tool in shown], tools)
-    return classes, schemas
+from trajsmith.train_sft.libraries import build_trainer_arguments, require_train, restrict_logits_to_loss_tokens
+from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
+from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
 def check_settings(config: GrpoConfig) -> Any:
@@ -133,6 +65,8 @@ def train(
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     if not tasks:
         raise InputError(f"{config.run} has no tasks in split 'train'")
+    if config.pass_rates is not None:
+        tasks = select_by_pass_rate(tasks, config.pass_rates)
     tokenizer = open_training_tokenizer(config.model)
     own = background or BackgroundLoop()
     try:
@@ -152,7 +86,7 @@ def build_checkpoint_info(config: GrpoConfig, tasks: int) -> CheckpointInfo:
     """Build the notes of the finished model: those of the model before it, and this training."""
     before = read_checkpoint_info(config.model)
     settings = config.model_dump(
-        mode="json", include={"reward", "max_steps", "history", "turn_weight", "trainer", "lora"}
+        mode="json", include={"reward", "max_steps", "history", "turn_weight", "pass_rates", "trainer", "lora"}
     )
     training = {"kind": "grpo", "tasks": tasks, "settings": settings}
     return CheckpointInfo(
@@ -169,35 +103,19 @@ def build_trainer(
     background: BackgroundLoop,
     users: UserFactory = build_scripted_user,
 ) -> Any:
-    """The trainer with its data, environments and reward."""
+    """Build TRL's trainer with its data, episodes and reward."""
+    from trl import GRPOTrainer
+
     play = PlaySettings(max_steps=config.max_steps)
+    restrict_logits_to_loss_tokens()
     style = config.tools or read_checkpoint_info(config.model).tools
-    classes, schemas = build_episode_classes(tasks, grounds, background, play, config.strict_format, users, style)
-    return build_trainer_class()(
-        model=open_model(config.model, choose_training_dtype(config.model)),
+    episodes = EpisodeSource(tasks, grounds, background, play, config.strict_format, users, style)
+    return GRPOTrainer(
+        model=open_training_model(config.model),
         args=arguments,
-        train_dataset=build_prompt_dataset(tasks, grounds),
+        train_dataset=episodes.build_prompt_dataset(),
         processing_class=tokenizer,
-        environment_factory=classes,
-        reward_funcs=[build_reward_function(config.reward)],
+        rollout_func=DialogueRollouts(lambda: episodes, config.history, config.turn_weight, config.message_tokens),
+        reward_funcs=[EpisodeReward(config.reward, lambda: episodes, config.turn_weight)],
         peft_config=build_lora_config(config.lora),
-        background=background,
-        schemas=schemas,
-        window=config.history,
-        turn_weight=config.turn_weight,
     )
-
-
-def build_reward_function(name: str) -> Any:
-    """Build the reward function in TRL's form, for the episodes of a batch."""
-
-    def score(environments: Sequence[Any], **_: Any) -> list[float | None]:
-        rewards = []
-        for environment in environments:
-            rollout = environment._rollout
-            done = rollout.verdict()
-            rewards.append(None if done is None else compute_episode_reward(name, rollout.task, done[1], done[2]))
-        return rewards
-
-    score.__name__ = name
-    return score

@@ -1,7 +1,8 @@
-"""Supervised fine-tuning on exported rows, thin over TRL's `SFTTrainer`."""
+"""Fine-tuning on exported rows and preference pairs, thin over TRL's `SFTTrainer` and `DPOTrainer`."""
 
 from trajsmith.train_sft.settings import (
     DatasetShare,
+    DpoConfig,
     FreezeSettings,
     HistorySettings,
     ScratchSettings,
@@ -9,4 +10,12 @@ from trajsmith.train_sft.settings import (
     ValidationSettings,
 )
 
-__all__ = ["DatasetShare", "FreezeSettings", "HistorySettings", "ScratchSettings", "SftConfig", "ValidationSettings"]
+__all__ = [
+    "DatasetShare",
+    "DpoConfig",
+    "FreezeSettings",
+    "HistorySettings",
+    "ScratchSettings",
+    "SftConfig",
+    "ValidationSettings",
+]

@@ -15,7 +15,8 @@ from typing import Any
 
 from trajsmith.export.loss_mask import training_template
 from trajsmith.models import CheckpointInfo, write_checkpoint_info
-from trajsmith.models.transformers_engine import add_response_template, open_tokenizer
+from trajsmith.models.precision import choose_training_dtype, read_stored_dtype
+from trajsmith.models.transformers_engine import add_response_template, open_model, open_tokenizer
 from trajsmith.records import RunError
 from trajsmith.train_sft.model_card import build_model_card
 
@@ -30,6 +31,22 @@ def open_training_tokenizer(model: str) -> Any:
         InputError: There is none, or no template that can be trained with and read back.
     """
     return set_templates(open_tokenizer(model), model)
+
+
+def open_training_model(model: str) -> Any:
+    """Open the weights of a model in the type in which they are trained.
+
+    Raises:
+        InputError: There are none, or a save was interrupted.
+    """
+    return open_model(model, choose_training_dtype(model))
+
+
+def read_dtype(model: str) -> Any:
+    """Return torch's type to store a trained model in: that of the model it started from; None for one made here."""
+    import torch
+
+    return getattr(torch, read_stored_dtype(model)) if model else None
 
 
 def set_templates(tokenizer: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from trajsmith.records import InputError, JsonObject, derive_seed
+from trajsmith.records.yaml_text import compose_yaml
 from trajsmith.train_sft.settings import DatasetShare
 
 ReadRows = Callable[[Path, str], list[JsonObject]]
@@ -56,7 +57,9 @@ def describe_source(share: DatasetShare, rows: Sequence[JsonObject], drawn: int)
     }
     config = share.dataset / "config.yaml"
     if config.is_file():
-        settings = yaml.safe_load(config.read_text("utf-8"))
+        settings = compose_yaml(config.read_text("utf-8"), yaml.SafeLoader)[1]
+        if not isinstance(settings, dict):
+            raise InputError(f"{config}: no settings of a run")
         source |= {
             "name": settings.get("name", share.dataset.name),
             "seed": settings.get("seed", 0),

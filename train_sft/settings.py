@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from trajsmith.records import FrozenModel, JsonObject, ToolStyle
+from trajsmith.records import FrozenModel, JsonObject, Seed, ToolStyle
 
 
 class ScratchSettings(FrozenModel):
@@ -16,7 +16,7 @@ class ScratchSettings(FrozenModel):
     heads: PositiveInt = 4
     vocabulary: PositiveInt = 4096
     """Tokens that byte-pair merging may make."""
-    seed: int = 0
+    seed: Seed = 0
 
 
 class HistorySettings(FrozenModel):
@@ -103,6 +103,42 @@ class SftConfig(FrozenModel):
             raise ValueError("name a dataset or give datasets, one of the two")
         if self.lora is not None and self.freeze != FreezeSettings():
             raise ValueError("lora trains adapters only: leave freeze out")
+        return self
+
+    @property
+    def shares(self) -> tuple[DatasetShare, ...]:
+        """Return the datasets with their weights."""
+        return self.datasets if self.dataset is None else (DatasetShare(dataset=self.dataset),)
+
+
+class DpoConfig(FrozenModel):
+    """Everything that `trajsmith dpo` needs."""
+
+    model: str
+    """Folder or Hub name of the model to start from, also the reference; best one that `trajsmith sft` made."""
+    dataset: Path | None = None
+    """Run directory with `exports/dpo`, or the folder of pairs that `trajsmith export --format dpo` wrote."""
+    datasets: tuple[DatasetShare, ...] = ()
+    """Several of them with weights, in place of `dataset`."""
+    validation: ValidationSettings | None = None
+    """Pairs that measure the training; None measures nothing."""
+    out: Path
+    """Folder of the finished model; checkpoints lie in its `checkpoints`."""
+    tools: ToolStyle | None = None
+    """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full."""
+    max_length: PositiveInt
+    """Tokens of a prompt with one message; a longer pair is refused."""
+    lora: JsonObject | None = None
+    """Settings of peft's `LoraConfig`; None trains all weights, and keeps a second model in memory as the reference."""
+    trainer: dict[str, Any] = Field(default_factory=dict)
+    """Settings of TRL's `DPOConfig`, by their names there."""
+    report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    """Where the metrics go; they are always in `metrics.jsonl` of the model's folder too."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "DpoConfig":
+        if (self.dataset is None) == (not self.datasets):
+            raise ValueError("name a dataset or give datasets, one of the two")
         return self
 
     @property

@@ -1,7 +1,7 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from trajsmith.export.formats.per_step import WINDOW
 from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview, read_tools
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.models.precision import choose_training_dtype, read_stored_dtype
-from trajsmith.models.transformers_engine import open_model, open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, render_tools
 from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
+    open_training_model,
+    open_training_tokenizer,
+    read_dtype,
     save_atomically,
     set_templates,
     translate_write_errors,
@@ -30,7 +31,7 @@ from trajsmith.train_sft.libraries import (
 )
 from trajsmith.train_sft.mixing import mix_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
-from trajsmith.train_sft.settings import FreezeSettings, HistorySettings, SftConfig, ValidationSettings
+from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, HistorySettings, SftConfig, ValidationSettings
 
 MAX_REFUSED_SHARE = 0.5
 """More rows than this share refused means that dataset, model and max_length do not fit together."""
@@ -61,12 +62,28 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
     Raises:
         InputError: There is no dataset, or it has another shape.
     """
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetNotFoundError
-
     place = folder / "dataset" if (folder / "verdicts.jsonl").is_file() else folder
     if not place.is_dir():
         raise InputError(f"no dataset at {place}: run `trajsmith run` or `trajsmith export` first")
+    return load_split(place, split, ("messages", "tools"), "trajsmith sft", "trl")
+
+
+def load_split(place: Path, split: str, columns: Sequence[str], command: str, form: str) -> list[JsonObject]:
+    """Load one split of an exported format.
+
+    Args:
+        place: Folder of the format.
+        split: Name of the split.
+        columns: Columns that it must have.
+        command: Who reads it, for errors.
+        form: Name of the format, for errors.
+
+    Raises:
+        InputError: It is no dataset, or has another shape.
+    """
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetNotFoundError
+
     try:
         loaded = load_dataset(str(place), streaming=True)
     except (DatasetNotFoundError, ValueError, OSError) as error:
@@ -74,10 +91,10 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
     if split not in loaded:
         raise InputError(f"{place} has no split {split!r}; there are {', '.join(loaded)}")
     rows = list(loaded[split])
-    missing = sorted({"messages", "tools"} - set(rows[0])) if rows else []
+    missing = sorted(set(columns) - set(rows[0])) if rows else []
     if missing or not rows:
         problem = f"no column {missing[0]!r}" if missing else "no rows"
-        raise InputError(f"{place}: {problem}; `trajsmith sft` trains on the format trl: export it with --format trl")
+        raise InputError(f"{place}: {problem}; `{command}` trains on the format {form}: export it with --format {form}")
     return rows
 
 
@@ -154,10 +171,9 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
     check_settings(config)
     rows, sources = mix_rows(config.shares, read_rows, int(config.trainer.get("seed", 0)))
     if config.scratch is not None:
-        tokenizer = train_tokenizer(rows, config.scratch.vocabulary)
+        tokenizer = set_templates(train_tokenizer(rows, config.scratch.vocabulary), config.model)
     else:
-        tokenizer = open_tokenizer(config.model)
-    tokenizer = set_templates(tokenizer, config.model)
+        tokenizer = open_training_tokenizer(config.model)
     plan = plan_training(config, rows, tokenizer)
     plan.sources = sources
     if config.validation is not None:
@@ -187,7 +203,7 @@ def check_settings(config: SftConfig) -> Any:
     )
 
 
-def build_validation_arguments(config: SftConfig) -> JsonObject:
+def build_validation_arguments(config: SftConfig | DpoConfig) -> JsonObject:
     """Return TRL's settings of a training that is measured; the configuration overrides them."""
     if config.validation is None:
         return {}
@@ -232,11 +248,7 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     from transformers import EarlyStoppingCallback
     from trl import SFTTrainer
 
-    model = (
-        create_model(tokenizer, config.scratch)
-        if config.scratch
-        else open_model(config.model, choose_training_dtype(config.model))
-    )
+    model = create_model(tokenizer, config.scratch) if config.scratch else open_training_model(config.model)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
     restrict_logits_to_loss_tokens()
@@ -275,13 +287,6 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
     if config.scratch is not None:
         origin = {"model": "random weights", "license": "apache-2.0"}
     return CheckpointInfo(origin=origin, tools=choose_tool_style(config), training=(*before.training, training))
-
-
-def read_dtype(model: str) -> Any:
-    """Return torch's type to store a trained model in: that of the model it started from; None for one made here."""
-    import torch
-
-    return getattr(torch, read_stored_dtype(model)) if model else None
 
 
 def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:

@@ -1,5 +1,6 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
+from trajsmith.usersim.call_resolution import ToolAccess, resolve_inner_call
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
 from trajsmith.usersim.faulty_agent import FaultSettings, build_faulty_agent
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
@@ -18,6 +19,7 @@ from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, User
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
 from trajsmith.usersim.scripted_user import ScriptedUser
+from trajsmith.usersim.tool_search import add_tool_search
 
 __all__ = [
     "AGENT",
@@ -35,11 +37,13 @@ __all__ = [
     "RoleContext",
     "ScriptedAgent",
     "ScriptedUser",
+    "ToolAccess",
     "UserAct",
     "UserCall",
     "UserFactory",
     "UserRole",
     "add_reasoning",
+    "add_tool_search",
     "build_agent",
     "build_faulty_agent",
     "build_scripted_agent",
@@ -48,4 +52,5 @@ __all__ = [
     "build_user_factory",
     "get_role_name",
     "render_system_prompt",
+    "resolve_inner_call",
 ]

@@ -1,9 +1,11 @@
 """Texts about many things at once: their names in one noun phrase, and in the question for a yes."""
 
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from trajsmith.phrasing import get_language
+from trajsmith.phrasing import BatchRequest, capitalize_first, get_language, pick_text
 from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.phrasing.value_formatting import join_words
 from trajsmith.phrasing.words import pluralize
@@ -49,3 +51,27 @@ def put_names(action: str, names: str, entity: EntityPhrases) -> str:
     if pointed is None:
         return f"{action} ({names})"
     return f"{action[: pointed.start()]}{names}{action[pointed.end() :]}"
+
+
+def render_list(
+    batches: Sequence[BatchRequest], names: Sequence[str], values: Mapping[str, Any], closing: str, rng: random.Random
+) -> str:
+    """Return a list with what a batch says of each thing, under one opening; empty where it says nothing.
+
+    Args:
+        batches: Requests that a batch may be.
+        names: Name of each thing.
+        values: Slots of the sentences; `outs` are the results.
+        closing: Sentence after the list; may be empty.
+        rng: Source of randomness.
+    """
+    opening = pick_text([text for batch in batches for text in batch.opening], dict(values), rng)
+    templates = [text for batch in batches for text in batch.each]
+    for template in rng.sample(templates, len(templates)) if opening else []:
+        rows = zip(names, values["outs"], strict=True)
+        lines = [pick_text([template], {**values, "name": name, "out": out}, rng) for name, out in rows]
+        if all(lines):
+            return "\n".join(
+                [str(opening), *(f"- {capitalize_first(line)}" for line in lines if line), closing]
+            ).rstrip()
+    return ""

@@ -58,10 +58,12 @@ def collect_shown(rows: Iterable[Mapping[str, Any]], name: str, value: Any) -> d
 class ConfirmationWriter:
     """Writes the question for one call or several."""
 
-    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice) -> None:
+    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice, used: set[str] | None = None) -> None:
+        """`used` are frames of the dialogue so far: others come first."""
         self.wording = wording
         self.rng = rng
         self.voice = voice
+        self.used = set[str]() if used is None else used
 
     def write(
         self,
@@ -92,7 +94,7 @@ class ConfirmationWriter:
                     actions.append(text)
             notes += [] if frames else self._find_consequence(*members[0], actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
-        question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng)
+        question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng, self.used)
         if topics:
             topic = capitalize_first("; ".join(dict.fromkeys(topics)))
             question = f"{topic}: {get_language().grammar.lower_first(question)}"
@@ -116,8 +118,9 @@ class ConfirmationWriter:
         if names:
             entity = self.wording.entity(self.find_differing(calls))
             action = put_names(action, join_names(names, entity), entity)
-        notes = self._find_consequence(call, identified, action)
-        return " ".join([_add_remarks(fill_pattern(self.voice.confirms, action, self.rng), remarks), *notes])
+        notes = [] if remarks else self._find_consequence(call, identified, action)
+        question = fill_pattern(self.voice.confirms, action, self.rng, self.used)
+        return " ".join([_add_remarks(question, remarks), *notes])
 
     def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
         """Return the names of the things in which calls differ; with details where names are not enough."""
@@ -299,6 +302,8 @@ class ConfirmationWriter:
 
     def _find_consequence(self, call: GoldCall, identified: IdentifiedRows, phrase: str) -> list[str]:
         """Return the rule's reason as a sentence, unless it does not apply or the phrase says it already."""
+        if "; " in phrase:  # it says itself what follows
+            return []
         rows = [each for choice in identified.values() for each in (choice.row, choice.shown)]
         applies = needs_confirmation(self.wording.tools[call.tool], call.arguments, [{"result": rows}])
         because = self.wording.explain_rule(call.tool) if applies else ""

@@ -22,15 +22,15 @@ from trajsmith.records import (
     TurnSpan,
 )
 from trajsmith.records.tool import Actor
-from trajsmith.records.trajectory import CALL_TOOL, LIST_TOOLS, MALFORMED, StopReason
-from trajsmith.usersim.call_resolution import resolve_call
+from trajsmith.records.trajectory import MALFORMED, NOT_SHOWN, StopReason
+from trajsmith.usersim.call_resolution import ToolAccess
 from trajsmith.usersim.faulty_agent import FaultSettings
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 
 AGENT = PromptSpec(
     "usersim/agent_system",
     {"description": "A shop.", "policy": "Be kind.", "confirmation": "Ask before you pay.", "now": "2026-03-03 09:00",
-     "mode": "direct", "two_level": True},
+     "mode": "direct", "two_level": True, "search": True},
 )  # fmt: skip
 
 
@@ -54,7 +54,8 @@ class PlaySettings(FrozenModel):
     temperatures: tuple[float, ...] = ()
     """Sampling temperature of each candidate of a model agent, in turn; empty for the model's own setting."""
     tools: Literal["native", "two_level"] = "native"
-    """`native` shows the agent all tools; `two_level` only list_tools and call_tool (AWM A.4)."""
+    """`native` shows the agent all tools; `two_level` only list_tools and call_tool (AWM A.4). Tasks whose tools are
+    searched for (`write.tools.search`) show search_tools and call_tool in both."""
     bad_calls: int = Field(3, ge=0)
     """Messages in a row with nothing but malformed or unknown calls that end a play."""
 
@@ -84,10 +85,13 @@ def render_system_prompt(
         .text(
             description=spec.description,
             policy=task.policy,
-            confirmation=render_confirmation_policy([tool for tool in spec.tools if tool.name in names], task.mode),
+            confirmation=render_confirmation_policy(
+                [tool for tool in spec.tools if tool.name in names], task.mode, named=task.search is None
+            ),
             now=render_clock(state),
             mode=task.mode,
-            two_level=two_level,
+            two_level=two_level and task.search is None,
+            search=task.search is not None,
         )
     )
 
@@ -115,10 +119,9 @@ class Dialogue:
         self.user = user
         self.settings = settings
         self.candidate = candidate
-        self.two_level = settings.tools == "two_level"
-        self.shown = task.find_shown_specs(spec.tools)
+        self.access = ToolAccess(task, spec, settings.tools == "two_level")
         self.prompts = prompts or load_builtin_prompts()
-        system = render_system_prompt(spec, task, state, self.two_level, self.prompts)
+        system = render_system_prompt(spec, task, state, self.access.two_level, self.prompts)
         self.messages: list[Message] = [Message(role="system", content=system)]
         self.events: list[CallEvent] = []
         self.injected: list[InjectedFault] = []
@@ -155,7 +158,7 @@ class Dialogue:
             environment=self.spec.name,
             candidate=self.candidate,
             messages=tuple(self.messages),
-            tools=(LIST_TOOLS, CALL_TOOL) if self.two_level else self.task.shown_tools,
+            tools=tuple(tool.name for tool in self.access.shown),
             events=tuple(self.events),
             turns=tuple(self.turns),
             initial_state=initial[0],
@@ -203,9 +206,8 @@ class Dialogue:
         tools: list[str] = []
         results: list[ToolResult] = []
         where = len(self.messages) - 1
-        malformed = {call.id: call for call in act.malformed}
-        for call in act.message.tool_calls or ():
-            goal = resolve_call(call, malformed, self.shown, self.two_level)
+        calls = act.message.tool_calls or ()
+        for call, goal in zip(calls, self.access.resolve_message(calls, act.malformed), strict=True):
             if goal.result is None:
                 result = await self._call("assistant", goal.tool, goal.arguments, where)
             else:
@@ -217,7 +219,7 @@ class Dialogue:
             tools.append(goal.tool)
             results.append(result)
         self.agent.observe(tools, results, by_user=False)
-        return all(event.error in (MALFORMED, "unknown_tool") for event in self.events[-len(results) :])
+        return all(event.error in (MALFORMED, NOT_SHOWN, "unknown_tool") for event in self.events[-len(results) :])
 
     async def _call(self, actor: Actor, tool: str, arguments: JsonObject, where: int) -> ToolResult:
         result = await self.session.call(tool, arguments, actor)

@@ -37,6 +37,7 @@ from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_roles import build_scripted_agent
+from trajsmith.usersim.tool_search import SEARCH_FAULTS
 from trajsmith.usersim.variant_roles import VariantAgent
 
 IGNORED_VARIANT = "ignored_variant"
@@ -68,6 +69,10 @@ class FaultSettings(FrozenModel):
     """A value is told wrongly."""
     ignored_variant: float = Field(0.3, ge=0, le=1)
     """In a variant, the agent does not notice what is different."""
+    unsearched_call: float = Field(0.15, ge=0, le=1)
+    """Where tools have to be searched for, one is called that no search has shown."""
+    wrong_search: float = Field(0.15, ge=0, le=1)
+    """The same, after a search for something else."""
 
 
 class FaultInjection(ScriptedAgent):
@@ -79,6 +84,7 @@ class FaultInjection(ScriptedAgent):
         """`place` is the gold call, or the turn, in which the mistake is made."""
         super().__init__(task, wording, candidate, listens)
         self.kind, self.place = kind, place
+        self.fault_kind = kind
         self.faults = random.Random(derive_seed(task.seed, "faults", candidate))
         self.invented: dict[str, JsonValue] = {}
         self.fired = False
@@ -260,7 +266,7 @@ def build_faulty_agent(
     for kind, place in _iter_opportunities(task, wording):
         places.setdefault(kind, []).append(place)
     rates = {kind: getattr(settings, kind) for kind in sorted(places)}
-    total, wanted = sum(rates.values()), sum(settings.model_dump(exclude={IGNORED_VARIANT}).values())
+    total, wanted = sum(rates.values()), sum(settings.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values())
     if not total or rng.random() >= min(1.0, wanted):
         return build_scripted_agent(task, wording, candidate, listens)
     kind = rng.choices(list(rates), weights=list(rates.values()))[0]
@@ -308,6 +314,8 @@ def _iter_opportunities(task: Task, wording: Wording) -> Iterator[tuple[str, int
                 yield "invented_value", index
                 break
         start = stop
+    if task.search is not None and any(call.actor == "assistant" for call in calls):
+        yield from ((kind, 0) for kind in SEARCH_FAULTS)
     if task.twist is not None and task.twist.act != "plain":
         yield IGNORED_VARIANT, task.twist.turn
 

@@ -6,6 +6,7 @@ from typing import Literal
 from trajsmith.environments import ToolResult
 from trajsmith.models import ChatModel, ChatReply, ChatRequest
 from trajsmith.records import (
+    TWO_LEVEL,
     EnvironmentSpec,
     FunctionCall,
     JsonObject,
@@ -15,7 +16,6 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
-from trajsmith.usersim.call_resolution import TWO_LEVEL
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.roles import AgentAct
 
@@ -71,7 +71,8 @@ class ModelAgent:
         self.seed = derive_seed(task.seed, "agent", candidate) % (1 << 31)
         warm = settings.temperatures
         self.temperature = warm[candidate % len(warm)] if warm else None
-        self.shown = None if settings.tools == "two_level" else ExposedTools(task, spec)
+        two_level = settings.tools == "two_level" and task.search is None
+        self.shown = None if two_level else ExposedTools(task, spec)
         self.under_test = under_test
         self.past_reasoning = past_reasoning
         self.tokens = 0

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach
+from trajsmith.grounding import find_rows, is_end_out_of_reach, iterate_leaves
 from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
@@ -17,7 +17,8 @@ from trajsmith.phrasing.value_formatting import (
     join_words,
     list_value_forms,
 )
-from trajsmith.records import AnswerFact, GoldCall, RequestedInfo
+from trajsmith.phrasing.words import pluralize
+from trajsmith.records import AnswerFact, FromOutput, GoldCall, RequestedInfo
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
@@ -35,6 +36,12 @@ class ReportWriter:
         self.wording = wording
         self.style = style
         self.rng = rng
+        self.varies = True
+        """No template is used a second time in a dialogue while there are others that fit."""
+        self.used: set[str] = set()
+        """Templates of what was told."""
+        self._templates: dict[str, str] = {}
+        """Texts that were rendered last, with their templates."""
 
     def answer(
         self, info: RequestedInfo, call: GoldCall, content: Any, first: bool = True, row: str = ""
@@ -51,7 +58,8 @@ class ReportWriter:
             if values["row"] is None:
                 return None
         if first:
-            return self._pick(info.answer, values, info.facts)
+            text = self._pick(info.answer, values, info.facts)
+            return self._note_used(text) if text else None
         clear = [template for template in info.answer if not get_language().reports.pronoun.match(template)]
         text = self._pick(clear, values, info.facts)
         if (
@@ -59,9 +67,12 @@ class ReportWriter:
             and all(is_fact_answered(text, fact) for fact in info.facts)
             and not get_language().reports.pronoun.match(text)
         ):
-            return text
+            return self._note_used(text)
         text = self._pick(info.answer, values, info.facts)
-        return self._name_topic(info, call, text, row) if text and get_language().reports.pronoun.match(text) else text
+        if text is None:
+            return None
+        self._note_used(text)
+        return self._name_topic(info, call, text, row) if get_language().reports.pronoun.match(text) else text
 
     def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
         """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
@@ -89,8 +100,12 @@ class ReportWriter:
             return ""
         return get_language().reports.label_topic.format(fact.label)
 
-    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = ()) -> str:
-        """Return a report of a whole result in the agent's style, if possible one with all facts."""
+    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = (), alone: bool = True) -> str:
+        """Return a report of a whole result in the agent's style, if possible one with all facts.
+
+        Args:
+            alone: Nothing else is reported in the message; else a report that names what it is about comes first.
+        """
         phrases = self.wording.tool(call.tool)
         if self.style == "short":
             first = phrases.brief
@@ -99,12 +114,29 @@ class ReportWriter:
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
-        texts = [
-            self._pick(options, values, facts) for options in (first, phrases.done, phrases.detailed, phrases.brief)
-        ]
+        ways = (first, phrases.done, phrases.detailed, phrases.brief)
+        texts = [self._pick(options, values, facts) for options in ways]
+        if not alone:
+            every = [pick_text([text], values, self.rng) for options in ways for text in options]
+            texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
         rendered = [text for text in texts if text]
         whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
-        return next(whole, None) or next(iter(rendered), None) or render_plain_report(call, content)
+        chosen = next(whole, None) or next(iter(rendered), None)
+        return self._note_used(chosen) if chosen else render_plain_report(call, content)
+
+    def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
+        """Return 0 for a report that names the kind of its things ("Your payees are ..."), 2 for one that begins with
+        a pronoun, and 1 for others."""
+        if get_language().reports.pronoun.match(text):
+            return 2
+        kinds = self.wording.phrasebook.entities
+        nouns = {
+            noun
+            for name in list_field_names(content) & kinds.keys()
+            if name not in call.arguments
+            for noun in (kinds[name].noun, kinds[name].plural or pluralize(kinds[name].noun))
+        }
+        return 0 if any(is_value_mentioned(text.lower(), noun.lower()) for noun in nouns) else 1
 
     def add_limit_note(self, call: GoldCall, content: Any, text: str) -> str:
         """Return a text with a sentence that there may be more, where it tells all rows of a cut list."""
@@ -119,12 +151,21 @@ class ReportWriter:
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first = None
-        for template in self.rng.sample(list(templates), len(templates)):
+        for template in sorted(self.rng.sample(list(templates), len(templates)), key=self.used.__contains__):
             text = pick_text([template], values, self.rng)
+            if text:
+                self._templates[text] = template
             if text and all(is_fact_answered(text, fact) for fact in facts):
                 return text
             first = first or text
         return first
+
+    def _note_used(self, text: str) -> str:
+        """Record the template of a text that is told, and return the text."""
+        if self.varies and text in self._templates:
+            self.used.add(self._templates[text])
+        self._templates.clear()
+        return text
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:
@@ -181,6 +222,21 @@ def _render_named(label: str, fact: AnswerFact) -> str:
     if isinstance(fact.value, bool) and fact.words.get(str(fact.value).lower()):
         return f"{capitalize_first(fact.words[str(fact.value).lower()][0])}."
     return f"{capitalize_first(label)}: {format_quoted(fact.value)}."
+
+
+def find_used_calls(calls: Sequence[GoldCall]) -> set[int]:
+    """Return the calls from whose results these take arguments."""
+    leaves = (source for call in calls for _, source, _ in iterate_leaves(call))
+    return {source.call for source in leaves if isinstance(source, FromOutput)}
+
+
+def list_field_names(result: Any) -> set[str]:
+    """Return the names of the fields of a result; of a list, those of its first row."""
+    if isinstance(result, list):
+        return list_field_names(result[0]) if result else set()
+    if not isinstance(result, dict):
+        return set()
+    return {name for key, value in result.items() for name in (key, *list_field_names(value))} - {"result"}
 
 
 def _iter_fields(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -38,9 +38,10 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases
 from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown
-from trajsmith.usersim.reporting import ReportWriter, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
@@ -60,6 +61,8 @@ class ScriptedAgent:
     name = "scripted"
     parallel = 0.9
     """Probability that calls that commute go in one message."""
+    fault_kind = ""
+    """Mistake that it makes on purpose."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
@@ -90,6 +93,8 @@ class ScriptedAgent:
         self.made = 0
         self.frames: set[str] = set()
         """Frames in which it said what comes next."""
+        self.announced = False
+        """It has said in this turn what it does."""
         self.failure = ""
         self.told = ""
         """What it has said so far."""
@@ -102,6 +107,7 @@ class ScriptedAgent:
         self.stop = sum(len(item.gold_calls) for item in self.task.turns[: turn + 1])
         self.said |= {entry.key for entry in self.task.turns[turn].known if entry.stated}
         self.failure = ""
+        self.announced = False
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         for tool, result in zip(tools, results, strict=True):
@@ -140,10 +146,7 @@ class ScriptedAgent:
         return replace(act, message=act.message.model_copy(update={"content": text}))
 
     async def _choose_act(self, messages: list[Message]) -> AgentAct:
-        turn = (
-            sum(message.role == "user" and index in self._openings(messages) for index, message in enumerate(messages))
-            - 1
-        )
+        turn = len(self._openings(messages)) - 1
         if turn != self.turn:
             self.open_turn(turn)
         self.told = "\n".join(message.content for message in messages if message.role == "assistant")
@@ -212,14 +215,12 @@ class ScriptedAgent:
         try:
             arguments = [self._arguments(self.calls[member]) for member in group]
         except ReferenceNotResolved as fault:
-            text = get_language().agent.unclear.format(fault)
-            return AgentAct(Message(role="assistant", content=text), gave_up=True)
+            return self._give_up(get_language().agent.unclear.format(fault))
         calls = []
         for member, filled in zip(group, arguments, strict=True):
             self.made += 1
-            calls.append(
-                ToolCall(id=f"call_{self.made}", function=FunctionCall(name=self.calls[member].tool, arguments=filled))
-            )
+            function = FunctionCall(name=self.calls[member].tool, arguments=filled)
+            calls.append(ToolCall(id=f"call_{self.made}", function=function))
         return AgentAct(Message(role="assistant", content=self._narration(group, answered), tool_calls=tuple(calls)))
 
     def _list_group(self, index: int) -> list[int]:
@@ -281,26 +282,33 @@ class ScriptedAgent:
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
-        if self.rng.random() >= (1 - self.voice.silent) * (1 if first else QUIET):
+        speaks = self.rng.random() < (1 - self.voice.silent) * (1 if first else QUIET)
+        phrases = [self._announce(self.calls[member]) for member in group] if speaks else [""]
+        if not all(phrases):
             return ""
-        phrases = [self._phrase(self.calls[member], "narrate") for member in group]
-        opening = self.voice.acts if self.calls[group[0]].effect == "write" else self.voice.starts
-        if answered and self.asking[:1] != (group[0],):
-            frames = self.voice.answered
-        else:
-            frames = opening if first or answered else self.voice.continues
+        heard = answered and self.asking[:1] != (group[0],)
+        goes_on = self.announced and not (first or answered)
+        frames = choose_frames(self.voice, heard, goes_on, self.calls[group[0]].effect, group[-1] + 1 >= self.stop)
+        self.announced = True
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
         return fill_pattern(frames, joined, self.rng, self.frames)
+
+    def _announce(self, call: GoldCall) -> str:
+        """Return a verb phrase for a call that comes; empty if none fits what was asked for."""
+        narrate = self.wording.tool(call.tool).narrate
+        if call.effect == "write" or not narrate:
+            return self._phrase(call, "narrate")
+        turn = self.task.turns[self.turn]
+        spoken_text = " ".join((turn.query, *(info.question for info in turn.asked)))
+        values = {name: self._spoken(call, name) for name in call.arguments}
+        return pick_text(list_fitting_phrases(narrate, call, spoken_text, self.wording), values, self.rng) or ""
 
     def _phrase(self, call: GoldCall, kind: str) -> str:
         phrases = self.wording.tool(call.tool)
         values = {name: self._spoken(call, name) for name in call.arguments}
         options = phrases.confirm if kind == "confirm" else phrases.request if kind == "request" else phrases.narrate
-        return (
-            pick_text(options, values, self.rng)
-            or pick_text(phrases.narrate, values, self.rng)
-            or f"use {humanize(call.tool)}"
-        )
+        text = pick_text(options, values, self.rng) or pick_text(phrases.narrate, values, self.rng)
+        return text or f"use {humanize(call.tool)}"
 
     def _spoken(self, call: GoldCall, name: str) -> Any:
         if isinstance(call.provenance.get(name), FromOutput):
@@ -338,7 +346,7 @@ class ScriptedAgent:
         )
 
     def _confirmation(self, index: int) -> str:
-        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice)
+        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
         return writer.write([(self.calls[number], self._identified_rows(self.calls[number])) for number in calls])
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:
@@ -374,10 +382,10 @@ class ScriptedAgent:
 
     def _row(self, source: FromOutput) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row that a reference resolves to, and all rows that it was chosen from."""
-        wanted, rows = self._resolve(source), []
+        wanted, rows, shown = self._resolve(source), [], self._get_result(source.call).content
         chosen: dict[str, Any] = {}
-        for match in find_values(self._get_result(source.call).content, source.path):
-            row = match.levels[-1].row if match.levels else self._get_result(source.call).content
+        for match in find_values(shown, source.path):
+            row = match.levels[-1].row if match.levels else shown
             if isinstance(row, dict):
                 rows.append(row)
                 chosen = chosen or (rows[-1] if match.value == wanted else {})
@@ -386,7 +394,7 @@ class ScriptedAgent:
     def _request(self, call: GoldCall) -> str:
         purpose = self.wording.tool(call.tool).purpose
         frames = [frame for frame in self.voice.asks_user if purpose or PURPOSE not in frame]
-        return fill_pattern(frames, self._phrase(call, "request"), self.rng).replace(PURPOSE, purpose)
+        return fill_pattern(frames, self._phrase(call, "request"), self.rng, self.frames).replace(PURPOSE, purpose)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)
@@ -403,46 +411,40 @@ class ScriptedAgent:
 
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question for one of the things that a result shows, unless they may have changed."""
-        rows: Any = next(
-            (match.value for match in find_values(self._get_result(source.call).content, selector.rows)), []
-        )
+        shown = self._get_result(source.call).content
+        rows: Any = next((match.value for match in find_values(shown, selector.rows)), [])
         if not isinstance(rows, list) or self._stale(source.call):
             return get_language().grammar.which(self.wording.entity(parameter))
-        rows = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
-        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, rows, selector, self.told)
+        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
+        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
-        used = {
-            source.call
-            for call in turn.gold_calls
-            for _, source, _ in iterate_leaves(call)
-            if isinstance(source, FromOutput)
-        }
+        used = find_used_calls(turn.gold_calls)
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
+        reports = [capitalize_first(self._report(index, len(goals) == 1)) for index in goals]
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
-        last = self.turn == len(self.task.turns) - 1
-        return (
-            text
-            if not last or self.rng.random() >= OFFERS
-            else f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
-        )
+        if self.turn < len(self.task.turns) - 1 or self.rng.random() >= OFFERS:
+            return text
+        return f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
 
-    def _report(self, index: int, first: bool) -> str:
-        """Answer the questions about a call, or report its result as a whole."""
+    def _report(self, index: int, alone: bool) -> str:
+        """Answer the questions about a call, or report its result as a whole.
+
+        Args:
+            alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
+        """
         call, content = self.calls[index], self.results[index].content
-        asked = [info for info in self.task.turns[self.turn].asked if info.call == index]
-        answers: list[str] = []
+        asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
-            answer = self.reports.answer(info, call, content, first and not answers, row) if info.narrow else None
+            answer = self.reports.answer(info, call, content, alone and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
         whole = not asked or len(answers) < len(asked)
         facts = [fact for info in asked for fact in info.facts]
-        text = self.reports.report(call, content, facts) if whole else " ".join(answers)
+        text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

@@ -42,6 +42,8 @@ class ScriptedUser:
         self.patience = PATIENCE
         self.told: set[str] = set()
         """Keys told in answer to a model."""
+        self.slipped: set[str] = set()
+        """Words in which it made a slip of the keyboard."""
         self.prompts: dict[str, str] = {}
         self.voice = get_user_voice(task.persona.style)
 
@@ -80,7 +82,7 @@ class ScriptedUser:
     def _type(self, text: str) -> str:
         """A message as this user types it, with every value letter by letter."""
         exact = {str(fact.value) for fact in self.known.values() if isinstance(fact.value, str)}
-        return apply_surface(text, self.voice, exact, self.rng)
+        return apply_surface(text, self.voice, exact, self.rng, self.slipped)
 
     def _read(self, text: str, messages: list[Message]) -> UserAct:
         """The reaction to a model's words, which say nothing of what they mean.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, list_needed_keys
+from trajsmith.grounding import ReferenceNotResolved, list_needed_keys
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
@@ -22,10 +22,9 @@ from trajsmith.phrasing import (
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
-from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern
+from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned, parse_datetime
+from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern
 from trajsmith.records import (
-    FromOutput,
     FunctionCall,
     GoldCall,
     JsonValue,
@@ -36,60 +35,29 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
-from trajsmith.usersim.batch_texts import join_names
+from trajsmith.usersim.batch_texts import join_names, render_list
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
-from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
+from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_user import ScriptedUser
+from trajsmith.usersim.variant_texts import (
+    AGAIN,
+    ALL_DONE,
+    ALL_READ,
+    CHANGED,
+    FURTHER,
+    GO_THROUGH,
+    NEXT_PAGE,
+    NO_IDEA,
+    NOT_FROM_YOU,
+)
 
-FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Is there something else?")
-"""Closers of a refusal with which a dialogue ends."""
-AGAIN = (
-    "That did not go through, so I'll try it once more.",
-    "That failed for the moment. Let me try again.",
-    "There was a hiccup; I'm trying it again.",
-    "",
-)
-NO_IDEA = (
-    "I'm afraid I don't know the {}.",
-    "I don't have the {} at hand, sorry.",
-    "I can't remember the {}, sorry.",
-)
+_CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
+_DAYS = re.compile(r"\b\d{1,2} [A-Z][a-z]+\b|\b(?:days?|nights?|[A-Z][a-z]+day)\b")
+"""Words by which a reason is about a day."""
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
-CHANGED = (
-    "Actually, wait, I've just looked it up again. {}",
-    "Hold on, I've changed my mind, something has come up here. {}",
-    "Thanks for asking. On second thoughts, I got that wrong. {}",
-    "Oh, I need to correct that, I mixed something up. {}",
-)
-
-
-ALL_DONE = (
-    "That's all of them done:",
-    "Done, every one of them:",
-    "I've gone through all of them:",
-    "All of them are done:",
-)
-ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
-GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
-
-
-NEXT_PAGE = (
-    "I haven't found it yet; let me look at the next page.",
-    "Not among these. I'll go on to the next page.",
-    "That page doesn't have it; let me look further.",
-    "There's more than one page, so I'll keep looking.",
-    "",
-)
-NOT_FROM_YOU = (
-    "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
-    "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
-    "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
-    "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
-    "One of the texts there is addressed to me and asks for something that you didn't. I've not done it.",
-)
 
 
 class VariantAgent(ScriptedAgent):
@@ -104,7 +72,9 @@ class VariantAgent(ScriptedAgent):
         self.asked = self.agreed = self.attempted = self.stumbled = False
         self.asked_again = False
         """It has asked for a yes to the value to which the user has changed."""
-        self.told_no = self.paged = ""
+        self.told_no = ""
+        self.paged = False
+        """It has said that it reads on."""
         self.warns = self.twist.act == "ignore" and self.rng.random() < 0.6
         """It tells the user of an instruction in a result."""
         self.offered = self.settled = False
@@ -161,16 +131,30 @@ class VariantAgent(ScriptedAgent):
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
         reports = self._report_others() if self.twist.act == "offer" else ()
-        act = self._phrase(forbidden, "narrate") if reports and forbidden else ""
+        act = self._name_act(forbidden) if reports and forbidden else ""
         refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, self.twist.hidden)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
-        elif self.twist.instead:
-            text += f" {fill_pattern(load_refusals().others, self.twist.instead, self.rng)}"
+            text += self._ask_for_another(forbidden, because)
         last = self.turn == len(self.task.turns) - 1
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
+
+    def _name_act(self, call: GoldCall) -> str:
+        """Return the plainest verb phrase for a call: the first that its values fit."""
+        values = {name: self._spoken(call, name) for name in call.arguments}
+        texts = (pick_text([text], values, self.rng) for text in self.wording.tool(call.tool).narrate)
+        return next(filter(None, texts), "") or self._phrase(call, "narrate")
+
+    def _ask_for_another(self, call: GoldCall | None, because: str) -> str:
+        """Return a sentence that invites the user to name another day or time, where the reason is about that."""
+        wanted = [value for value in call.arguments.values() if isinstance(value, str)] if call else []
+        if any(map(_CLOCK.fullmatch, wanted)) and _CLOCK.search(because):
+            kind = "time"
+        else:
+            kind = "day" if any(map(parse_datetime, wanted)) and _DAYS.search(because) else ""
+        return f" {draw_pattern(load_refusals().another, self.rng).format(kind)}" if kind else ""
 
     def _try(self, call: GoldCall) -> AgentAct:
         """Make the call that will be refused, after the yes that it needs."""
@@ -192,10 +176,9 @@ class VariantAgent(ScriptedAgent):
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         indices = range(start, self.stop - self.twist.accepted)
-        used = {source.call for index in indices for _, source, _ in iterate_leaves(self.calls[index])
-                if isinstance(source, FromOutput)}  # fmt: skip
+        used = find_used_calls([self.calls[index] for index in indices])
         goals = [index for index in indices if self.calls[index].effect == "write" or self._is_reported(index, used)]
-        reports = [capitalize_first(self._report(index, index == goals[0])) for index in goals]
+        reports = [capitalize_first(self._report(index, len(goals) == 1)) for index in goals]
         if not reports:
             return []
         between = [self.results[index].content for index in indices if index not in goals]
@@ -206,13 +189,7 @@ class VariantAgent(ScriptedAgent):
 
     def _is_reported(self, index: int, used: set[int]) -> bool:
         """Return True for a look-up that leads to nothing else: the user asked for it."""
-        leads = {
-            source.call
-            for call in self.twist.tempting
-            for _, source, _ in iterate_leaves(call)
-            if isinstance(source, FromOutput)
-        }
-        return index not in used | leads and self.task.variant == "partial_success"
+        return index not in used | find_used_calls(self.twist.tempting) and self.task.variant == "partial_success"
 
     def _answer(self) -> str:
         """The answer; of a request of which some parts were reported before, only the rest."""
@@ -252,6 +229,10 @@ class VariantAgent(ScriptedAgent):
         at_once = pick_text([text for batch in batches for text in batch.done], values, self.rng)
         if at_once and all(is_fact_answered(at_once, fact) for fact in turn.facts):
             return capitalize_first(at_once)
+        closing = pick_text([text for batch in batches for text in batch.closing], values, self.rng)
+        listed = render_list(batches, names, values, closing or "", self.rng)
+        if listed and all(is_fact_answered(listed, fact) for fact in turn.facts):
+            return listed
         reports = self._report_each(members)
         for place, (report, index) in enumerate(zip(reports, members, strict=True)):
             if any(str(value) in report for value in self.calls[index].arguments.values() if str(value)[-1:].isdigit()):
@@ -260,7 +241,6 @@ class VariantAgent(ScriptedAgent):
         opening = self.rng.choice(self.openings or (ALL_DONE if writes else ALL_READ))
         if all(names) and lines == [f"{capitalize_first(name)}." for name in names]:
             return " ".join([opening, f"{join_names(names, entity)}.", *after])
-        closing = pick_text([text for batch in batches for text in batch.closing], values, self.rng)
         after += [closing] if closing else []
         return "\n".join([opening, *(f"- {line}" for line in lines), *([" ".join(after)] if after else [])])
 
@@ -268,9 +248,10 @@ class VariantAgent(ScriptedAgent):
         """Return short reports of calls, all in the same words."""
         words, reports = self.rng.random(), []
         self.reports, usual = ReportWriter(self.wording, "short", self.rng), self.reports
+        self.reports.varies = False
         for index in members:
             self.rng.seed(words)
-            reports.append(capitalize_first(self._report(index, first=False)))
+            reports.append(capitalize_first(self._report(index, alone=True)))
         self.reports = usual
         return reports
 
@@ -322,22 +303,23 @@ class VariantAgent(ScriptedAgent):
 
     def _write_for_all(self, calls: Sequence[GoldCall]) -> str:
         pairs = [(call, self._identified_rows(call)) for call in calls]
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write_for_all(pairs)
+        return ConfirmationWriter(self.wording, self.rng, self.voice, self.frames).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
         if self.twist.act == "page" and self._is_perturbed(group[0]):
-            if "page" not in self.calls[group[0]].arguments:
+            if self.paged or "page" not in self.calls[group[0]].arguments:
                 return ""
-            self.paged = self.rng.choice([text for text in NEXT_PAGE if text != self.paged])
-            return self.paged
+            self.paged = True
+            return self.rng.choice(NEXT_PAGE)
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
         return "" if again else self.rng.choice(GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        return ConfirmationWriter(self.wording, self.rng, self.voice).write([(call, self._identified_rows(call))])
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
+        return writer.write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:
         """Return True for the call that the perturbation concerns."""
@@ -363,7 +345,8 @@ class VariantUser(ScriptedUser):
                 return UserAct(self._type(draw_pattern(patterns, self.rng)))
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
-                return UserAct(self.rng.choice(CHANGED).format(self._correction(self.known[self.twist.first.key])))
+                correction = self._correction(self.known[self.twist.first.key])
+                return UserAct(drop_near_years(self.rng.choice(CHANGED).format(correction), self.now))
         return await super().reply(messages, act)
 
     def _asked(self, act: AgentAct) -> Sequence[str]:

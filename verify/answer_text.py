@@ -17,7 +17,7 @@ def select_answer_text(messages: Sequence[Message]) -> str:
     Args:
         messages: Messages of the turn.
     """
-    first = next((number for number, message in enumerate(messages) if message.role == "tool"), -1)
+    first = next((number for number, message in enumerate(messages) if message.shows_data), -1)
     spoken = [message for message in messages[first + 1 :] if message.role == "assistant" and message.content]
     parts = []
     for number, message in enumerate(spoken):

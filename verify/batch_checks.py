@@ -32,12 +32,15 @@ def build_batch_checks(
 
 
 def _check_members(events: Sequence[CallEvent], perturbation: Perturbation, gold: Sequence[GoldCall]) -> CheckOutcome:
-    """Check that the call is made for every row that is meant, once, and for no other."""
+    """Check that the call is made for every row that is meant, once, and tried for no other."""
     wanted = [canonical_json(call.arguments) for call in gold if call.tool == perturbation.tool]
-    calls = [canonical_json(event.arguments) for event in events if event.tool == perturbation.tool and event.ok]
-    missing, others = len(set(wanted) - set(calls)), len([call for call in calls if call not in wanted])
-    twice = len(calls) - len(set(calls))
-    detail = f"{missing} missing, {others} not meant, {twice} twice" if missing or others or twice else ""
+    refused = [canonical_json(member.call.arguments) for member in perturbation.refused]
+    tried = [(canonical_json(event.arguments), event.ok) for event in events if event.tool == perturbation.tool]
+    calls = [arguments for arguments, ok in tried if ok]
+    missing = len(set(wanted) - set(calls))
+    others = len([arguments for arguments, ok in tried if arguments not in wanted and (ok or arguments not in refused)])
+    twice = len([arguments for arguments, _ in tried if arguments in wanted]) - len(set(wanted) & set(calls))
+    detail = f"{missing} missing, {others} not meant, {twice} twice" if missing or others or twice > 0 else ""
     return build_conduct_outcome("the agent does it for all that are meant and for no others", not detail, detail)
 
 

@@ -62,10 +62,10 @@ class SupportTracker:
         """Take note of a message; the agent's own support nothing."""
         if message.role != "assistant":
             self.days |= {int(days) for days in _DAYS.findall(message.content)}
-        if message.role == "tool":
+        if message.shows_data:
             self.results.append(_read_content(message.content))
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
-        elif message.role != "assistant":
+        elif message.role not in ("assistant", "tool"):
             self.allowed.add(message.content)
             if message.role == "user":
                 self.request = len(self.results)

@@ -191,7 +191,7 @@ class _Conduct:
         """Results that the agent was shown, as data, with the index of the message."""
         results = []
         for index, message in enumerate(self.messages):
-            if message.role == "tool" and message.content[:1] in ("{", "["):
+            if message.shows_data and message.content[:1] in ("{", "["):
                 try:
                     results.append((index, orjson.loads(message.content)))
                 except orjson.JSONDecodeError:

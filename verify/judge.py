@@ -27,7 +27,7 @@ from trajsmith.records import (
     canonical_json,
     derive_seed,
 )
-from trajsmith.records.text import truncate_text
+from trajsmith.records.text import dump_json_line, to_one_line, truncate_text
 from trajsmith.records.verdict import Outcome
 
 MAX_RESULT_LENGTH = 600
@@ -43,11 +43,12 @@ JUDGE = PromptSpec(
         "turns": ["Where is my order?"],
         "checks": ["passed: nothing changes"],
         "changes": "none",
-        "conversation": "Person: Where is my order?",
+        "conversation": '{"person": "Where is my order?"}',
         "questions": ["Is the answer complete?"],
     },
 )
 
+_OUTCOME_WORDS = {True: "passed", False: "failed", None: "could not tell"}
 _OUTCOMES: dict[str, Outcome] = {
     "completed": "completed",
     "partially_completed": "partial",
@@ -121,17 +122,14 @@ class Judge:
         """Return the messages that are sent to the judge."""
         changes = canonical_json(trajectory.diff).decode() if trajectory.diff else "none"
         return self.prompt.messages(
-            description=self.spec.description,
+            description=to_one_line(self.spec.description),
             policy=task.policy,
             mode=task.mode,
-            turns=[turn.query for turn in task.turns],
-            checks=[
-                f"{'passed' if check.passed else 'could not tell' if check.passed is None else 'failed'}: {check.says}"
-                for check in verdict.checks
-            ],
+            turns=[to_one_line(turn.query) for turn in task.turns],
+            checks=[to_one_line(f"{_OUTCOME_WORDS[check.passed]}: {check.says}") for check in verdict.checks],
             changes=truncate_text(changes, MAX_CHANGES_LENGTH),
             conversation="\n".join(_transcript(trajectory.messages)),
-            questions=list(questions),
+            questions=[to_one_line(question) for question in questions],
         )
 
 
@@ -168,14 +166,21 @@ def _resolve_outcome(ruling: JudgeReply, questions: Sequence[str]) -> Outcome:
 
 
 def _transcript(messages: Sequence[Message]) -> Iterator[str]:
-    """The conversation as lines, tool results cut; the system prompt is left out, its rules stand apart."""
+    """Yield the conversation as JSON, an object a line; the system prompt is left out, its rules stand apart.
+
+    No text can end its line and pretend to be another speaker, a question or a rule. Tool results are cut.
+    """
     for message in messages:
         if message.role == "user":
-            yield f"Person: {message.content}"
+            yield _line(person=message.content)
         elif message.role == "tool":
-            yield f"  result of {message.name}: {truncate_text(message.content, MAX_RESULT_LENGTH)}"
+            yield _line(result_of=message.name or "", is_=truncate_text(message.content, MAX_RESULT_LENGTH))
         elif message.role == "assistant":
             if message.content:
-                yield f"Assistant: {message.content}"
+                yield _line(assistant=message.content)
             for call in message.tool_calls or ():
-                yield f"  calls {call.function.name}({canonical_json(call.function.arguments).decode()})"
+                yield _line(assistant_calls=call.function.name, arguments=call.function.arguments)
+
+
+def _line(**fields: JsonValue) -> str:
+    return dump_json_line({name.rstrip("_"): value for name, value in fields.items()})

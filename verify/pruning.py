@@ -12,7 +12,7 @@ from typing import Any
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.records import CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
+from trajsmith.records import SEARCH_TOOLS, CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
 from trajsmith.verify.call_removal import find_call_id, read_result, remove_calls, remove_calls_with_positions
 from trajsmith.verify.normalized_state import iter_leaves
 
@@ -34,7 +34,10 @@ async def find_redundant_calls(
     candidates = [
         index
         for index, event in enumerate(trajectory.events)
-        if index not in needed and event.actor == "assistant" and find_call_id(trajectory, index) is not None
+        if index not in needed
+        and event.actor == "assistant"
+        and find_call_id(trajectory, index) is not None
+        and not _is_near_miss(trajectory.events, index)
     ]
     if len(candidates) > 1 and await _can_go(trajectory, set(candidates), state, session):
         gone = set(candidates)
@@ -51,6 +54,13 @@ async def find_redundant_calls(
         PrunedCall(event=index, tool=events[index].tool, arguments=events[index].arguments, why=PRUNE_REASON)
         for index in sorted(gone)
     )
+
+
+def _is_near_miss(events: Sequence[CallEvent], index: int) -> bool:
+    """Return True for a search for tools that another search follows at once: its result says why."""
+    later = (event for event in events[index + 1 :] if event.message > events[index].message)
+    follower = next(later, None)
+    return events[index].tool == SEARCH_TOOLS and follower is not None and follower.tool == SEARCH_TOOLS
 
 
 def prune_trajectory(trajectory: Trajectory, calls: Iterable[PrunedCall]) -> Trajectory:
@@ -96,15 +106,31 @@ async def _is_result_equal(event: CallEvent, session: Session) -> bool:
 
 
 def _follows_question(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:
-    """Return True if a call follows the user's answer to a question, which would be pointless without it."""
+    """Return True if a call follows the user's answer to a question, which would be pointless without it.
+
+    After a call that was refused the next one may be what was asked about.
+    """
     openings = {span.start for span in trajectory.turns}
+    remaining = {event.message for index, event in enumerate(trajectory.events) if index not in gone}
     for index in gone:
-        message = trajectory.events[index].message
-        asked = trajectory.messages[message - 1].role == "user" and message - 1 not in openings
-        others = [n for n, event in enumerate(trajectory.events) if event.message == message and n not in gone]
-        if asked and not others:
+        event = trajectory.events[index]
+        asked = trajectory.messages[event.message - 1].role == "user" and event.message - 1 not in openings
+        working = [event.message] if event.ok else _list_working_messages(trajectory, event.message)
+        if asked and remaining.isdisjoint(working):
             return True
     return False
+
+
+def _list_working_messages(trajectory: Trajectory, start: int) -> list[int]:
+    """Return the messages with calls from one on, up to the next one without."""
+    numbers: list[int] = []
+    for number in range(start, len(trajectory.messages)):
+        message = trajectory.messages[number]
+        if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
+            break
+        if message.role == "assistant":
+            numbers.append(number)
+    return numbers
 
 
 def _is_known_without(trajectory: Trajectory, gone: AbstractSet[int]) -> bool:

@@ -138,7 +138,7 @@ def _find_open_fields(question: str, messages: Sequence[Message], answer: str) -
 
 def _parse_result(message: Message) -> Any:
     """Return the content of a tool message, an empty object where it is no JSON."""
-    if message.role != "tool":
+    if not message.shows_data:
         return {}
     try:
         return json.loads(message.content)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from trajsmith.phrasing import DECLINES, is_reason_shown, is_refusal_told
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.records import (
+    DIRECTORY_TOOLS,
     CallEvent,
     CheckOutcome,
     FromUser,
@@ -21,7 +22,6 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
 )
-from trajsmith.records.trajectory import LIST_TOOLS
 from trajsmith.verify.batch_checks import build_batch_checks, build_conduct_outcome
 
 _OFFERS = re.compile(r"\?|\b(let me know|tell me|if you(?:'d| would)? (?:like|want|prefer|agree))\b", re.IGNORECASE)
@@ -144,7 +144,7 @@ def _check_no_writes(turn: _Turn, perturbation: Perturbation, variant: str) -> C
     """Nothing is written, and nothing is called that is not there; of a request that no tool serves, nothing at all."""
     if variant == "irrelevant_request":
         return build_conduct_outcome(
-            "the agent calls no tool for it", all(event.tool == LIST_TOOLS for event in turn.events)
+            "the agent calls no tool for it", all(event.tool in DIRECTORY_TOOLS for event in turn.events)
         )
     wrong = [
         event.tool

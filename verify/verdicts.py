@@ -12,6 +12,8 @@ from trajsmith.records import (
     Check,
     CheckOutcome,
     EnvironmentFault,
+    FromOutput,
+    GoldCall,
     JsonObject,
     JsonValue,
     Task,
@@ -33,7 +35,7 @@ from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
 from trajsmith.verify.settings import VerifySettings
-from trajsmith.verify.tool_choice import build_tool_choice_checks
+from trajsmith.verify.tool_choice import UnseenCall, build_tool_choice_checks, find_unseen_calls
 from trajsmith.verify.variant_checks import build_variant_checks
 
 
@@ -142,8 +144,9 @@ async def verify_trajectory(
         return _build_broken_verdict(task, trajectory, False, reasons, settings)
     confirmations = find_confirmation_faults(task, trajectory, session.spec, wording)
     judged = confirmations if settings.confirmation == "reject" else ConfirmationReport()
+    unseen = find_unseen_calls(task, trajectory, session.spec.tools)
     turns = [
-        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged)
+        await _judge_turn(task, trajectory, again, number, code, settings.installed, judged, unseen)
         for number in range(_count_played_turns(task, trajectory))
     ]
     strayed = find_user_faults(task, trajectory, wording, again.device, find_clock_date(state)) if wording else []
@@ -160,15 +163,30 @@ async def verify_trajectory(
 
 
 def _find_telling_refusals(task: Task, trajectory: Trajectory) -> set[int]:
-    """Return the refused calls that show why a variant's request cannot be met: they change nothing and are needed."""
-    if task.twist is None or task.twist.turn >= len(trajectory.turns):
+    """Return the refused calls that show why a variant's request cannot be met: they change nothing and are needed.
+
+    They are about the thing that was asked for, or they are what was made to fail; a refused call about another thing
+    is none of them.
+    """
+    perturbation = task.twist
+    if perturbation is None or perturbation.turn >= len(trajectory.turns):
         return set()
-    span = trajectory.turns[task.twist.turn]
+    span = trajectory.turns[perturbation.turn]
+    meant = [*perturbation.tempting, *(member.call for member in perturbation.refused)]
     return {
         index
         for index, event in enumerate(trajectory.events)
-        if not event.ok and event.tool == task.twist.tool and span.start <= event.message < span.stop
+        if not event.ok
+        and event.tool == perturbation.tool
+        and span.start <= event.message < span.stop
+        and (bool(perturbation.refusal) or any(_is_about_same_thing(event, call) for call in meant))
     }
+
+
+def _is_about_same_thing(event: CallEvent, call: GoldCall) -> bool:
+    """Return True if a call has the same things in its arguments as another one; values of the user may differ."""
+    names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+    return event.tool == call.tool and all(event.arguments.get(name) == call.arguments.get(name) for name in names)
 
 
 def _update_verdict(verdict: Verdict, **changes: object) -> Verdict:
@@ -189,6 +207,7 @@ async def _judge_turn(
     code: CodeCheckRunner | None,
     installed: Sequence[Check],
     confirmations: ConfirmationReport,
+    unseen: Sequence[UnseenCall],
 ) -> _TurnReplay:
     turn, span, state = task.turns[number], trajectory.turns[number], again.states[number]
     messages = trajectory.messages[span.start : span.stop]
@@ -205,7 +224,7 @@ async def _judge_turn(
     outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
-    outcomes += build_tool_choice_checks(task, trajectory, number)
+    outcomes += build_tool_choice_checks(task, trajectory, number, unseen)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
     return _TurnReplay(outcomes, match, form)

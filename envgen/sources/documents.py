@@ -16,6 +16,7 @@ from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.environments.file_reading import read_json
 from trajsmith.phrasing.words import word_set
 from trajsmith.records import InputError, JsonObject
+from trajsmith.records.yaml_text import compose_yaml
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".html", ".htm", ".json")
 MAX_PASSAGE_CHARACTERS = 1200
@@ -110,7 +111,7 @@ def _split_front_matter(text: str) -> tuple[str, JsonObject]:
     if not match:
         return text, {}
     try:
-        head = yaml.safe_load(match.group(1))
+        head = compose_yaml(match.group(1), yaml.SafeLoader)[1]
     except yaml.YAMLError:
         return text, {}  # dashes that are no front matter belong to the text
     return (text[match.end() :], head) if isinstance(head, dict) else (text, {})

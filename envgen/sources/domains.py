@@ -11,6 +11,7 @@ from trajsmith.envgen.sources.licences import find_licence
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.environments.file_reading import read_json, read_text
 from trajsmith.records import InputError
+from trajsmith.records.yaml_text import compose_yaml
 
 MAX_NAME_CHARACTERS = 80
 """Letters of a domain's name."""
@@ -58,8 +59,8 @@ def _read_entries(path: Path) -> list[Any]:
         content = read_json(path)
     elif path.suffix in (".yaml", ".yml"):
         try:
-            content = yaml.safe_load(read_text(path))
-        except (yaml.YAMLError, RecursionError) as error:
+            content = compose_yaml(read_text(path), yaml.SafeLoader)[1]
+        except yaml.YAMLError as error:
             raise InputError(f"{path}: no YAML: {' '.join(str(error).split())[:200]}") from error
     else:
         content = [line.strip("-* \t") for line in read_text(path).splitlines() if not line.startswith("#")]

@@ -30,6 +30,8 @@ class ExportItem:
     split: str
     state: Callable[[str], JsonObject]
     """Gives the initial state of a hash."""
+    rejected: tuple[Trajectory, Verdict] | None = None
+    """For formats that compare: a rejected play of the same task, with its verdict."""
 
     @property
     def task(self) -> Task:
@@ -57,6 +59,8 @@ class Format:
     """Columns of Parquet files; None writes JSON Lines."""
     per_task: bool = False
     """True if all accepted trajectories of a task give the same row, so that one is enough."""
+    compares: bool = False
+    """True if a row compares an accepted play with a rejected one of the same task: items have `rejected`."""
     files: Files = _no_files
     """Files beside the data, by name, given the splits."""
 

@@ -251,7 +251,7 @@ _REPORTS = ReportSentences(
         "The list shows no more than {count}, so there may be others.",
         "I can see only {count} at a time, so this may not be all.",
         "There may be more than these: the list stops after {count}.",
-        "I can't tell whether that's all, as I'm shown {count} at most.",
+        "The list stops after {count}, so there may be more.",
     ),
     found_fields="Here is what I found: {}.",
     done="Done: {}.",

@@ -8,6 +8,11 @@ from typing import Literal, Protocol
 _YEAR = re.compile(
     r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
 )
+_GET = re.compile(
+    r"((?:\b[Yy]ou(?: could| can)?(?: please| quickly| just)?|\b[Pp]lease(?: just| quickly| also)?|kind as to) get) "
+    r"(?=(?:an? |access\b|\d|some |more ))"
+)
+"""A request for something that somebody else is to get: "could you get a licence"."""
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 
 _PERSONS = frozenset({
@@ -70,6 +75,10 @@ class EnglishGrammar:
             forms += [f"{number} {name}", f"{name} {number}", f"{number}. {name}", f"{number}th of {name}"]
             forms.append(f"{name} {number}th")
         return forms
+
+    def ask_for_oneself(self, sentence: str) -> str:
+        """Return a request in which what somebody is to get is for the speaker: "could you get me a licence"."""
+        return _GET.sub(r"\1 me ", sentence)
 
     def drop_near_years(self, text: str, now: date) -> str:
         """Return a text in which dates within some ten months of now have no year, as people say them."""

@@ -102,6 +102,10 @@ class GermanGrammar(EnglishGrammar):
             f"{day.day}.{day.month}.{day.year}",
         ]
 
+    def ask_for_oneself(self, sentence: str) -> str:
+        """Return a request as it is: verbs such as "besorgen" are not used so."""
+        return sentence
+
     def drop_near_years(self, text: str, now: date) -> str:
         """Return a text in which dates within some ten months of now have no year."""
 

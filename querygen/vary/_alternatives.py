@@ -102,7 +102,7 @@ def _read_values(wanted: JsonValue, refusal: str, today: date) -> list[JsonValue
         days = [date.fromisoformat(text) for text in _DAY.findall(refusal)]
         near = [each + timedelta(days=by) for each in days for by in (0, 1, -1)]
         near += [day + timedelta(days=by) for by in NEAR_DAYS if _WEEKDAYS.search(refusal)]
-        ahead = [today + timedelta(days=int(number)) for number in numbers if number < 800]
+        ahead = [today + timedelta(days=int(number) - by) for number in numbers if number < 800 for by in (0, 1, 2, 3)]
         future = [each for each in dict.fromkeys((*ahead, *near)) if each > today and abs(each - day).days <= FAR]
         return [each.isoformat() for each in sorted(future, key=lambda each: abs(each - day))]
     if isinstance(wanted, str):

@@ -9,7 +9,7 @@ from trajsmith.environments import Session
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.models import SCRIPTED
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import ScenarioStep, Wording
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
@@ -96,6 +96,11 @@ class VariantCase:
         voice = get_user_voice(self.base.persona.style)
         return RequestWriter(self.wording, calls, self.known, initial, self.rng, voice=voice)
 
+    def find_step(self, index: int) -> ScenarioStep | None:
+        """Return the step of the task's story that a call is; None outside of stories."""
+        story = self.wording.scenarios.find(self.base.scenario_id) if self.base.scenario_id else None
+        return story.find_step(self.steps[index]) if story is not None and index < len(self.steps) else None
+
     def goals(self, turn: int) -> list[int]:
         return find_goals(self.calls, *self.spans[turn], steps=self.steps)
 
@@ -154,12 +159,14 @@ class VariantCase:
         if weakness:
             raise RecordDropped("weak_checks", weakness)
         values = {name: getattr(self.base, name) for name in Task.model_fields if name != "id"}
+        shows_own = perturbation.act == "decline" or bool(hidden)  # what is not there must be seen not to be there
         return Task(
             **{
                 **values,
                 "initial_state": self.base.initial_state if state is None else content_hash(state),
                 "exposed_tools": self._list_exposed(pieces, perturbation, hidden),
-                "distractors": () if perturbation.act == "decline" or hidden else self.base.distractors,
+                "distractors": () if shows_own else self.base.distractors,
+                "search": None if shows_own else self.base.search,
                 "mode": "conversation",
                 "variant": self.variant,
                 "twist": perturbation,

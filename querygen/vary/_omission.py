@@ -16,10 +16,19 @@ def find_omittable_arguments(case: VariantCase, turn: int, index: int) -> list[t
                 case.known[source.known].how != "value"
                 or isinstance(value, bool)
                 or _is_readable_earlier(case, index, value)
+                or _is_told_by_story(case, index, path)
             ):
                 continue
             arguments.append((path, source.known))
     return case.rng.sample(arguments, len(arguments))
+
+
+def _is_told_by_story(case: VariantCase, index: int, name: str) -> bool:
+    """Return True for a choice that the story has made: its words tell it whatever is left out ("that's not what I
+    ordered"), so that nobody has to ask for the reason."""
+    step = case.find_step(index)
+    choices = "enum" in case.tools[case.calls[index].tool].parameters.get(name, {})
+    return step is not None and choices and step.fixes(name)
 
 
 def _is_readable_earlier(case: VariantCase, index: int, value: JsonValue) -> bool:

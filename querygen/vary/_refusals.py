@@ -94,12 +94,6 @@ def _measure_distance(base: JsonValue, request: RefusedRequest) -> float | None:
     return abs((day - before).days) if day and before else None
 
 
-def _find_step(case: VariantCase, index: int) -> ScenarioStep | None:
-    """Return the step of the task's story that a call is; None outside of stories."""
-    story = case.wording.scenarios.find(case.base.scenario_id)
-    return story.find_step(case.steps[index]) if story is not None and index < len(case.steps) else None
-
-
 def iterate_other_rows(
     case: VariantCase, call: GoldCall, name: str, step: ScenarioStep | None = None
 ) -> Iterator[tuple[JsonValue, FromOutput, UserFact]]:
@@ -125,7 +119,7 @@ def iterate_other_rows(
 def _list_other_rows(case: VariantCase, turn: int) -> list[tuple[str, tuple[GoldCall, ...], UserFact]]:
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
-    step = _find_step(case, stop - 1)
+    step = case.find_step(stop - 1)
     rows = []
     for name, value in write.arguments.items():
         if step is not None and name in step.same_as:
@@ -144,7 +138,7 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
     start, stop = case.spans[turn]
     write = case.calls[stop - 1]
     fields = {field.path: field for field in list_input_fields(case.tools[write.tool])}
-    step = _find_step(case, stop - 1)
+    step = case.find_step(stop - 1)
     values = []
     for name, source in write.provenance.items():
         if not isinstance(source, FromUser) or name not in fields or not _is_used_once(case, source.known):

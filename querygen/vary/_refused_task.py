@@ -12,15 +12,17 @@ from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import GoldCall, JsonValue, Perturbation, RecordDropped, canonical_json
 
-ACCEPTED = 0.75
+ACCEPTED = 0.85
 """Share of offers that the user takes."""
 NEARLY_ALL = 0.8
 """Share of a number asked for that nobody turns down: who wants 15 days and can have 14 takes them."""
-WITHOUT = 0.3
+WITHOUT = 0.1
 """Share of tasks in which a refusal without an alternative is as good as one with."""
 KNOWN = 0.75
 """Share of the words of a reason that must stand in policy, requests and results."""
 SEARCHES = 4
+_EVERYDAY = frozenset({"new"})
+"""Words of refusals that mean no value of a state, though a status may be called so: "new devices are collected"."""
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
 """Names of people and things."""
@@ -50,7 +52,7 @@ def can_be_known(reason: str, policy: str, shown: Sequence[str], state_words: se
     everything = " ".join([policy, *shown])
     clauses = _CLAUSE.split(reason)
     own = " ".join(clause for clause in clauses if not _RULE.search(clause))
-    facts = sorted(set(_WORD.findall(own.lower())) & state_words)
+    facts = sorted(set(_WORD.findall(own.lower())) & state_words - _EVERYDAY)
     named = [_BOUND.sub(" ", clause) for clause in clauses if _NAME.search(clause)]
     return (
         all(is_reason_shown(clause, shown) for clause in (*named, " ".join(facts)))

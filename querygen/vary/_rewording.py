@@ -95,6 +95,7 @@ class RewordedQueries:
         self.asked: list[tuple[RequestedInfo, ...]] = []
         """What each query asks for; calls are counted from the first of the turn."""
         story = read_story(base, wording.scenarios)
+        slipped: set[str] = set()
         start = 0
         for number, turn in enumerate(base.turns):
             stop = start + len(turn.gold_calls)
@@ -107,7 +108,8 @@ class RewordedQueries:
                 if start
                 else draw_greeting(base.persona, state, rng)
             )
-            self.queries.append(render_query(opening, request.text, base.persona, self.known.values(), now, rng))
+            query = render_query(opening, request.text, base.persona, self.known.values(), now, rng, slipped)
+            self.queries.append(query)
             self.intents.append(request.intent)
             self.asked.append(tuple(info.model_copy(update={"call": info.call - start}) for info in request.asked))
             self.known.update((key, fact) for key, fact in writer.row_facts.items() if key not in self.known)

@@ -4,9 +4,11 @@ Asking to be told makes it fair: an agent that writes at once has overlooked a p
 succeeds with the first value too, and leads to another state.
 """
 
+import re
+
 from trajsmith.grounding import ValueSource, iterate_leaves
-from trajsmith.grounding.fields import list_input_fields
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -19,6 +21,7 @@ CHECK = (
     "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 
 
 @VARIANTS.register("changed_mind")
@@ -57,13 +60,13 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
     """Another value with which the write succeeds and does something else; None if none is found."""
     call = case.calls[index]
     field = next((each for each in list_input_fields(case.tools[call.tool]) if each.path == name), None)
-    if field is None:
+    if field is None or not _may_change(field, value):
         return None
     session = await case.at(index)
     mark = await session.checkpoint()
     await session.call(call.tool, call.arguments)
     gold = await session.state_hash()
-    for other in ValueSource(case.state).propose(field, case.rng)[:TRIES]:
+    for other in _list_other_values(case, index, field)[:TRIES]:
         if other == value or type(other) is not type(value):
             continue
         await session.rollback(mark)
@@ -72,6 +75,23 @@ async def _find_other_value(case: VariantCase, index: int, name: str, value: Jso
         if result.ok and await session.state_hash() not in (before, gold):
             return other
     return None
+
+
+def _may_change(field: SchemaField, value: JsonValue) -> bool:
+    """Return True for choices, amounts, days and times: who corrects a name has other values to correct as well, such
+    as the account number of another payee."""
+    if field.choices or not isinstance(value, str):
+        return True
+    return parse_datetime(value) is not None or _CLOCK.fullmatch(value) is not None
+
+
+def _list_other_values(case: VariantCase, index: int, field: SchemaField) -> list[JsonValue]:
+    """Return values that the user could have named first: of the story where it has some, else any of their kind."""
+    step = case.find_step(index)
+    if step is not None and field.path in step.arguments:
+        fitting = step.arguments[field.path]
+        return case.rng.sample(list(fitting), len(fitting))
+    return ValueSource(case.state).propose(field, case.rng)
 
 
 async def _build_variant(case: VariantCase, turn: int, name: str, key: str, first: JsonValue) -> VariantResult:

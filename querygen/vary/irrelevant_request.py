@@ -15,13 +15,12 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, RecordDropped
 
 NONE = (
-    "none of the tools that I have here is for that",
-    "I have nothing here that could do it",
-    "that is beyond what I can reach from here",
-    "none of my tools covers it",
-    "I have no way to get at that from here",
+    "I have no way to do that from here",
+    "it's not something that I can do from here",
+    "there's nothing here that I could do it with",
+    "nothing that I have access to here is for that",
 )
-OPENINGS = ("", "One more thing.", "Something else:", "While I have you:", "By the way.")
+OPENINGS = ("", "", "One more thing.", "Something else.")
 
 
 class IrrelevantRequest(FrozenModel):

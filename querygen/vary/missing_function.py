@@ -7,7 +7,7 @@ from trajsmith.phrasing import pick_text
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch, build_tempting_calls
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import FromOutput, Perturbation, RecordDropped, canonical_json
+from trajsmith.records import Perturbation, RecordDropped
 
 
 async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
@@ -17,7 +17,7 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
         RecordDropped: There is none, or the other tools reach the same.
     """
     ways = []
-    for turn in case.single_writes()[:3]:
+    for turn in sorted(case.single_writes(), reverse=True)[:3]:  # late, so that a dialogue goes before it
         _, stop = case.spans[turn]
         tool = case.calls[stop - 1].tool
         if any(call.tool == tool for call in case.calls[: stop - 1]):
@@ -32,36 +32,9 @@ async def hide_tool(case: VariantCase) -> tuple[int, str, str]:
 
 def render_missing_tool_reason(case: VariantCase, tool: str) -> str:
     """Return the reason why the request cannot be fulfilled, in the words of the request."""
-    phrase = pick_text(case.wording.tool(tool).narrate, {}, case.rng)
+    narrate = case.wording.tool(tool).narrate  # the first ones name the thing; the others lean on what was said
+    phrase = next(filter(None, (pick_text([text], {}, case.rng) for text in narrate)), "")
     return f"I can't {phrase} from here" if phrase else "I can't do that from here"
-
-
-async def find_related_read(case: VariantCase, turn: int, hidden: str) -> str:
-    """Return what the agent can do with the same thing, as a verb phrase; empty if no look-up of it succeeds."""
-    start, stop = case.spans[turn]
-    write = case.calls[stop - 1]
-    chosen_names = {
-        name
-        for name, source in write.provenance.items()
-        if isinstance(source, FromOutput) and any(selector.how != "only" for selector in source.selectors)
-    }
-    earlier_calls = {(call.tool, canonical_json(call.arguments)) for call in case.calls[:stop]}
-    session = await case.at(start)
-    for tool in case.rng.sample(case.spec.tools, len(case.spec.tools)):
-        arguments = {name: write.arguments[name] for name in tool.required if name in write.arguments}
-        if (
-            tool.declares_write
-            or tool.actor != "assistant"
-            or tool.name == hidden
-            or not chosen_names & arguments.keys()
-        ):
-            continue
-        if len(arguments) < len(tool.required) or (tool.name, canonical_json(arguments)) in earlier_calls:
-            continue
-        phrase = pick_text(case.wording.tool(tool.name).narrate, {}, case.rng)
-        if phrase and (await session.call(tool.name, arguments)).ok:
-            return phrase
-    return ""
 
 
 @VARIANTS.register("missing_function")
@@ -78,7 +51,6 @@ async def vary(case: VariantCase) -> VariantResult:
         tool=tool,
         hidden=True,
         because=render_missing_tool_reason(case, tool),
-        instead=await find_related_read(case, turn, tool),
         tempting=build_tempting_calls(case.calls[slice(*case.spans[turn])]),
         proof=proof,
     )

@@ -11,9 +11,9 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
 
 AGAIN = (
-    "Just to be sure that it's right now.",
-    "I'd like to check that it all went through.",
-    "I just want to see that it worked.",
+    "I just want to be sure that it went through.",
+    "I'd like to check that it worked.",
+    "I want to see that it's all there.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

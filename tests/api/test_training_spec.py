@@ -21,37 +21,38 @@ def run(tmp_path_factory):
     return ts.run(CONFIG, run=tmp_path_factory.mktemp("spec") / "run")
 
 
-def play(environment: object, row: dict, trajectory: ts.Trajectory) -> None:
-    """Repeat a recorded episode through the methods of TRL's environments."""
+def play(environment: object, row: dict, trajectory: ts.Trajectory) -> str:
+    """Repeat the calls of a recorded episode through the methods of TRL's environments, and return its last message."""
     environment.reset(**{name: value for name, value in row.items() if name != "environment"})
     for message in trajectory.messages:
         for call in message.tool_calls or ():
             getattr(environment, call.function.name)(**call.function.arguments)
-        if message.role == "assistant" and not message.tool_calls:
-            environment._rollout.say(message.content)
+    return trajectory.messages[-1].content
 
 
 def test_the_gold_episode_earns_the_rewards_of_the_verdict(run):
-    with ts.TrajsmithSpec(run, rewards=["composite", "rubric"]) as spec:
+    with ts.TrajsmithSpec(run, rewards=["composite", "rubric"], conversations=False) as spec:
         recorded = {trajectory.task_id: trajectory for trajectory in run.trajectories}
-        assert {row["task_id"] for row in spec.train_dataset} == set(recorded)
+        direct = {task.id for task in run.tasks if len(task.turns) == 1 and task.mode == "direct"}
+        assert {row["task_id"] for row in spec.train_dataset} == direct
         for row in spec.train_dataset:
             assert [message["role"] for message in row["prompt"]] == ["system", "user"]
             shown = [tool["function"]["name"] for tool in spec.tool_schemas[row["environment"]]]
             environment = spec.environment_factory[row["environment"]]()
             assert all(callable(getattr(environment, name)) for name in shown)
-            play(environment, row, recorded[row["task_id"]])
-            scores = {reward.__name__: reward(environments=[environment]) for reward in spec.reward_funcs}
+            completions = [[{"role": "assistant", "content": play(environment, row, recorded[row["task_id"]])}]]
+            options = {"environments": [environment], "completions": completions}
+            scores = {reward.__name__: reward(**options) for reward in spec.reward_funcs}
             assert scores == {"composite": [1.0], "rubric": [1.0]}
 
 
 def test_an_idle_episode_earns_nothing(run):
-    with ts.TrajsmithSpec(run, limit=1, rewards=["checks"]) as spec:
+    with ts.TrajsmithSpec(run, limit=1, rewards=["checks"], conversations=False) as spec:
         row = spec.train_dataset[0]
         environment = spec.environment_factory[row["environment"]]()
         environment.reset(task_id=row["task_id"])
-        environment._rollout.finish("I will not do that.")
-        assert spec.reward_funcs[0](environments=[environment])[0] < 1.0
+        refusal = [[{"role": "assistant", "content": "I will not do that."}]]
+        assert spec.reward_funcs[0](environments=[environment], completions=refusal)[0] < 1.0
 
 
 def test_unknown_rewards_and_empty_splits_are_one_line(run):
@@ -59,14 +60,6 @@ def test_unknown_rewards_and_empty_splits_are_one_line(run):
         ts.TrajsmithSpec(run, rewards=["speed"])
     with pytest.raises(InputError, match="has no tasks in split 'test'"):
         ts.TrajsmithSpec(run, split="test")
-
-
-@pytest.mark.train
-def test_the_trainer_takes_what_trl_takes(run):
-    trl = pytest.importorskip("trl.trainer.grpo_trainer", reason="trl is missing: pip install -e '.[train]'")
-    with ts.TrajsmithSpec(run) as spec:
-        assert issubclass(spec.trainer_class.func, trl.GRPOTrainer)
-        assert set(spec.trainer_class.keywords) == {"background", "schemas"}
 
 
 def test_evaluate_scores_a_model_that_repeats_the_recorded_dialogues(run, tmp_path):

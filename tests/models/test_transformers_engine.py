@@ -146,7 +146,7 @@ async def test_prompts_that_begin_alike_go_on_from_what_is_known_and_get_the_sam
     sharing = TransformersModel("sharing", weights, tokenizer, max_new_tokens=9)
     plain = TransformersModel("plain", weights, tokenizer, max_new_tokens=9, prefix_bytes=0)
     replies = await asyncio.gather(*(sharing.complete(request) for request in first))
-    stem = sharing.reused_tokens
+    stem = sharing.generator.reused_tokens
     assert stem >= 4 * 32, "four new prompts share their beginning"
     later = [
         request.model_copy(update={"messages": (*request.messages, reply.message, Message(role="user", content="so?"))})
@@ -154,10 +154,10 @@ async def test_prompts_that_begin_alike_go_on_from_what_is_known_and_get_the_sam
     ]
     replies += await asyncio.gather(*(sharing.complete(request) for request in later))
     lengths = [reply.usage.prompt_tokens for reply in replies]
-    assert sharing.reused_tokens - stem >= sum(lengths[:4]), "each of them goes on from its own first prompt"
+    assert sharing.generator.reused_tokens - stem >= sum(lengths[:4]), "each of them goes on from its own first prompt"
     alone = [await plain.complete(request) for request in (*first, *later)]
     assert [reply.message for reply in replies] == [reply.message for reply in alone]
-    assert plain.reused_tokens == 0
+    assert plain.generator.reused_tokens == 0
     await sharing.close()
     await plain.close()
 

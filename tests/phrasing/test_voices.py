@@ -71,6 +71,14 @@ def test_slips_are_rare_and_only_in_words():
     assert all(abs(len(each) - len(text)) <= 1 for each in slipped)
 
 
+def test_nobody_makes_the_same_slip_twice():
+    voice = get_user_voice("casual").model_copy(update={"typos": 1.0})
+    slipped: set[str] = set()
+    texts = [apply_surface("is anything on there", voice, (), random.Random(seed), slipped) for seed in range(9)]
+    assert sum("anything" not in text for text in texts) == 1
+    assert sum("there" not in text.split() for text in texts) == 1 and slipped == {"anything", "there"}
+
+
 def test_a_style_that_nobody_knows_speaks_plainly():
     assert get_user_voice("mysterious") == USERS["plain"]
     assert fill_pattern(["[A|A] {}"], "b", random.Random(1)) == "A b"
@@ -94,6 +102,7 @@ def test_no_chat_begins_like_a_letter(name):
         ("Oh good,", "Please cancel it.", "Oh good, please cancel it."),
         ("Oh good,", "The thing is, I'd love to see it.", "Oh good. The thing is, I'd love to see it."),
         ("Right then,", "Well, I'd like to know.", "Right then. Well, I'd like to know."),
+        ("Okay,", "OK, then I'd like to cancel it.", "OK, then I'd like to cancel it."),
     ],
 )
 def test_a_fresh_start_follows_a_sentence(opening, text, joined):

@@ -340,3 +340,40 @@ def test_a_run_configuration_is_told_how_to_write_it(tmp_path, line, fault):
 def test_the_configuration_of_another_command_is_told_its_command(name, command):
     with pytest.raises(InputError, match=f"this configures trajsmith .*: trajsmith {command}$"):
         load_config(Path(name))
+
+
+TINY = "name: tiny\nseed: 1\nenvironments: [{library: bank}]\nsample: {count: 2, length: [3, 4]}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("seed: 1", "seed: -1", "line.yaml:2: seed: Input should be greater than or equal to 0"),
+        ("seed: 1", "seed: true", "line.yaml:2: seed: a number is needed (got true)"),
+        ("seed: 1", f"seed: {10**30}", "line.yaml:2: seed: the number has more than 64 bits"),
+        ("count: 2", f"count: {10**30}", "line.yaml:4: sample.count: the number has more than 64 bits"),
+        ("count: 2", "count: true", "line.yaml:4: sample.count: a number is needed (got true)"),
+        ("[3, 4]", "[true, 4]", "line.yaml:4: sample.length.0: a number is needed (got true)"),
+        ("{library: bank}", "{library: bank, states: {small: true}}", "states.small: a number is needed"),
+        ("{library: bank}", "{library: bank, states: {small: 10001}}", "states.small: Input should be less than"),
+        ("tiny", "a/b", "line.yaml:1: name: a name of 1 to 120 printable characters"),
+        ("tiny", '"a\\nb"', "line.yaml:1: name: a name of 1 to 120 printable characters"),
+        ("tiny", '"  "', "line.yaml:1: name: a name of 1 to 120 printable characters"),
+        ("tiny", '"a\\0b"', "line.yaml:1: not valid YAML: a text has a NUL character"),
+        ("tiny", "[" * 200, "nested deeper than 100 levels"),
+        ("tiny", "9" * 5000, "Exceeds the limit"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_numbers_and_names_have_bounds(tmp_path: Path, old: str, new: str, said: str) -> None:
+    (tmp_path / "line.yaml").write_text(TINY.replace(old, new))
+    with pytest.raises(InputError) as refusal:
+        load_config(tmp_path / "line.yaml")
+    assert said in str(refusal.value)
+
+
+def test_truth_values_and_optional_numbers_pass_where_they_are_meant(tmp_path: Path) -> None:
+    (tmp_path / "line.yaml").write_text(
+        f"{TINY}play: {{parallel: 1.0}}\nroles: {{writer: {{model: scripted, seed: 5}}}}\n"
+    )
+    assert load_config(tmp_path / "line.yaml").roles.writer.seed == 5

@@ -9,7 +9,7 @@ from trajsmith.pipeline.evaluation import EvalConfig
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import InputError
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.train_sft import SftConfig
+from trajsmith.train_sft import DpoConfig, SftConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -23,7 +23,9 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ("train_demo_more.yaml", SftConfig),
         ("train_demo_grpo.yaml", GrpoConfig),
         ("train_demo_eval.yaml", EvalConfig),
+        ("dpo_qwen3.yaml", DpoConfig),
         ("pretrained_sft.yaml", SftConfig),
+        ("pretrained_dpo.yaml", DpoConfig),
         ("pretrained_grpo.yaml", GrpoConfig),
         ("pretrained_eval.yaml", EvalConfig),
     ],
@@ -42,7 +44,12 @@ def test_misspelt_keys_name_the_nearest(tmp_path):
 @pytest.mark.train
 @pytest.mark.parametrize(
     ("file", "model", "kind"),
-    [("sft_qwen3.yaml", SftConfig, "SFTConfig"), ("grpo_qwen3.yaml", GrpoConfig, "GRPOConfig")],
+    [
+        ("sft_qwen3.yaml", SftConfig, "SFTConfig"),
+        ("dpo_qwen3.yaml", DpoConfig, "DPOConfig"),
+        ("pretrained_dpo.yaml", DpoConfig, "DPOConfig"),
+        ("grpo_qwen3.yaml", GrpoConfig, "GRPOConfig"),
+    ],
 )
 def test_trl_knows_every_setting(file, model, kind):
     pytest.importorskip("trl.trainer", reason="trl is missing: pip install -e '.[train]'")

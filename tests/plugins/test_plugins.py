@@ -128,21 +128,18 @@ def test_a_reward_is_one_of_grpo(site, run):
 GRPO = """
 import json, sys
 from pathlib import Path
-from types import SimpleNamespace
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.train_grpo import GrpoConfig
-from trajsmith.train_grpo.training import build_reward_function
+from trajsmith.train_grpo.episodes import EpisodeResult
+from trajsmith.train_grpo.reward_functions import EpisodeReward
 
 config = GrpoConfig(model="m", run=sys.argv[1], out="o", episode_tokens=9, reward="brevity")
-score = build_reward_function(config.reward)
+score = EpisodeReward(config.reward, lambda: None)
 known = join_verdicts(RunDirectory.open(Path(sys.argv[1])))
 task, trajectory, verdict = next(one for one in known if one[2].accepted)
-rollouts = [
-    SimpleNamespace(task=task, verdict=lambda: (None, trajectory, verdict)),
-    SimpleNamespace(task=task, verdict=lambda: None),
-]
-scores = {score.__name__: score([SimpleNamespace(_rollout=rollout) for rollout in rollouts])}
+episodes = [EpisodeResult(task, trajectory, verdict, 0.0), EpisodeResult(task, None, None, 0.0)]
+scores = {score.__name__: score(completions=[[], []], episodes=episodes)}
 print(json.dumps([len(trajectory.events), scores]))
 """
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_calls
+from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_calls, raise_joins
 from trajsmith.records import FromOutput, GoldCall
 
 
@@ -54,3 +54,9 @@ def test_wishes_that_share_nothing_are_not_put_into_one_message():
     for seed in range(20):
         apart = [call("write"), call("write"), call("write")]
         assert partition_calls(apart, random.Random(seed), 2.6) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_two_wishes_for_one_tool_are_never_one_message():
+    calls = [call("write"), call("write"), call("write").model_copy(update={"tool": "other"})]
+    joins = raise_joins(calls, ("first", "second", "third"), {"first": 0.0, "second": 0.9, "third": 0.9}, 0.15)
+    assert joins == {"first": 0.0, "second": 0.0, "third": 0.9}

@@ -99,6 +99,7 @@ def build_case(step=None):
         known={known.key: known}, steps=["look", "look", "cancel"], first_needed=lambda key: 0, at=at,
         state={"trips": {row["trip_id"]: {**row, "status": STATUS[row["trip_id"]]} for row in ROWS}},
         base=SimpleNamespace(policy="Only confirmed trips can be cancelled.", scenario_id="story"),
+        find_step=lambda index: step,
     )  # fmt: skip
 
 

@@ -6,19 +6,23 @@ from types import SimpleNamespace
 import pytest
 
 from trajsmith.grounding.fields import SchemaField
+from trajsmith.querygen.vary import missing_function
 from trajsmith.querygen.vary._refusals import RefusedRequest, _propose_values, _take_nearest
 from trajsmith.querygen.vary._refused_task import can_be_known
+from trajsmith.querygen.vary.changed_mind import _may_change
 from trajsmith.records import GoldCall, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
 4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
-outside gets access. 6. Only pending orders can be changed."""
+outside gets access. 6. Only pending orders can be changed.
+7. A new device is collected within the next 30 days."""
 FIELD = SchemaField("value", "value", (), ("string",), True, {"type": "string"})
 ROWS = [
     '{"result":[{"account_id":"A2","name":"Green Saver","kind":"savings"}]}',
     '{"result":[{"payee_id":"P1","name":"Judith Carver","added_on":"2026-01-01","in_cooling_off":true}]}',
     '{"result":[{"file_name":"Job Advert.docx","label":"confidential"},{"order_id":"W10013","status":"delivered"}]}',
     '{"email":"kofi.rossi@example.com"}',
+    '{"device_id":"D1","collect_on":"2026-06-28"}',
 ]
 
 
@@ -27,6 +31,8 @@ ROWS = [
     [
         ("Green Saver is a savings account; standing orders run from current accounts only", True),
         ("Judith Carver was added less than 24 hours ago and can get only £200.00 until then", True),
+        ("Judith Carver was added less than 24 hours ago and can get no more than £200.00 for now", True),
+        ("2026-06-28 is not within the next 30 days, when new devices can be collected", True),
         ("order W10013 is delivered; this is possible only while it is pending", True),
         ("Job Advert.docx is confidential and Kofi Rossi is from outside", False),
         ("Bonus Saver is a savings account; standing orders run from current accounts only", False),
@@ -35,7 +41,7 @@ ROWS = [
     ],
 )
 def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
-    words = {"savings", "confidential", "delivered", "pending", "outside"}
+    words = {"savings", "confidential", "delivered", "pending", "outside", "new"}
     assert can_be_known(reason, POLICY, ROWS, words) is known
 
 
@@ -62,3 +68,36 @@ def test_of_what_one_rule_refuses_the_nearest_is_taken():
     near = refuse("until", "2026-05-29", "loans last 21 days, not 28")
     other = refuse("copies", 9, "only 3 copies are left")
     assert _take_nearest(case, [far, near, other]) == [near, other]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "may"),
+    [
+        ({"type": "string", "enum": ["monthly", "weekly"]}, "monthly", True),
+        ({"type": "string"}, "2026-05-27", True),
+        ({"type": "string"}, "09:30", True),
+        ({"type": "number"}, 60.0, True),
+        ({"type": "string"}, "Willow Garden Services", False),
+    ],
+)
+def test_nobody_changes_their_mind_about_a_name(schema, value, may):
+    """The account number that goes with it would be another one, too."""
+    field = SchemaField("value", "value", (), (schema["type"],), True, schema)
+    assert _may_change(field, value) is may
+
+
+async def test_a_tool_is_missing_late_so_that_a_dialogue_goes_before_it(monkeypatch):
+    class Search:
+        made = 3
+
+        def __init__(self, case, turn, without_tool):
+            pass
+
+        async def find_path(self):
+            return []
+
+    monkeypatch.setattr(missing_function, "AlternativeSearch", Search)
+    calls = [SimpleNamespace(tool=name) for name in ("open", "move", "close")]
+    case = SimpleNamespace(single_writes=lambda: [1, 0, 2], spans=[(0, 1), (1, 2), (2, 3)], calls=calls)
+    turn, tool, _ = await missing_function.hide_tool(case)
+    assert (turn, tool) == (2, "close")

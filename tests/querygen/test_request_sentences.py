@@ -5,14 +5,22 @@ from datetime import date
 
 import pytest
 
-from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioStep, ToolPhrases, Wording
+from trajsmith.phrasing import (
+    EntityPhrases,
+    ParameterPhrases,
+    Phrasebook,
+    ScenarioStep,
+    ToolPhrases,
+    Wording,
+    get_language,
+)
 from trajsmith.phrasing.voices import load_voices
 from trajsmith.querygen.entity_references import _leave_out_name
 from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.reference_drafts import ReadDrafts
-from trajsmith.querygen.request import RequestWriter, _list_naming_keys
+from trajsmith.querygen.request import RequestWriter, _join_sentences, _list_naming_keys
 from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
 from trajsmith.verify import ReferenceCheck
 
@@ -278,3 +286,37 @@ def test_who_the_user_is_is_said_once(seed: int) -> None:
     second = writer.write(2, 4, [3], withhold=False)
     assert first.text.count(fact.value) == 1 and fact.key in first.stated
     assert "address" not in second.text and fact.value not in second.text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("Could you get a licence for Querydeck?", "Could you get me a licence for Querydeck?"),
+        ("I'd be glad if you could get 10 more days.", "I'd be glad if you could get me 10 more days."),
+        ("Please get access to the drive.", "Please get me access to the drive."),
+        ("I'd like to get access to the drive.", "I'd like to get access to the drive."),
+        ("Could you get that order cancelled?", "Could you get that order cancelled?"),
+    ],
+)
+def test_what_somebody_else_is_to_get_is_for_the_speaker(sentence: str, said: str) -> None:
+    assert get_language().grammar.ask_for_oneself(sentence) == said
+
+
+def test_a_sentence_without_a_stop_does_not_run_into_the_next() -> None:
+    assert _join_sentences(["pls find out what my bills came to", "my number is 5"]) == (
+        "pls find out what my bills came to. my number is 5"
+    )
+
+
+def test_a_choice_that_the_story_has_made_is_in_the_wish_itself() -> None:
+    step = ScenarioStep(
+        tool="dim", arguments={"percent": ("10",)}, ask=("dim {device_id} to {percent} percent", "dim {device_id}"),
+        say=("{device_id} is too bright.",),
+    )  # fmt: skip
+    schema = {"type": "object", "properties": {"percent": {"type": "string", "enum": ["10", "50"]}}}
+    choice = ToolSpec(server="home", name="dim", description="Dim.", input_schema=schema)
+    dim = call("dim", "write", {}, percent=FromUser(known="percent"))
+    wordings = GoalWordings(Wording(BOOK, [choice]), [dim], random.Random(1), 0.0)
+    told = wordings._prefer_told(0, set(), step)
+    assert (told.ask, told.say) == (("dim {device_id} to {percent} percent",), ())
+    assert wordings._prefer_told(0, {"percent"}, step) == step, "what is held back is left out"

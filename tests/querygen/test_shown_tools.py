@@ -16,7 +16,7 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.querygen.shown_tools import ShownToolsSettings, select_distractors
 from trajsmith.records import FunctionCall, Message, ToolCall
-from trajsmith.train_grpo.training import build_episode_classes
+from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name
 from trajsmith.usersim import PlaySettings
 
 OWN = ENVIRONMENTS.get("smart_home").describe().tools
@@ -51,13 +51,14 @@ def test_names_that_clash_are_left_out():
 def test_shares_are_kept_and_needed_tools_always_shown():
     settings, needed = ShownToolsSettings(distractors=0.3, few=0.3), {"list_rooms", "set_temperature"}
     drawn = [settings.draw(OWN, needed, OTHERS, random.Random(seed)) for seed in range(300)]
-    foreign = [others for _, others in drawn if others]
-    few = [names for names, others in drawn if not others and len(names) < len(OWN)]
+    foreign = [others for _, others, _ in drawn if others]
+    few = [names for names, others, _ in drawn if not others and len(names) < len(OWN)]
+    assert not any(searched for *_, searched in drawn)
     assert 60 <= len(foreign) <= 120 and 60 <= len(few) <= 120
     assert all(5 <= len(others) <= 15 for others in foreign)
     assert all(needed <= set(names) and 4 <= len(names) <= 8 for names in few)
     with pytest.raises(ValueError, match="more than 1"):
-        ShownToolsSettings(distractors=0.7, few=0.7)
+        ShownToolsSettings(distractors=0.4, few=0.4, search=0.4)
 
 
 def test_rows_show_what_the_task_shows(made, tmp_path):
@@ -104,9 +105,9 @@ def test_evaluation_and_training_show_the_same_and_a_foreign_call_is_rejected(ma
     assert "the agent calls no tool of another environment" in wrong and not judged.accepted
     background = BackgroundLoop()
     try:
-        _, schemas = build_episode_classes([task], grounds, background, PlaySettings())
+        functions = EpisodeSource([task], grounds, background, PlaySettings()).render_tools(task)
     finally:
         background.close()
-    ((name, functions),) = schemas.items()
+    name = build_class_name(task)
     assert [function["function"]["name"] for function in functions] == list(task.shown_tools)
     assert f"{foreign.server}.{foreign.name}" in name

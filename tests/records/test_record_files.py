@@ -1,12 +1,13 @@
 """Append-only files: torn lines, failed writes, links, second writers, whole files, and hints at names."""
 
 import os
+import stat
 
 import pytest
 
 from trajsmith.records import FrozenModel, RunError
 from trajsmith.records.journal import CHUNK, AppendFile, StepJournal, read_lines
-from trajsmith.records.storage import open_whole_file
+from trajsmith.records.storage import open_whole_file, write_whole_file
 from trajsmith.records.text import suggest_names, to_one_line
 
 
@@ -84,3 +85,16 @@ def test_names_that_are_spelt_alike_are_suggested():
     assert suggest_names("list", ["lists"], most=2, first=["shop.list"]) == 'did you mean "shop.list" or "lists"?'
     assert suggest_names("zzz", ["bank"]) == ""
     assert to_one_line("a\n  b") == "a b" and to_one_line("abcdef", 3) == "abc…"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+def test_a_device_is_written_to_and_never_replaced(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        device.write_bytes(b"")
+    except PermissionError:
+        pytest.skip("this container lets nobody make or open devices")
+    write_whole_file(device, b"gone")
+    assert device.is_char_device()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["null"]

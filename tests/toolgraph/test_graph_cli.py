@@ -149,7 +149,7 @@ def test_sample_prints_chains(call: Call, graph: Path) -> None:
         (["show", "{graph}", "--server", "bnk"], "the graph has no server 'bnk'; did you mean \"bank\"?"),
         (["show", "nowhere.json"], "No such file or directory; build it again with `trajsmith graph build`"),
         (["build", "--tools", "/dev/null", "--out", "x.json"], "the file is empty; it takes one tool a line"),
-        (["build", "--tools", "{graph}", "--out", "x.json"], "no tool: server: Field required"),
+        (["build", "--tools", "{graph}", "--out", "x.json"], "no tool: it has no name"),
         (["build", "--library", "bank", "--out", "/nowhere/x.json"], "there is no folder /nowhere"),
         (["sample", "{graph}", "--set", "weak"], "--set weak: write it as name=value"),
         (["sample", "{graph}", "--set", "weak=2"], "sample: weak: "),

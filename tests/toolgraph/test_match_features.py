@@ -8,7 +8,7 @@ import pytest
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.candidates import find_cross_server_pairs, find_home_pairs
 from trajsmith.toolgraph.endpoint_table import build_table
-from trajsmith.toolgraph.link_model import PRIOR, compute_link_terms, load_link_model
+from trajsmith.toolgraph.link_model import FREE, PRIOR, compute_link_terms, load_link_model
 from trajsmith.toolgraph.link_scoring import compute_link_features
 from trajsmith.toolgraph.match import REASONS, score_pairs, sort_by_server
 
@@ -331,7 +331,7 @@ def test_a_promise_of_another_server_makes_no_edge() -> None:
 
 def test_every_term_has_a_half_sentence_for_its_sign() -> None:
     for name, weight in PRIOR.items():
-        if name != "bias":
+        if name not in FREE:
             assert REASONS[name][int(weight < 0)], name
 
 
@@ -344,4 +344,4 @@ def test_every_term_moves_the_score_as_it_means() -> None:
         changed = before.copy()
         changed[column] += 1
         weights = np.array([model.weights[term] for term in PRIOR])
-        assert name == "bias" or (changed - before) @ weights * meant >= 0, name
+        assert name in FREE or (changed - before) @ weights * meant >= 0, name

@@ -8,25 +8,27 @@ import numpy as np
 import pytest
 
 from trajsmith.records import InputError
-from trajsmith.toolgraph.link_model import PRIOR, load_link_model, load_shipped_model, logistic, read_model
+from trajsmith.toolgraph.link_model import FREE, PRIOR, load_link_model, load_shipped_model, logistic, read_model
 from trajsmith.toolgraph.parameter_kinds import KIND_PRIOR, load_kind_model
+from trajsmith.toolgraph.promised_outputs import PROMISES, get_promise_name
 
 STORED = (files("trajsmith.toolgraph") / "data" / "model.json").read_bytes()
 
 
 def test_it_says_how_it_was_made_and_how_good_it_is() -> None:
     model = load_shipped_model()
-    assert "a link is a true one if gold states it" in model["recipe"]
+    assert "link is a true one if gold states it" in model["recipe"]
     assert len(model["trained_on"]) >= 5
-    for part, figure in (("links", "f1"), ("kinds", "macro_f1")):
-        assert model[part]["left_out"].keys() <= set(model["trained_on"])
-        assert all(0 <= row[figure] <= 1 and 0 < row["threshold"] < 1 for row in model[part]["left_out"].values())
+    assert set(model["trained_on"]) <= model["links"]["left_out"].keys()
+    assert all(0 <= row["f1"] <= 1 and 0 < row["threshold"] < 1 for row in model["links"]["left_out"].values())
+    assert model["kinds"]["left_out"].keys() <= model["links"]["left_out"].keys()
+    assert all(0 <= figure <= 1 for figure in model["kinds"]["left_out"].values())
 
 
 def test_it_has_a_weight_for_every_term_with_the_sign_of_its_meaning() -> None:
     for weights, prior in ((load_link_model().weights, PRIOR), (load_kind_model().weights, KIND_PRIOR)):
         assert weights.keys() == prior.keys()
-        assert all(weights[name] * meant >= 0 for name, meant in prior.items() if name != "bias")
+        assert all(weights[name] * meant >= 0 for name, meant in prior.items() if name not in FREE)
 
 
 def test_a_score_is_a_probability_that_rises_with_the_fit() -> None:
@@ -35,6 +37,7 @@ def test_a_score_is_a_probability_that_rises_with_the_fit() -> None:
     names |= {"source_changes", "target_authenticates", "target_reads", "named_for", "oneself", "new", "required"}
     names |= {"choice", "default", "control", "kinds_clash", "types_differ", "number_to_text", "receipt", "cover"}
     names |= {"back_cover", "backwards"}
+    names |= {get_promise_name(promise) for promise in PROMISES}
     features = {name: np.zeros(5) for name in names}
     features |= {"same_server": np.ones(5), "required": np.ones(5), "identifier": np.linspace(0.2, 1, 5)}
     scores = load_link_model().score(features)

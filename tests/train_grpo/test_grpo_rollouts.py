@@ -156,7 +156,9 @@ def test_steps_of_training_run_on_live_environments(run, tmp_path, monkeypatch):
     )  # fmt: skip
     train(settings, list(split_tasks(run, "train")), asyncio.run(open_eval_contexts(run)))
     metrics = (tmp_path / "grpo/metrics.jsonl").read_text()
-    assert '"rewards/few_messages/mean"' in metrics and '"tools/call_frequency"' in metrics
+    assert (
+        '"rewards/few_messages/mean"' in metrics and '"episode/calls"' in metrics and '"environment/seconds"' in metrics
+    )
     assert (tmp_path / "grpo/model.safetensors").is_file()
 
 
@@ -165,8 +167,6 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
     """The trainer's loop with gold messages in place of a model's: ids equal one rendering of the transcript."""
     for needed in ("torch", "transformers", "trl"):
         pytest.importorskip(needed, reason=f"{needed} is missing: pip install -e '.[train]'")
-    from types import SimpleNamespace
-
     from trajsmith.environments.blocking import BackgroundLoop
     from trajsmith.pipeline.record_joins import join_verdicts
     from trajsmith.train_grpo.loop import EpisodeLoop, build_template_row
@@ -205,23 +205,17 @@ def test_tokens_of_a_batch_are_those_of_the_whole_conversation_and_only_the_mode
             )
         return made, None
 
-    environments = [
-        SimpleNamespace(_rollout=Rollout(task, grounds[task.environments[0]], PlaySettings())) for task, _, _ in known
-    ]
-    trainer = SimpleNamespace(
-        background=background, environments=environments, _tokenizer=tokenizer, processing_class=tokenizer,
-        chat_template=tokenizer.chat_template, max_completion_length=4000, _generate_single_turn=generate,
-        _env_tools=dict(enumerate(tools)), _batch_environments=list(range(len(known))),
-    )  # fmt: skip
-    first = [list(texts[0]) for _, texts in gold]
+    rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in known]
+    rows = [[build_template_row(message) for message in record.messages[:2]] for _, record, _ in known]
     try:
-        mask, _, ids, _, calls, failed, _ = EpisodeLoop(trainer, prompts, first, [[{}] for _ in known], None).run()
+        loop = EpisodeLoop(rollouts, rows, tools, tokenizer, generate, background, 4000)
+        episodes = loop.run()
     finally:
         background.close()
-    assert (calls, failed) == (sum(len(record.events) for _, record, _ in known), 0)
-    for prompt, made, marks, (whole, texts) in zip(prompts, ids, mask, gold, strict=True):
-        assert prompt + made == whole[: len(prompt) + len(made)]
-        assert [token for token, mark in zip(made, marks, strict=True) if mark] == [
+    for prompt, episode, (whole, texts) in zip(prompts, episodes, gold, strict=True):
+        assert episode.prompt_ids == prompt
+        assert prompt + episode.ids == whole[: len(prompt) + len(episode.ids)]
+        assert [token for token, mark in zip(episode.ids, episode.mask, strict=True) if mark] == [
             token for text in texts for token in text
         ]
-    assert all(environment._rollout.verdict()[0].passed for environment in environments)
+    assert all(rollout.verdict()[0].passed for rollout in rollouts)

@@ -1,7 +1,6 @@
 """What of an episode is learnt: samples per message with a window of history, advantages per user turn."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 import speaking
@@ -13,13 +12,10 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.train_grpo.credit import (
-    ModelStep,
-    compute_rewards_to_go,
-    compute_step_advantages,
-    compute_turn_advantages,
-    compute_turn_rewards,
-)
+from trajsmith.train_grpo.credit import compute_rewards_to_go, compute_turn_rewards
+from trajsmith.train_grpo.episodes import EpisodeResult
+from trajsmith.train_grpo.reward_functions import EpisodeReward
+from trajsmith.train_grpo.samples import EpisodeTokens, build_sample, draw_message, draw_turn
 from trajsmith.usersim import PlaySettings
 
 CONFIG = """
@@ -54,18 +50,6 @@ def needs(*packages):
 
 def test_rewards_to_go_look_ahead_only():
     assert compute_rewards_to_go([1.0, 0.0, 1.0]) == pytest.approx([2 / 3, 0.5, 1.0])
-
-
-def test_turns_are_compared_with_the_same_turn_of_their_group():
-    found = compute_turn_advantages([[1.0, 0.0], [1.0, 1.0], None, [0.0, 0.0], [0.0, 0.0], None], 3)
-    assert found[0][1] == pytest.approx(-found[1][1]) and found[1][1] > 0.7
-    assert found[2] == [] and found[3] == found[4] == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(("weight", "expected"), [(0.0, [1.0, 1.0]), (1.0, [0.5, -0.5]), (0.5, [0.75, 0.25])])
-def test_advantages_of_messages_mix_episode_and_turn(weight, expected):
-    steps = [[ModelStep([1], [2], 0, 0), ModelStep([1], [3], 1, 4)]]
-    assert compute_step_advantages(steps, [1.0], [[0.5, -0.5]], weight) == [expected]
 
 
 def test_turns_earn_by_their_checks_and_a_broken_format_costs_its_own(run):
@@ -108,21 +92,57 @@ def test_a_model_plays_the_user_in_episodes(run, tmp_path, monkeypatch):
 # Samples
 
 
-@pytest.mark.train
-def test_samples_fill_up_without_anything_learnt():
-    needs("torch")
-    from trajsmith.train_grpo.samples import build_step_samples, spread_advantages
+def fill_episode():
+    """Two messages of the first turn, one of the second."""
+    episode = EpisodeTokens([1, 2])
+    episode.append([1, 2], [], [3, 4], 0, [-1.0, -2.0])
+    episode.append([1, 2, 3, 4, 9], [9], [5], 0, [-3.0])
+    episode.append([1, 9, 8], [9, 8], [6, 7], 1, [-4.0, -5.0])
+    return episode
 
-    steps = [[ModelStep([1, 2, 3], [4, 5], 0, 0, [-1.0, -2.0]), ModelStep([1], [6], 1, 4, [-3.0])]]
-    found = build_step_samples(steps, [[0.5, -1.0]], [True], pad=0, parts=4, device="cpu")
-    assert found["prompt_ids"].tolist() == [[1, 2, 3], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert found["completion_ids"].tolist() == [[4, 5], [6, 0], [0, 0], [0, 0]]
-    assert found["tool_mask"].tolist() == [[1, 1], [1, 0], [0, 0], [0, 0]]
-    assert found["advantages"].tolist() == [0.5, -1.0, 0.0, 0.0]
-    assert found["drawn"].tolist() == [[-1.0, -2.0], [-3.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
-    import torch
 
-    assert spread_advantages(steps, [[0.5, -1.0]], torch.zeros(1, 6)).tolist() == [[0.5, 0.5, 0.0, 0.0, -1.0, 0.0]]
+def test_all_messages_of_an_episode_are_one_sample():
+    sample = build_sample(fill_episode(), None, None, pad=0)
+    assert (sample.prompt_ids, sample.completion_ids) == ([1, 2], [3, 4, 9, 5, 9, 8, 6, 7])
+    assert sample.mask == [1, 1, 0, 1, 0, 0, 1, 1]
+    assert sample.logprobs == [-1.0, -2.0, 0.0, -3.0, 0.0, 0.0, -4.0, -5.0]
+
+
+def test_a_turn_has_all_before_it_as_prompt():
+    first, second = (build_sample(fill_episode(), turn, None, pad=0) for turn in (0, 1))
+    assert (first.prompt_ids, first.completion_ids, first.mask) == ([1, 2], [3, 4, 9, 5], [1, 1, 0, 1])
+    assert (second.prompt_ids, second.completion_ids, second.mask) == ([1, 2, 3, 4, 9, 5, 9, 8], [6, 7], [1, 1])
+    assert second.logprobs == [-4.0, -5.0]
+
+
+def test_a_drawn_message_has_the_context_that_the_model_saw():
+    samples = [build_sample(fill_episode(), None, message, pad=0) for message in range(3)]
+    assert [(one.prompt_ids, one.completion_ids) for one in samples] == [
+        ([1, 2], [3, 4]), ([1, 2, 3, 4, 9], [5]), ([1, 9, 8], [6, 7])
+    ]  # fmt: skip
+    assert build_sample(fill_episode(), 1, 5, pad=0).completion_ids == [6, 7]
+
+
+def test_nothing_is_learnt_of_a_turn_that_was_never_reached():
+    sample = build_sample(fill_episode(), 2, None, pad=0)
+    assert (sample.completion_ids, sample.mask, sample.logprobs) == ([0], [0], [0.0])
+
+
+def test_all_episodes_of_a_task_learn_the_same_turn_and_steps_differ():
+    assert len({draw_turn("task-1", 3, 5) for _ in range(4)}) == 1
+    assert {draw_turn("task-1", 3, step) for step in range(20)} == {0, 1, 2}
+    assert len({draw_message("task-1", 5, index) % 7 for index in range(40)}) == 7
+
+
+def test_the_reward_of_a_turn_is_mixed_into_that_of_its_episode(run):
+    task, record, verdict = next(one for one in join_verdicts(run) if len(one[0].turns) > 1)
+    cut = verdict.model_copy(update={"turns": verdict.turns[:1], "outcome": "partial"})
+    turns = len(task.turns)
+    whole = EpisodeReward("rubric", lambda: None).score(EpisodeResult(task, record, cut, 0.0))
+    for turn in range(turns):
+        episode = EpisodeResult(task, record, cut, 0.0, turn)
+        later = compute_rewards_to_go([1.0] + [0.0] * (turns - 1))[turn]
+        assert EpisodeReward("rubric", lambda: None, 0.25).score(episode) == pytest.approx(0.75 * whole + 0.25 * later)
 
 
 class GoldModel:
@@ -141,7 +161,7 @@ class GoldModel:
             ]
             self.texts.append([whole[start : whole.index(tokenizer.eos_token_id, start) + 1] for start in starts])
             self.prompts.append(whole[: starts[0]])
-        self.made = [1] * len(known)
+        self.made = [0] * len(known)
 
     def __call__(self, contexts, *_):
         found = []
@@ -157,7 +177,7 @@ class GoldModel:
 def test_the_model_sees_what_rows_with_the_same_window_show(run):
     needs("torch", "transformers", "trl")
     from trajsmith.environments.blocking import BackgroundLoop
-    from trajsmith.train_grpo.loop import EpisodeLoop
+    from trajsmith.train_grpo.loop import EpisodeLoop, build_template_row
     from trajsmith.train_grpo.rollouts import Rollout
     from trajsmith.train_sft.checkpoint import set_templates
     from trajsmith.train_sft.scratch import train_tokenizer
@@ -172,15 +192,9 @@ def test_the_model_sees_what_rows_with_the_same_window_show(run):
     ]
     model = GoldModel(tokenizer, known, tools)
     rollouts = [Rollout(task, grounds[task.environments[0]], PlaySettings()) for task, _, _ in known]
-    trainer = SimpleNamespace(
-        background=background, environments=[SimpleNamespace(_rollout=one) for one in rollouts], _tokenizer=tokenizer,
-        processing_class=tokenizer, chat_template=tokenizer.chat_template, max_completion_length=9000,
-        _generate_single_turn=model, _env_tools=dict(enumerate(tools)), _batch_environments=list(range(len(known))),
-    )  # fmt: skip
-    first = [list(texts[0]) for texts in model.texts]
+    prompts = [[build_template_row(message) for message in record.messages[:2]] for _, record, _ in known]
     try:
-        loop = EpisodeLoop(trainer, model.prompts, first, [[{}] for _ in known], None, window=1)
-        loop.run()
+        episodes = EpisodeLoop(rollouts, prompts, tools, tokenizer, model, background, 9000, window=1).run()
         assert all(rollout.verdict()[0].passed for rollout in rollouts)
     finally:
         background.close()
@@ -193,8 +207,8 @@ def test_the_model_sees_what_rows_with_the_same_window_show(run):
         options = {"tools": tools[index], "return_dict": False, "add_generation_prompt": True}
         assert context == tokenizer.apply_chat_template(kept, **options)
     assert cut > 0
-    for said, texts in zip(loop.steps, model.texts, strict=True):
-        assert [step.ids for step in said] == texts
+    for episode, texts in zip(episodes, model.texts, strict=True):
+        assert [step.ids for step in episode.steps] == texts
 
 
 @pytest.mark.train

@@ -18,7 +18,8 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import compute_state_digest
-from trajsmith.train_grpo.factory import build_class_name, build_environment_class
+from trajsmith.train_grpo.episodes import EpisodeSource
+from trajsmith.train_grpo.factory import EpisodeFactory
 from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import verify_trajectory
@@ -102,13 +103,8 @@ def through_the_trainer(task, record, ground, background):
 
 def through_the_factory(task, record, ground, background):
     """As TRL's own loop of tool calls does: reset, one method per call, then the last message."""
-    made = build_environment_class(
-        build_class_name(task),
-        task.exposed_tools,
-        {task.id: task},
-        lambda one: Rollout(one, ground, PlaySettings()),
-        background,
-    )()
+    source = EpisodeSource([task], {task.environments[0]: ground}, background, PlaySettings())
+    made = EpisodeFactory(lambda: source, "of the test", task.id)()
     made.reset(prompt=[], task_id=task.id)
     shown = {message.tool_call_id: message.content for message in record.messages if message.role == "tool"}
     for message in record.messages:

@@ -23,7 +23,7 @@ def test_a_request_gives_the_purpose_of_its_tool(style: str, purpose: str) -> No
     texts = set()
     for seed in range(60):
         agent = SimpleNamespace(
-            wording=Wording(book, [TOOL]), voice=load_voices().agents[style], rng=random.Random(seed),
+            wording=Wording(book, [TOOL]), voice=load_voices().agents[style], rng=random.Random(seed), frames=set(),
             _phrase=lambda call, kind: "read out the number",
         )  # fmt: skip
         texts.add(ScriptedAgent._request(agent, SimpleNamespace(tool="read_sim")))
@@ -46,7 +46,7 @@ async def test_what_a_device_shows_is_told_as_the_user_speaks(style: str, lower:
     book = Phrasebook(tools={"read_sim": ToolPhrases(report=["The SIM shows {out.number} and Tidewell."])})
     call = GoldCall(tool="read_sim", arguments={}, provenance={}, effect="read")
     user = SimpleNamespace(
-        wording=Wording(book, [TOOL]), voice=load_voices().users[style], rng=random.Random(4), known={},
+        wording=Wording(book, [TOOL]), voice=load_voices().users[style], rng=random.Random(4), known={}, slipped=set(),
         last_calls=[call], task=SimpleNamespace(gold_calls=[call]),
     )  # fmt: skip
     user._report = partial(ScriptedUser._report, user)

@@ -11,8 +11,9 @@ from trajsmith.records.journal import read_records
 from trajsmith.records.trajectory import Trajectory
 from trajsmith.usersim import Dialogue, FaultSettings, PlaySettings, ScriptedUser, build_faulty_agent
 from trajsmith.usersim.faulty_agent import invent_value, misstate_value
+from trajsmith.usersim.tool_search import SEARCH_FAULTS
 
-KINDS = [kind for kind in FaultSettings.model_fields if kind != "ignored_variant"]
+KINDS = [kind for kind in FaultSettings.model_fields if kind not in ("ignored_variant", *SEARCH_FAULTS)]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import is_end_out_of_reach
-from trajsmith.phrasing import Wording, load_phrasebook
+from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
 from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 
@@ -65,3 +65,30 @@ def test_a_list_that_can_be_read_on_is_told_without_it():
     assert not is_end_out_of_reach(tool, {}, rows)
     bare = tool.model_copy(update={"input_schema": {"type": "object", "properties": {}}})
     assert is_end_out_of_reach(bare, {}, rows)
+
+
+def test_of_several_answers_in_a_message_each_says_what_it_is_about():
+    entities = {"payee_id": EntityPhrases(noun="payee", plural="payees")}
+    tools = {
+        "list_payees": ToolPhrases(
+            brief=["You have {out.result|length} on the list."], done=["Your payees are {out.result|length} people."]
+        )
+    }
+    schema = {"type": "object", "properties": {}}
+    spec = ToolSpec(server="b", name="list_payees", description="List.", input_schema=schema)
+    writer = ReportWriter(Wording(Phrasebook(tools=tools, entities=entities), [spec]), "short", random.Random(1))
+    call = GoldCall(tool="list_payees", arguments={}, provenance={}, effect="read")
+    rows = {"result": [{"payee_id": "P1", "name": "Ann"}]}
+    assert writer.report(call, rows) == "You have 1 on the list."
+    assert writer.report(call, rows, alone=False) == "Your payees are 1 people."
+
+
+def test_what_is_reported_twice_is_said_in_other_words():
+    tools = {"add_note": ToolPhrases(done=["It's noted.", "That's on the list.", "You have it in writing."])}
+    spec = ToolSpec(server="n", name="add_note", description="Add.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="add_note", arguments={}, provenance={}, effect="write")
+    for seed in range(9):
+        writer = ReportWriter(Wording(Phrasebook(tools=tools), [spec]), "plain", random.Random(seed))
+        assert len({writer.report(call, {"note_id": "N1"}) for _ in range(3)}) == 3
+        writer.varies, writer.used = False, set()
+        assert writer.report(call, {"note_id": "N1"}) and not writer.used, "lines of a list may be alike"

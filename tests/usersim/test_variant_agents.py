@@ -139,7 +139,7 @@ def test_an_offer_of_more_help_ends_only_the_last_answer(monkeypatch):
 @pytest.mark.parametrize(("turns", "closes"), [(1, True), (2, False)])
 def test_a_refusal_offers_more_help_only_at_the_end(monkeypatch, turns, closes):
     monkeypatch.setattr(variant_roles, "FURTHER", (" Anything else?",))
-    twist = {"act": "decline", "because": "it is over", "tempting": (), "visible": True, "instead": ""}
+    twist = {"act": "decline", "because": "it is over", "tempting": (), "visible": True}
     agent = build_agent([], {**twist, "ignorant": False, "hidden": False})
     agent.task.turns = agent.task.turns * turns
     said = agent._declining([]).message.content
@@ -179,3 +179,82 @@ def test_a_batch_of_another_tool_lends_no_sentence():
     other = BATCH.model_copy(update={"tool": "hold_order", "done": ("I've put {names} on hold.",)})
     agent = build_agent(ORDERS, {"act": "batch"}, (), (other,))
     assert "on hold" not in agent._answer_batch()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because", "kind"),
+    [
+        ({"day": "2026-05-09", "start_time": "16:30"}, "the lake trip takes place then, from 17:00 to 18:30", "time"),
+        ({"day": "2026-05-09"}, "9 May 2026 is a Saturday, and devices are collected on workdays", "day"),
+        ({"amount": 20.0}, "only £12.00 is left", ""),
+    ],
+)
+def test_a_refusal_without_an_offer_asks_for_another_day_or_time(arguments, because, kind):
+    call = cancel("O1").model_copy(update={"arguments": arguments})
+    said = build_agent([], {})._ask_for_another(call, because)
+    assert (f"another {kind}" in said) if kind else said == ""
+
+
+def test_a_list_is_read_on_with_one_word_at_most(monkeypatch):
+    monkeypatch.setattr(variant_roles, "NEXT_PAGE", ("I'll look at the next page.",))
+    pages = [cancel("O1", page=page) for page in (2, 3)]
+    agent = build_agent(pages, {"act": "page"})
+    agent.paged = False
+    assert [agent._narration([index], False) for index in (0, 1)] == ["I'll look at the next page.", ""]
+
+
+# What comes before a call
+
+CLIMATE = Phrasebook(
+    tools={
+        "list_rooms": ToolPhrases(narrate=["read the temperatures", "look up the rooms"]),
+        "set_heating": ToolPhrases(narrate=["set the temperature"]),
+    },
+    entities={"room_id": EntityPhrases(noun="room")},
+)
+
+
+def announce(tool, query, effect="read"):
+    agent = object.__new__(ScriptedAgent)
+    specs = [ToolSpec(server="h", name=name, description=name, input_schema={}) for name in CLIMATE.tools]
+    agent.wording, agent.turn = Wording(CLIMATE, specs), 0
+    agent.task = SimpleNamespace(turns=[SimpleNamespace(asked=(), query=query)])
+    rows = {"result": [{"room_id": "R1", "room_name": "attic", "temperature": 19.5}]}
+    call = GoldCall(tool=tool, arguments={}, provenance={}, effect=effect, result=rows)
+    said = set()
+    for seed in range(20):
+        agent.rng = random.Random(seed)
+        said.add(agent._announce(call))
+    return said
+
+
+def test_a_look_up_is_announced_by_no_field_that_nobody_asks_for():
+    assert announce("list_rooms", "Is anything on in the kitchen?") == {"look up the rooms"}
+    asked = announce("list_rooms", "What are the temperatures in my rooms?")
+    assert asked == {"read the temperatures", "look up the rooms"}
+    assert announce("set_heating", "Make it warmer, please.", "write") == {"set the temperature"}
+
+
+def narrate(stop, announced, voice):
+    agent = object.__new__(ScriptedAgent)
+    agent.voice = load_voices().agents["plain"].model_copy(update={"silent": 0.0, **voice})
+    agent.rng, agent.frames, agent.asking, agent.announced = random.Random(0), set(), (), announced
+    agent.turn, agent.stop = 0, stop
+    agent.calls = [SimpleNamespace(effect="read")] * stop
+    agent.task = SimpleNamespace(turns=[SimpleNamespace(gold_calls=agent.calls)])
+    agent._announce = lambda call: "look"
+    return agent
+
+
+def test_a_word_that_goes_on_follows_another_one(monkeypatch):
+    monkeypatch.setattr(scripted_agent, "QUIET", 1.0)
+    voice = {"starts": ("Let me {}.",), "continues": ("Now I'll {}.",)}
+    assert narrate(3, False, voice)._narration([1], False) == "Let me look."
+    assert narrate(3, True, voice)._narration([1], False) == "Now I'll look."
+
+
+def test_nothing_is_done_first_after_which_nothing_comes():
+    voice = {"starts": ("First I'll {}.", "Let me {}.")}
+    assert {narrate(1, False, voice)._narration([0], False) for _ in range(9)} == {"Let me look."}
+    agent = narrate(2, False, voice)
+    assert {agent._narration([0], False) for _ in range(9)} == {"First I'll look.", "Let me look."}

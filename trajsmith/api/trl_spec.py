@@ -1,57 +1,134 @@
 """Tasks, environments and rewards of a run in the shape of TRL's experimental specs."""
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import BackgroundLoop
-from trajsmith.pipeline.eval_contexts import RunEvalContexts, list_training_tasks, open_eval_contexts
-from trajsmith.records import InputError, JsonObject, Task
-from trajsmith.train_grpo.trainer import build_trainer_class
-from trajsmith.train_grpo.training import build_episode_classes, build_prompt_dataset, build_reward_function
-from trajsmith.train_sft.libraries import require_train
+from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import InputError, JsonObject, Task, ToolStyle
+from trajsmith.train_grpo import (
+    DialogueRollouts,
+    EpisodeFactory,
+    EpisodeReward,
+    EpisodeSource,
+    build_class_name,
+    build_factories,
+    needs_user,
+)
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify.rewards import REWARDS
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+SplitName = Literal["train", "validation", "test", "all"]
+
+
+class RunEpisodes:
+    """Gives the episodes of a run; pickled, it opens the same run again in the process where it is used."""
+
+    def __init__(
+        self,
+        path: Path,
+        split: SplitName,
+        limit: int | None,
+        conversations: bool,
+        play: PlaySettings,
+        strict_format: bool,
+        tools: ToolStyle,
+    ) -> None:
+        self.path = path
+        self.split: SplitName = split
+        self.limit = limit
+        self.conversations = conversations
+        self.play = play
+        self.strict_format = strict_format
+        self.tools: ToolStyle = tools
+        self._source: EpisodeSource | None = None
+
+    def list_tasks(self) -> list[Task]:
+        """Return the tasks that are played.
+
+        Raises:
+            InputError: The run has none.
+        """
+        tasks = list_training_tasks(RunDirectory.open(self.path), self.split)
+        if not tasks:
+            raise InputError(f"{self.path} has no tasks in split {self.split!r}")
+        chosen = tasks if self.conversations else [task for task in tasks if not needs_user(task)]
+        if not chosen:
+            raise InputError(f"{self.path}: all {len(tasks)} tasks are conversations: leave conversations at True")
+        if self.limit is None:
+            return chosen
+        groups = defaultdict[str, list[Task]](list)
+        for task in chosen:
+            groups[task.environments[0]].append(task)
+        first = {task.id for group in groups.values() for task in group[: self.limit]}
+        return [task for task in chosen if task.id in first]
+
+    def __call__(self) -> EpisodeSource:
+        if self._source is None:
+            background = BackgroundLoop()
+            contexts = background.run(open_eval_contexts(RunDirectory.open(self.path)))
+            self._source = EpisodeSource(
+                self.list_tasks(), contexts, background, self.play, self.strict_format, tools=self.tools
+            )
+        return self._source
+
+    def close(self) -> None:
+        """End the episodes that are under way; the next use opens the run again."""
+        if self._source is not None:
+            self._source.background.close()
+            self._source = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_source": None}
+
 
 class TrajsmithSpec:
-    """Tasks of a run for GRPO: `train_dataset`, `environment_factory`, `reward_funcs`, as TRL's `HarborSpec` has them.
+    """Tasks of a run for TRL's `GRPOTrainer`, as TRL's own `HarborSpec` and `OpenRewardSpec` give theirs.
 
-    Pass them to `spec.trainer_class`, a subclass of TRL's `GRPOTrainer` that takes the same arguments and plays whole
-    dialogues: the simulated user answers, and each task shows its tools by their own schemas.
+    Pass `train_dataset` and `reward_funcs` to the trainer, and one of these two:
 
-    What it does not do yet:
+    * `rollout_func` plays whole dialogues: the simulated user answers, tools are shown by their own schemas, and what
+      the model did not write is masked (`env_mask`). For all tasks.
+    * `environment_factory` lets TRL drive the calls, and works in `AsyncGRPOTrainer` too. TRL makes the tools' schemas
+      from Python signatures and ends an episode at the first message without a call, so it takes no conversations.
 
-    * TRL's stock `GRPOTrainer` cannot use these environments: it derives tool schemas from Python signatures, which
-      tools that come as JSON Schema do not have, and it ends an episode at the first message without a call, where a
-      dialogue goes on with the user's next message.
-    * `AsyncGRPOTrainer` is not supported, since the episodes run in a thread of this process.
-    * The user is the scripted one, and a stopped training is not resumed; `trajsmith grpo` does both.
+    Everything can be pickled; another process opens the run again.
 
     Args:
         run: Run, or run directory, that has the tasks.
         rewards: Names of rewards, those of plug-ins and of `trajsmith.verify.rewards.REWARDS.register` among them.
+        environment_reward: Reward that the environments of `environment_factory` give by `get_reward`, in place of
+            `reward_funcs`, which is empty then. TRL does not tell an environment the model's last message, so take one
+            that looks at no answer: `state` or `trajectory`.
         split: Which tasks of the run.
         limit: At most this many tasks of each environment.
+        conversations: Include tasks in which the simulated user speaks after the first request.
         max_steps: Messages of the model per turn.
         strict_format: End an episode also at a call of a tool that is not shown, or that its schema refuses.
+        tools: How `rollout_func` shows the tools, `full` or `compact`: as the model was trained before.
+        history: Assistant turns of history that the model sees in `rollout_func`, as in `GrpoConfig`.
+        turn_weight: Weight of a user turn's own reward in `rollout_func`, as in `GrpoConfig`.
+        message_tokens: Limit of one message in `rollout_func`.
 
     Raises:
         InputError: A reward is unknown, or the run has no such tasks.
 
     Example:
-        >>> from trl import GRPOConfig
+        >>> from trl import GRPOConfig, GRPOTrainer
         >>> with trajsmith.TrajsmithSpec("runs/quickstart", rewards=["rubric"]) as spec:
-        ...     trainer = spec.trainer_class(
+        ...     trainer = GRPOTrainer(
         ...         model="Qwen/Qwen3-0.6B",
         ...         args=GRPOConfig(max_completion_length=8192),
         ...         train_dataset=spec.train_dataset,
-        ...         environment_factory=spec.environment_factory,
+        ...         rollout_func=spec.rollout_func,
         ...         reward_funcs=spec.reward_funcs,
         ...     )
         ...     trainer.train()
@@ -62,67 +139,66 @@ class TrajsmithSpec:
         run: Run | Path | str,
         *,
         rewards: Sequence[str] = ("composite",),
-        split: Literal["train", "validation", "test", "all"] = "train",
+        environment_reward: str | None = None,
+        split: SplitName = "train",
         limit: int | None = None,
+        conversations: bool = True,
         max_steps: int = 12,
         strict_format: bool = False,
+        tools: ToolStyle = "full",
+        history: int | None = None,
+        turn_weight: float = 0.0,
+        message_tokens: int | None = None,
     ) -> None:
-        self._run = run if isinstance(run, Run) else Run(run)
-        self._rewards = rewards
-        for reward in rewards:
+        path = run.directory.path if isinstance(run, Run) else Path(run)
+        for reward in [*rewards, *([environment_reward] if environment_reward else [])]:
             REWARDS.get(reward)
-        self.tasks: list[Task] = list_training_tasks(self._run.directory, split, limit)
+        play = PlaySettings(max_steps=max_steps)
+        self._episodes = RunEpisodes(path, split, limit, conversations, play, strict_format, tools)
+        self._rewards = () if environment_reward else tuple(rewards)
+        self._environment_reward = environment_reward
+        self._turn_weight = turn_weight
+        self.tasks: list[Task] = self._episodes.list_tasks()
         """Tasks that are played."""
-        if not self.tasks:
-            raise InputError(f"{self._run.path} has no tasks in split {split!r}")
-        self._play = PlaySettings(max_steps=max_steps)
-        self._strict_format = strict_format
-        self._background = BackgroundLoop()
+        self.rollout_func = DialogueRollouts(self._episodes, history, turn_weight, message_tokens)
+        """Plays a batch of episodes to their end, with the simulated user."""
 
     @cached_property
     def train_dataset(self) -> "Dataset":
         """One row per task: `prompt` (system message and first request), `task_id`, `environment`."""
-        return build_prompt_dataset(self.tasks, self._contexts)
+        return self._episodes().build_prompt_dataset()
 
-    @property
-    def environment_factory(self) -> dict[str, type]:
-        """Column `environment` to the class whose instances play the episodes of these tasks."""
-        return self._classes[0]
+    @cached_property
+    def environment_factory(self) -> dict[str, EpisodeFactory]:
+        """Column `environment` to what makes the environments of these tasks.
+
+        Raises:
+            InputError: Some tasks are conversations, or a tool's name or argument is no name in Python.
+        """
+        own = self._environment_reward
+        reward = EpisodeReward(own, self._episodes) if own else None
+        return build_factories(self.tasks, self._episodes, reward)
 
     @property
     def tool_schemas(self) -> dict[str, list[JsonObject]]:
-        """Column `environment` to the tools that its prompts show, as OpenAI functions."""
-        return self._classes[1]
+        """Column `environment` to the tools that its prompts show in `rollout_func`, as OpenAI functions."""
+        source = self._episodes()
+        return {build_class_name(task): source.render_tools(task) for task in self.tasks}
 
     @property
-    def reward_funcs(self) -> list[Callable[..., list[float | None]]]:
+    def reward_funcs(self) -> list[EpisodeReward]:
         """Rewards in TRL's form; None where the environment or the user broke, which teaches nothing."""
-        return [build_reward_function(reward) for reward in self._rewards]
-
-    @property
-    def trainer_class(self) -> Callable[..., Any]:
-        """TRL's `GRPOTrainer` for these episodes; takes its arguments, and `window` and `turn_weight` of `GrpoConfig`.
-
-        Raises:
-            InputError: The train extra is missing; the text has the command that installs it.
-        """
-        require_train("grpo")
-        return partial(build_trainer_class(), background=self._background, schemas=self.tool_schemas)
+        return [
+            EpisodeReward(reward, self._episodes, self._turn_weight, logs=not number)
+            for number, reward in enumerate(self._rewards)
+        ]
 
     def close(self) -> None:
-        """End the episodes that are under way; the trainer cannot be used after it."""
-        self._background.close()
+        """End the episodes that are under way."""
+        self._episodes.close()
 
     def __enter__(self) -> "TrajsmithSpec":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @cached_property
-    def _contexts(self) -> RunEvalContexts:
-        return self._background.run(open_eval_contexts(self._run.directory))
-
-    @cached_property
-    def _classes(self) -> tuple[dict[str, type], dict[str, list[JsonObject]]]:
-        return build_episode_classes(self.tasks, self._contexts, self._background, self._play, self._strict_format)

@@ -1,6 +1,7 @@
 """The command line. Errors are one line that says what to do; exit code 2 for wrong input, 1 for a failed run."""
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -31,6 +32,7 @@ from trajsmith.cli.console import out, print_line
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError
 from trajsmith.records.garbage_collection import reduce_gc_frequency
+from trajsmith.records.text import format_error_line
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
+WRONG_PATH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
+"""Errors of a path that a user named; all others are of the machine."""
 
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
@@ -61,6 +65,7 @@ app.command()(push.card)
 app.command()(push.push)
 app.command()(plugins.plugins)
 app.command()(train.sft)
+app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 
@@ -364,10 +369,15 @@ def main() -> None:
         if not error.format_message():  # no arguments: the help is already printed
             sys.exit(2)
         _fail(f"error: {error.format_message()}", 2)
+    except OSError as error:
+        if error.filename is None and error.strerror is None:
+            raise
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        _fail(f"error: {where}{error.strerror}", 2 if error.errno in WRONG_PATH else 1)
 
 
 def _fail(message: str, code: int) -> None:
-    sys.stderr.write(" ".join(message.split()) + "\n")
+    sys.stderr.write(format_error_line(message) + "\n")
     sys.exit(code)
 
 

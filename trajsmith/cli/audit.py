@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from trajsmith.cli.console import out
+from trajsmith.cli.console import out, write_json
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.dialogue_audit import AuditReport
@@ -24,12 +24,13 @@ def audit_run(
 
     trajsmith audit runs/quickstart --examples 3 --json audit.json
     """
-    import orjson
-
     from trajsmith.pipeline.dialogue_audit import audit_dialogues
     from trajsmith.pipeline.progress import open_progress
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.records.storage import open_whole_file
+    from trajsmith.records.storage import ensure_writable
+
+    if target is not None:
+        ensure_writable(target, make=True)
 
     with open_progress() as progress:
         report = audit_dialogues(RunDirectory(directory), everything, progress)
@@ -40,8 +41,7 @@ def audit_run(
             out.print(f"{kind}: {fault.detail!r} in {name}, message {fault.message}:", markup=False)
             out.print(f"  {text[:SHOWN_TEXT]}", markup=False)
     if target is not None:
-        with open_whole_file(target) as file:
-            file.write(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2))
+        write_json(target, report.as_json())
         out.print(f"written: {target}", markup=False)
 
 

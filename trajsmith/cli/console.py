@@ -4,17 +4,45 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 
 from trajsmith.records.storage import ensure_writable, write_whole_file
+from trajsmith.records.text import escape_controls
+
+
+class _Escaped:
+    """Something printable whose text a terminal shows and never obeys; styles and cursor movements of Rich stay."""
+
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._inner, options):
+            yield segment if segment.control else Segment(escape_controls(segment.text), segment.style)
+
+
+class EscapingHook(RenderHook):
+    """Tools, environments and models choose names, results and errors: none of them may move the cursor."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Escaped(one) for one in renderables]
+
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+for _console in (out, err):
+    _console.push_render_hook(EscapingHook())
 
 
 def print_line(text: str) -> None:
     """Print a line as it is: no markup, not wrapped."""
     out.print(text, markup=False, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Print a line on standard error as it is: no markup, not wrapped."""
+    err.print(text, markup=False, soft_wrap=True)
 
 
 def write_json(target: Path, value: Any) -> None:

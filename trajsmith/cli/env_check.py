@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from trajsmith.cli.console import out, print_line, write_json
-from trajsmith.cli.options import WHAT, Sandbox
+from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
 from trajsmith.records import InputError, RunError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
@@ -51,7 +51,9 @@ def check(
             min=1, help="Seconds per environment: bundled ones take about 5, foreign ones in the sandbox 10 to 30."
         ),
     ] = 120.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the initial states and of the arguments.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Seed of the initial states and of the arguments.")
+    ] = 0,
     sandbox: Sandbox = None,
 ) -> None:
     """Examine environments without a model: do they do what they say, and is their state sound?

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trajsmith.cli.console import out, print_line
-from trajsmith.cli.options import DryRun, ModelConfig, Set
+from trajsmith.cli.options import MOST_SEED, DryRun, ModelConfig, Set
 from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def gen(
     overrides: Set = None,
     dry_run: DryRun = False,
     name: Annotated[str | None, typer.Option("--name", help="Without a model: name of the environment.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Without a model: seed of the examination.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=MOST_SEED, help="Without a model: seed of the examination.")
+    ] = 0,
 ) -> None:
     """Make environments from a source and keep those that pass their tests and the environment checks (0.9 or more).
 

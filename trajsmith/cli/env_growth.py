@@ -8,7 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, write_json
-from trajsmith.cli.options import WHAT, DryRun, ModelConfig, Set
+from trajsmith.cli.options import MOST_SEED, WHAT, DryRun, ModelConfig, Set
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
@@ -72,7 +72,7 @@ def taxonomy(
     sample: Annotated[
         int | None, typer.Option("--sample", help="Name so many environments, evenly over the groups.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Seed of the sample.")] = 0,
     embedding: Embedding = None,
     json: Json = None,
 ) -> None:

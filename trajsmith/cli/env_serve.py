@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import orjson
 import typer
 
-from trajsmith.cli.options import WHAT, Sandbox
+from trajsmith.cli.console import print_note
+from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
 from trajsmith.records import Actor, InputError, JsonObject
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def serve(
         ),
     ] = False,
     actor: Annotated[str, typer.Option("--actor", help="Whose tools: assistant, or user.")] = "assistant",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the initial states.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Seed of the initial states.")] = 0,
     size: Annotated[str | None, typer.Option("--size", help="Initial state: small, medium or large.")] = None,
     sandbox: Sandbox = None,
     state: Annotated[
@@ -120,7 +121,7 @@ def _run_http(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}{PATH}"
-            typer.echo(f"{offer.spec.name}: serving at {url}; Ctrl-C ends it", err=True)
+            print_note(f"{offer.spec.name}: serving at {url}; Ctrl-C ends it")
             await serve_http(offer, where, most, idle)
 
     asyncio.run(_until_stopped(work()))
@@ -145,7 +146,7 @@ def _run_openenv(
         with listen(host, port) as where:
             shown, taken = where.getsockname()[:2]
             url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}"
-            typer.echo(f"{offer.spec.name}: serving OpenEnv at {url}; Ctrl-C ends it", err=True)
+            print_note(f"{offer.spec.name}: serving OpenEnv at {url}; Ctrl-C ends it")
             await serve_openenv(offer, where, most)
 
     asyncio.run(_until_stopped(work()))

@@ -1,6 +1,6 @@
 """`trajsmith graph`: build a tool graph, look at it, print it as JSON Lines, draw chains from it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,8 +9,12 @@ import orjson
 import typer
 from pydantic import ValidationError
 
+from trajsmith.cli.console import print_line, print_note
+from trajsmith.cli.options import MOST_SEED
 from trajsmith.records import InputError, ToolSpec, format_first_error
 from trajsmith.records.storage import ensure_writable, storage_boundary
+from trajsmith.records.text import to_one_line
+from trajsmith.records.yaml_text import compose_yaml
 
 if TYPE_CHECKING:
     from trajsmith.toolgraph.match import Similarity
@@ -35,7 +39,7 @@ Servers = Annotated[list[str] | None, typer.Option("--server", help="Only this s
 def build(
     target: Annotated[Path, typer.Option("--out", help="Graph file to write; packed if it ends in .gz.")],
     tools: Annotated[
-        Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool with its `server` a line.")
+        Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool a line, or the answer of tools/list.")
     ] = None,
     library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
     embedding: Annotated[str, typer.Option("--embedding", help="Model name or path (extra `embed`).")] = "",
@@ -52,12 +56,13 @@ def build(
 ) -> None:
     """Build the graph of a list of tools, or of bundled environments.
 
-    A line of FILE.jsonl is a tool as MCP lists it, with the name of its server:
+    A line of FILE.jsonl is a tool as MCP lists it:
     {"server": "shop", "name": "get_order", "description": "...", "inputSchema": {...}, "outputSchema": {...}}
+    Only the name must be there. A whole answer of MCP's tools/list, and tools as OpenAI writes them, are read too.
 
     What is odd about a tool is a note on standard error; the build goes on.
     """
-    from trajsmith.toolgraph import GraphSettings, ToolGraph
+    from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list
     from trajsmith.toolgraph.embeddings import build_embedding_similarity
     from trajsmith.toolgraph.evidence import (
         GraphEvidence,
@@ -70,7 +75,7 @@ def build(
 
     if (tools is None) == (not library):
         raise InputError("give either --tools FILE.jsonl or --library NAME")
-    specs = list(read_tools(tools)) if tools else _library_tools(library or [])
+    specs = read_tool_list(tools) if tools else _library_tools(library or [])
     if not specs:
         raise InputError(
             f"tools {tools}: the file is empty; it takes one tool a line, see `trajsmith graph build --help`"
@@ -78,7 +83,7 @@ def build(
     ensure_writable(target)
     old = ToolGraph.load(target) if update and target.exists() else None
     if len(specs) >= LARGE:
-        typer.echo(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core", err=True)
+        print_note(f"{len(specs)} tools: about {len(specs) / PER_SECOND:.0f} s on one core")
     similarity = _with_bar(build_embedding_similarity(embedding)) if embedding else None
     settings = GraphSettings(embedding=embedding, cross_server=cross_server)
     calls = [one for path in recorded or () for one in read_recordings(path)]
@@ -88,14 +93,12 @@ def build(
         scores = compute_schema_scores(specs, settings, similarity, evidence.targets)
         graph = apply_evidence(graph, evidence, scores, settings)
     if old is not None and old.evidence and not graph.evidence:
-        typer.echo("note: what execution and recordings had shown went with the parts that were built anew", err=True)
+        print_note("note: what execution and recordings had shown went with the parts that were built anew")
     with storage_boundary(target):
         graph.save(target)
     for finding in graph.findings:
-        typer.echo(f"note: {finding}", err=True)
-    typer.echo(
-        f"{len(graph.tools)} tools, {len(graph.parameters)} parameters, {len(graph.edges)} edges: {target}", err=True
-    )
+        print_note(f"note: {finding}")
+    print_note(f"{len(graph.tools)} tools, {len(graph.parameters)} parameters, {len(graph.edges)} edges: {target}")
 
 
 def _with_bar(encode: "Similarity") -> "Similarity":
@@ -173,12 +176,12 @@ def show(
         page = partial(write_page, loaded, title=graph.stem, servers=server or (), most=most or MOST)
         with storage_boundary(ensure_writable(html)):
             tools, shown = page(html)
-        typer.echo(f"{tools} tools, {shown} edges: open {html} in a browser", err=True)
+        print_note(f"{tools} tools, {shown} edges: open {html} in a browser")
         return
     else:
         lines = render_graph_lines(select_servers(loaded, server or ()), most or SHOWN)
     for line in lines:
-        typer.echo(line)
+        print_line(line)
 
 
 @app.command()
@@ -195,7 +198,7 @@ def export(
     part = select_servers(ToolGraph.load(graph), server or ())
     with storage_boundary(ensure_writable(target)):
         write_graphml(part, target)
-    typer.echo(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}", err=True)
+    print_note(f"{len(part.tools)} nodes, {len(part.edges)} edges: {target}")
 
 
 @app.command()
@@ -212,7 +215,7 @@ def sample(
         list[str] | None,
         typer.Option("--set", help="Any other setting of `sample`: --set weak=0.5 --set writes=0.2. May be repeated."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same chains.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="The same seed gives the same chains.")] = 0,
     server: Servers = None,
 ) -> None:
     """Draw chains from a graph and print them as JSON Lines.
@@ -239,37 +242,16 @@ def _setting(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise InputError(f"--set {text}: write it as name=value, for example weak=0.5")
-    return name, yaml.safe_load(value)
+    try:
+        return name, compose_yaml(value, yaml.SafeLoader)[1]
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {to_one_line(text, 80)}: not valid YAML: {to_one_line(error, 200)}") from error
 
 
 def _print_lines(lines: Iterable[object]) -> None:
     stream = typer.get_binary_stream("stdout")
     stream.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
     stream.flush()
-
-
-def read_tools(path: Path) -> Iterator[ToolSpec]:
-    """Tools from JSON Lines.
-
-    Raises:
-        InputError: The file is missing, or a line is no tool; the text names the line.
-    """
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _tool(line, f"{path}:{number}")
-    except OSError as error:
-        raise InputError(f"tools {path}: {error.strerror}") from error
-
-
-def _tool(line: bytes, where: str) -> ToolSpec:
-    try:
-        return ToolSpec.model_validate_json(line)
-    except ValidationError as error:
-        raise InputError(
-            f"{where}: no tool: {format_first_error(error)}; see `trajsmith graph build --help`"
-        ) from error
 
 
 def _library_tools(names: list[str]) -> list[ToolSpec]:

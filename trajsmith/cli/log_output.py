@@ -3,6 +3,8 @@
 import logging
 import sys
 
+from trajsmith.records.text import escape_controls
+
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -10,7 +12,7 @@ class _StandardError(logging.Handler):
     """Handler that looks up `sys.stderr` for each line, so that lines appear above a live progress display."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
+        sys.stderr.write(escape_controls(self.format(record)) + "\n")
 
 
 def configure_logging(verbosity: int) -> None:

@@ -11,6 +11,7 @@ WHAT = (
     "with :NAME for one of its environments."
 )
 """Help of an argument that names an environment."""
+MOST_SEED = 2**63 - 1
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: --set sample.count=50. May be repeated."),

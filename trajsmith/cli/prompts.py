@@ -8,7 +8,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from trajsmith.cli.console import out
+from trajsmith.cli.console import out, print_line, print_note
 from trajsmith.records import InputError
 
 if TYPE_CHECKING:
@@ -80,19 +80,19 @@ def _unrendered(stage: str) -> str:
 
 def _show(stage: str, rendered: "RenderedPrompts") -> None:
     if rendered.scripted:
-        typer.echo(f"note: {stage} is scripted in this run; this is what a model would be sent", err=True)
+        print_note(f"note: {stage} is scripted in this run; this is what a model would be sent")
     for number, request in enumerate(rendered.requests, 1):
-        typer.echo(f"=== {stage}: request {number} of {len(rendered.requests)} ===")
+        print_line(f"=== {stage}: request {number} of {len(rendered.requests)} ===")
         for message in request.messages:
-            typer.echo(f"--- {message.role} ---")
+            print_line(f"--- {message.role} ---")
             if message.content:
-                typer.echo(message.content)
+                print_line(message.content)
             for call in message.tool_calls or ():
-                typer.echo(f"{call.function.name}({orjson.dumps(call.function.arguments).decode()})")
+                print_line(f"{call.function.name}({orjson.dumps(call.function.arguments).decode()})")
         if request.reply_schema:
-            typer.echo(f"--- schema of the reply: {request.schema_name} ---")
-            typer.echo(orjson.dumps(request.reply_schema))
+            print_line(f"--- schema of the reply: {request.schema_name} ---")
+            print_line(orjson.dumps(request.reply_schema).decode())
         if request.tools:
-            typer.echo("--- tools ---")
+            print_line("--- tools ---")
             for tool in request.tools:
-                typer.echo(orjson.dumps(tool))
+                print_line(orjson.dumps(tool).decode())

@@ -1,4 +1,4 @@
-"""`trajsmith sft`, `trajsmith grpo` and `trajsmith eval`."""
+"""`trajsmith sft`, `trajsmith dpo`, `trajsmith grpo` and `trajsmith eval`."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,7 @@ from trajsmith.records import RunError
 
 if TYPE_CHECKING:
     from trajsmith.evals import Score
+    from trajsmith.train_sft.preference import PreferencePlan
     from trajsmith.train_sft.training import TrainingPlan
 
 
@@ -48,6 +49,45 @@ def show_plan(plan: "TrainingPlan") -> None:
         out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
     for reason, number in plan.refused.items():
         out.print(f"refused: {reason}: {number} rows", markup=False)
+
+
+def dpo(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
+    """Train a model to prefer accepted messages over rejected ones in the same situation (needs the train extra)."""
+    from trajsmith.train_sft import DpoConfig
+    from trajsmith.train_sft.preference import prepare_preference, train
+
+    settings = load_settings(config, DpoConfig, overrides or [])
+    if dry_run:
+        _, plan = prepare_preference(settings)
+        show_pair(plan)
+        show_preference_plan(plan)
+        return
+    show_preference_plan(train(settings, resume))
+    print_line(f"model: {settings.out}")
+
+
+def show_pair(plan: "PreferencePlan") -> None:
+    """Print one pair: what was said before, the message that is preferred, and the one that is not."""
+    from trajsmith.pipeline.mask_preview import render_compared_rows
+
+    if plan.example is not None:
+        chosen, rejected, row = plan.example
+        out.print(render_compared_rows(chosen, rejected))
+        out.print(f"mistake: {row.get('kind', 'not stated')}", markup=False)
+        for side in ("chosen", "rejected"):
+            out.print(f"{side}: {row.get('consequence', {}).get(side, 'consequence not stated')}", markup=False)
+
+
+def show_preference_plan(plan: "PreferencePlan") -> None:
+    """Print the pairs in one line, what they show, and what was refused."""
+    out.print(
+        f"{len(plan.rows)} pairs, {plan.tokens} tokens (longest side {plan.longest}), {plan.compared} of them compared "
+        f"({100 * plan.compared / max(1, plan.tokens):.1f} %)"
+    )
+    kinds = ", ".join(f"{kind} {number}" for kind, number in plan.kinds.most_common())
+    out.print(f"mistakes: {kinds}", markup=False)
+    for reason, number in plan.refused.items():
+        out.print(f"refused: {reason}: {number} pairs", markup=False)
 
 
 def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> None:

@@ -18,7 +18,7 @@ from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
 from trajsmith.querygen import WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
-from trajsmith.records import FrozenModel, InputError, Registry, SourcePath
+from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath
 from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import JudgeSettings, VerifySettings
@@ -57,8 +57,8 @@ class ExportSettings(FrozenModel):
 class RunConfig(FrozenModel):
     """Everything that a run needs; saved in the run directory as it was resolved."""
 
-    name: str
-    seed: int = 0
+    name: PlainName
+    seed: Seed = 0
     """Two runs with one seed give the same records, byte for byte."""
     run: Path = Path("runs/run")
     """Run directory."""

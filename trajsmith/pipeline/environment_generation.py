@@ -35,7 +35,7 @@ from trajsmith.models.registry import USAGE, ModelRegistry, check_models
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import CONFIG, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
-from trajsmith.records import FrozenModel, InputError, SourcePath, content_hash
+from trajsmith.records import FrozenModel, InputError, PlainName, SourcePath, content_hash
 from trajsmith.records.journal import StepJournal
 
 SUMMARY = "summary.json"
@@ -48,7 +48,7 @@ UNREAD = "unread.json"
 class GenConfig(FrozenModel):
     """Everything that making environments with models needs; saved in the run directory as it was resolved."""
 
-    name: str
+    name: PlainName
     run: Path = Path("runs/envgen")
     """Run directory: records, usage, and `environments/` with what was accepted."""
     models: dict[str, ModelSettings]

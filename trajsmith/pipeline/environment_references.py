@@ -12,6 +12,7 @@ from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
 from trajsmith.records import InputError, format_first_error
+from trajsmith.records.yaml_text import compose_yaml
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
@@ -97,7 +98,7 @@ def _of_yaml(path: Path, wanted: str | None) -> list[EnvironmentSettings]:
     from trajsmith.pipeline.config import load_config
 
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = compose_yaml(path.read_text(encoding="utf-8"), yaml.SafeLoader)[1]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and "openapi" in document:

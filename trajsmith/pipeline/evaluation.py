@@ -14,9 +14,9 @@ from trajsmith.evals import (
     EvalSettings,
     Score,
     evaluate,
+    read_episodes,
     score_episodes,
 )
-from trajsmith.evals.evaluate import read_episodes
 from trajsmith.models import (
     SCRIPTED,
     BudgetSettings,

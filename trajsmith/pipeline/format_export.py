@@ -72,6 +72,7 @@ async def export_formats(
             if taken:
                 matrix.add(task, trajectory, verdict, specs[trajectory.environment])
             else:
+                matrix.add_rejected(task, trajectory, verdict)
                 left_out += 1
             bar.advance(dropped=not taken)
         if records is None:

@@ -12,7 +12,7 @@ from trajsmith.export.loss_mask import MaskedRow, MaskPreview, render_mask_page
 from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped
 
-LOSS, CONTEXT = "black on green", "bright_black"
+LOSS, AVOIDED, CONTEXT = "black on green", "white on red", "bright_black"
 
 
 @dataclass
@@ -103,6 +103,16 @@ def render_masked_row(masked: MaskedRow) -> Text:
     text = Text()
     for piece in masked.pieces:
         text.append(piece.text, LOSS if piece.loss else CONTEXT)
+    return text
+
+
+def render_compared_rows(chosen: MaskedRow, rejected: MaskedRow) -> Text:
+    """Render a pair for the terminal: the context in grey, the preferred message on green, the other one on red."""
+    text = render_masked_row(chosen)
+    for piece in rejected.pieces:
+        if piece.loss:
+            text.append("\n")
+            text.append(piece.text, AVOIDED)
     return text
 
 

@@ -234,7 +234,7 @@ class RunContext:
 
     def writer(self, environment: str) -> TaskWriter:
         place = self.place(environment)
-        others = self._list_other_tools(environment) if self.config.write.tools.distractors else ()
+        others = self._list_other_tools(environment) if self.config.write.tools.needs_others else ()
         return TaskWriter(place.spec, place.wording, self.config.write, others)
 
     def _list_other_tools(self, environment: str) -> tuple[ToolSpec, ...]:

@@ -21,6 +21,7 @@ from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canon
 from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
 from trajsmith.records.storage import SAME_COMMAND, open_whole_file, storage_boundary
 from trajsmith.records.text import to_one_line
+from trajsmith.records.yaml_text import compose_yaml
 
 CONFIG = "config.yaml"
 CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
@@ -90,8 +91,13 @@ class RunDirectory:
         Raises:
             InputError: Something stands there already, or nothing can be written there.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path} is a file: choose another run directory")
+        if not str(self.path).isprintable():
+            raise InputError(f"{self.path} cannot be a run directory: its name has control characters")
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise InputError(f"{self.path} is a file: choose another run directory")
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be a run directory: {error.strerror}") from error
         place = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
             reason = "is a folder in which nothing can be written" if place.is_dir() else "is a file"
@@ -108,7 +114,7 @@ class RunDirectory:
     def _describe_run(self, config_yaml: str, from_python: bool) -> str:
         """Return the error for a run that stands here, with the settings in which it differs from the one wanted."""
         try:
-            stored = yaml.safe_load(self.file(CONFIG).read_text("utf-8"))
+            stored = compose_yaml(self.file(CONFIG).read_text("utf-8"), yaml.SafeLoader)[1]
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise InputError(f"{self.path} holds a run whose {CONFIG} cannot be read: {to_one_line(error)}") from error
         changes = list_changes(stored, yaml.safe_load(config_yaml))

@@ -242,6 +242,8 @@ def export_run(
                         whole = task.whole()
                         state = context.state(whole.initial_state)
                         audit.add_dialogue(AuditContext(whole, trajectory, place.spec, place.wording, state))
+                else:
+                    matrix.add_rejected(task, trajectory, verdict)
                 tally.add(trajectory, verdict)
                 report.add(task, trajectory, verdict)
                 bar.advance(dropped=not verdict.accepted)

@@ -17,10 +17,15 @@ def find_nested_keys(annotation: Any, key: str) -> Iterator[str]:
 
 def list_valid_keys(annotation: Any, path: tuple[int | str, ...]) -> dict[str, Any]:
     """Names that may stand at a path, with their types; of all branches where types are alternatives."""
+    return {name: inner for branch in list_types(annotation, path) for name, inner in _fields(branch).items()}
+
+
+def list_types(annotation: Any, path: tuple[int | str, ...]) -> list[Any]:
+    """Types that a value at a path may have; none where the models do not say."""
     branches = list(iter_branches(annotation))
     for key in path:
         branches = [inner for branch in branches for inner in _inside(branch, key)]
-    return {name: inner for branch in branches for name, inner in _fields(branch).items()}
+    return branches
 
 
 def iter_branches(annotation: Any) -> Iterator[Any]:

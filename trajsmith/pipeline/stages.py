@@ -38,7 +38,9 @@ from trajsmith.usersim import (
     AgentRole,
     Dialogue,
     RoleContext,
+    ScriptedAgent,
     add_reasoning,
+    add_tool_search,
     build_agent,
     build_faulty_agent,
     build_user,
@@ -207,13 +209,16 @@ class RoleFactory:
         roles = self.config.roles
         settings = self.config.play
         agent: AgentRole
+        fault = ""
         if candidate >= settings.candidates - settings.faulty:
             scripted = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
             scripted.now = find_clock_date(state)
-            agent = scripted
+            agent, fault = scripted, scripted.fault_kind
         else:
             agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
+        is_scripted = isinstance(agent, ScriptedAgent)
         agent = add_reasoning(agent, task, place.wording, candidate, settings)
+        agent = add_tool_search(agent, task, place.spec, candidate, is_scripted, fault)
         user = build_user(get_role_name(roles.user, self.user), self._context(task, candidate, self.user))
         async with place.session() as opened:
             session = inject_faults(opened, task)

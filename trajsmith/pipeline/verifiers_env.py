@@ -28,7 +28,7 @@ from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCal
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
-from trajsmith.usersim import AgentAct, PlaySettings, build_scripted_user, render_system_prompt
+from trajsmith.usersim import AgentAct, PlaySettings, ToolAccess, build_scripted_user, render_system_prompt
 from trajsmith.verify import build_evidence
 from trajsmith.verify.rewards import RewardName, RewardSettings, compute_rewards
 
@@ -90,7 +90,8 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         place: _Place = task.place
         own = tuple(tool for tool in place.ground.spec.tools if tool.name in place.task.exposed_tools)
         spec = place.ground.spec.model_copy(update={"tools": own})
-        self.tools = [to_mcp_tool(tool) for tool in place.task.find_shown_specs(own)]
+        self.access = ToolAccess(place.task, spec)
+        self.tools = [to_mcp_tool(tool) for tool in self.access.shown]
         self.session_manager = SessionManager(ServingSpec(place.ground.source, spec, place.state))
         await self.session_manager.open()
 
@@ -104,7 +105,11 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
         return ListToolsResult(tools=self.tools)
 
     async def _call(self, ctx: Any, params: CallToolRequestParams) -> CallToolResult:
-        return to_mcp_result(await self.session_manager.call(params.name, params.arguments or {}))
+        function = FunctionCall(name=params.name, arguments=params.arguments or {})
+        (call,) = self.access.resolve_message([ToolCall(id="call", function=function)])
+        if call.result is not None:
+            return to_mcp_result(call.result)
+        return to_mcp_result(await self.session_manager.call(call.tool, call.arguments))
 
 
 class RunTaskConfig(vf.TaskConfig):

@@ -14,10 +14,11 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from trajsmith.pipeline.settings_keys import find_nested_keys, iter_branches, list_valid_keys
+from trajsmith.pipeline.settings_keys import find_nested_keys, iter_branches, list_types, list_valid_keys
 from trajsmith.records import InputError, JsonObject, JsonValue
 from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
 from trajsmith.records.text import suggest_names, to_one_line
+from trajsmith.records.yaml_text import compose_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 KeyPath = tuple[int | str, ...]
@@ -26,6 +27,8 @@ PACKAGED_CONFIGS = Path(__file__).parents[1] / "configs"
 """Folder of the configurations that are installed with the package."""
 BOOL = "tag:yaml.org,2002:bool"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+LONGEST_SHOWN = 200
+"""Characters of an override that errors repeat."""
 FLOAT = "tag:yaml.org,2002:float"
 
 
@@ -60,21 +63,16 @@ class _Source:
 
     @classmethod
     def parse(cls, name: str, text: str) -> "_Source":
-        loader = _Loader(text)
         try:
-            root = loader.get_single_node()
-            if root is None:
-                return cls(name, None, None)
-            for line, fault in _key_faults(root, set()):
-                raise InputError(f"{name}:{line}: {fault}")
-            return cls(name, loader.construct_document(root), root)
+            root, data = compose_yaml(text, _Loader)
         except yaml.MarkedYAMLError as error:
             where = f"{name}:{error.problem_mark.line + 1}" if error.problem_mark else name
             raise InputError(f"{where}: not valid YAML: {to_one_line(error.problem or error.context)}") from error
         except yaml.YAMLError as error:
             raise InputError(f"{name}: not valid YAML: {to_one_line(error)}") from error
-        finally:
-            loader.dispose()
+        for line, fault in _key_faults(root, set()) if root else ():
+            raise InputError(f"{name}:{line}: {fault}")
+        return cls(name, data, root)
 
     def place(self, path: KeyPath) -> str:
         """File and line of a key, or of the closest thing around it that stands in the file."""
@@ -103,7 +101,7 @@ class _Override:
 
     @property
     def place(self) -> str:
-        return f"--set {self.text}"
+        return f"--set {to_one_line(self.text, LONGEST_SHOWN)}"
 
 
 def find_config(path: Path | str) -> Path:
@@ -177,6 +175,7 @@ def parse_settings(
         data, path_set, value = _apply(data, override)
         applied.append(_Override(override, path_set, value))
         _refuse_secrets(value, source, path_set, override)
+    _refuse_numbers(data, model, source, applied)
     context = {"folder": folder, "name": name}
     try:
         settings = model.model_validate(data, extra="forbid", context=context)
@@ -211,6 +210,28 @@ def _refuse_secrets(data: JsonValue, source: _Source, path: KeyPath = (), overri
             search(inner, (*path, key))
 
     search(data, path)
+
+
+def _refuse_numbers(data: JsonValue, model: type[BaseModel], source: _Source, overrides: list[_Override]) -> None:
+    """Refuse numbers that no record can hold, and truth values where a number is meant (Python takes True for 1).
+
+    Raises:
+        InputError: There is one.
+    """
+
+    def search(value: JsonValue, path: KeyPath) -> None:
+        place = f"{_place(path, source, overrides)}: {_dotted(path)}"
+        if isinstance(value, bool):
+            types = list_types(model, path)
+            if bool not in types and (int in types or float in types):
+                raise InputError(f"{place}: a number is needed (got {str(value).lower()})")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"{place}: the number has more than 64 bits")
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in pairs:
+            search(inner, (*path, key))
+
+    search(data, ())
 
 
 def publishable(data: Any, inside: str = "") -> Any:
@@ -291,6 +312,7 @@ def _key_faults(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:
 def _apply(data: JsonObject, override: str) -> tuple[JsonObject, KeyPath, JsonValue]:
     """A copy of `data` with one `--set` in it, and where it went. Only the containers on the way are copied."""
     name, equals, text = override.partition("=")
+    override = to_one_line(override, LONGEST_SHOWN)
     parts = name.strip().split(".")
     if not equals or not all(parts):
         raise InputError(f"--set {override}: write it as key=value, for example play.candidates=4")
@@ -403,7 +425,7 @@ def _unknown(key: str, valid: dict[str, Any]) -> str:
 
 
 def _dotted(path: KeyPath) -> str:
-    return ".".join(map(str, path)) or "the file"
+    return to_one_line(".".join(map(str, path)), LONGEST_SHOWN) or "the file"
 
 
 def _kind(value: JsonValue) -> str:

@@ -2,7 +2,7 @@
 
 from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
 
-FORMAT_ERRORS = frozenset({"unknown_tool", "invalid_arguments", "malformed"})
+FORMAT_ERRORS = frozenset({"unknown_tool", "invalid_arguments", "malformed", "not_shown"})
 
 
 @REWARDS.register("format_outcome")

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from trajsmith.records import InputError, JsonObject, RecordDropped
+from trajsmith.records.text import to_one_line
 from trajsmith.records.traces import TraceDialogue
 from trajsmith.verify.traces import bfcl, openai, sharegpt, tau2, taubench
 
@@ -36,9 +37,23 @@ def read_dialogues(
             yield f"{path.name}#{number}", document
             number += 1
             continue
-        for value in module.split(document):
-            yield f"{path.name}#{number}", _read(module, value, path.name, number, extra)
+        for value in _split(module, document):
+            if isinstance(value, RecordDropped):
+                yield f"{path.name}#{number}", value
+            else:
+                yield f"{path.name}#{number}", _read(module, value, path.name, number, extra)
             number += 1
+
+
+def _split(module: ModuleType, document: Any) -> Iterator[Any]:
+    """Yield the dialogues of a document of a format; a drop for what is none of that format."""
+    if not isinstance(document, list | dict):
+        yield RecordDropped("unreadable", f"a dialogue is an object, not {to_one_line(document, 40)}")
+        return
+    try:
+        yield from module.split(document)
+    except (AttributeError, KeyError, TypeError) as error:
+        yield RecordDropped("unreadable", f"{type(error).__name__}: {error}")
 
 
 def _read(

@@ -141,7 +141,7 @@ def _add_customer(state: BankState, rng: random.Random, person: _people.Person) 
 def _add_account(state: BankState, rng: random.Random, customer: Customer, kind: AccountKind, name: str) -> Account:
     overdraft = rng.choice((0.0, 250.0, 500.0, 800.0)) if kind == "current" else 0.0
     balance = rng.uniform(280, 3600) if kind == "current" else rng.uniform(700, 12000)
-    if overdraft >= 500 and rng.random() < 0.4:
+    if overdraft >= 500 and rng.random() < 0.15:
         balance = -rng.uniform(15, 140)
     account = Account(
         account_id=_next(state, "account", "A"),

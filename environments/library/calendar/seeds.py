@@ -218,15 +218,17 @@ def _add_day(state: CalendarState, rng: random.Random, day: date, share: float) 
         if rng.random() >= share:
             continue
         starts_at = datetime.combine(day, time(*slot))
+        if day == state.now.date() and starts_at <= state.now:
+            continue  # lists of what is coming begin today
         kind = _part_of_day(starts_at)
         if kind == "work" and rng.random() < 0.85:
             _add_work_event(state, rng, work, starts_at)
             continue
         title = _fresh(state, rng, {"work": ERRANDS, "evening": EVENINGS, "weekend": WEEKENDS}[kind])
         _add_event(state, rng, rng.choice(private), title, starts_at, rng.choice((45, 60, 90)))
-    if rng.random() < 0.08:
-        title = rng.choice(SUBSCRIBED[subscribed.calendar_name])
-        _add_event(state, rng, subscribed, title, datetime.combine(day, time(11)), 120)
+    public = datetime.combine(day, time(11))
+    if rng.random() < 0.08 and (day != state.now.date() or public > state.now):
+        _add_event(state, rng, subscribed, rng.choice(SUBSCRIBED[subscribed.calendar_name]), public, 120)
 
 
 def _part_of_day(moment: datetime) -> str:

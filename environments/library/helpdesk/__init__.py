@@ -253,7 +253,7 @@ class Helpdesk(Environment[HelpdeskState]):
         confirm=ConfirmationRule(always=True, because="the order stands and the old device is taken out of use"),
     )
     def order_replacement(self, device_id: str, reason: ReplaceReason, collect_on: date) -> ReplacementResult:
-        """Order a new device in place of an old, broken or lost one.
+        """Order a new device in place of one that is worn out or broken or lost.
 
         Args:
             device_id: Device to replace.
@@ -485,7 +485,8 @@ class Helpdesk(Environment[HelpdeskState]):
             )
         if reason == "broken" and device.warranty_until >= today:
             raise ToolError(
-                f"the {device.model} is under warranty until {device.warranty_until}, so it is repaired instead"
+                f"the {device.model} is under warranty until {device.warranty_until}, "
+                "so it is repaired instead; for that a ticket is needed"
             )
 
     def _access(self, request: AccessRequest) -> AccessRow:

@@ -97,28 +97,28 @@ EXAMPLE_PROBLEMS = (
     "does not work outside the office",
 )
 EXAMPLE_COMMENTS = (
-    "It happened again today",
-    "Restarting did not help",
-    "A colleague has the same problem now",
-    "It only happens when I work from home",
+    "I can show it to you at my desk",
+    "I still need this solved",
+    "Nothing has changed so far",
+    "Please keep me informed",
     "I am at my desk most of the day",
     "Please call me before you come by",
-    "It has been better since yesterday",
-    "I see the error right after I sign in",
+    "I will be on leave next week",
+    "It matters to me that this is done soon",
 )
 USER_COMMENTS = (
-    "Still the same after a restart.",
-    "It happened again today, twice in a row.",
-    "This only happens in the morning.",
-    "My neighbour has the same trouble.",
-    "It is getting worse.",
+    "Is there any news on this?",
+    "Nothing has changed since I reported it.",
+    "Please let me know how it's going.",
+    "Thanks for looking into it.",
+    "I'd be glad of a quick answer.",
     "I can be reached at my desk all week.",
 )
 TEAM_COMMENTS = (
-    "We could reproduce this and are looking into it.",
-    "Please try again after signing out and in.",
+    "We're looking into it.",
+    "We've found the cause and are working on it.",
     "We have asked the vendor for advice.",
-    "A technician will drop by.",
+    "This is next on our list.",
     "A fix is being tested.",
 )
 MODELS: dict[DeviceKind, tuple[str, ...]] = {
@@ -206,7 +206,7 @@ ARTICLES: dict[Category, tuple[tuple[str, int, list[str]], ...]] = {
             10,
             ["open the account page on a laptop", "remove the old phone", "scan the new code"],
         ),
-        ("Unlock your account", 5, ["wait fifteen minutes", "open the unlock page", "answer the question and sign in"]),
+        ("Unlock your account", 5, ["open the unlock page", "answer the security question", "sign in again"]),
     ),
 }
 SYSTEMS: tuple[tuple[SystemName, bool, list[str]], ...] = (

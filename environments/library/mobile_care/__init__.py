@@ -160,7 +160,7 @@ class MobileCare(Environment[MobileCareState]):
         rules.check_plan_change(self.state, line, old, new)
         today = self.state.now.date()
         line.plan_id, line.plan_since = new.plan_id, today
-        line.term_ends = today + timedelta(days=30 * new.term_months)
+        line.term_ends = rules.add_months(today, new.term_months)
         return PlanChange(
             label=line.label,
             old_plan=old.name,

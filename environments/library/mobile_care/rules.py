@@ -1,5 +1,6 @@
 """The rules of customer care: finding what the caller may touch, and refusing what the policy forbids."""
 
+from calendar import monthrange
 from collections.abc import Mapping
 from datetime import date, timedelta
 
@@ -26,6 +27,12 @@ LIGHTS: Mapping[str, tuple[StatusLight, str]] = {
     "cable": ("blinking_red", "R"),
 }
 """By the router's true fault: its light, and the letter of the code on its display."""
+
+
+def add_months(day: date, months: int) -> date:
+    """Return the same day so many months later, or the last day of a month that is shorter."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 def own_account(state: MobileCareState, customer_id: str) -> Customer:

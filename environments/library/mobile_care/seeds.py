@@ -4,6 +4,7 @@ import random
 from datetime import date, datetime, timedelta
 
 from trajsmith.environments.library import _people
+from trajsmith.environments.library.mobile_care.rules import add_months
 from trajsmith.environments.library.mobile_care.state import (
     AddOn,
     AddOnKind,
@@ -41,7 +42,7 @@ PLANS: tuple[tuple[str, float, int | None, int, bool, bool], ...] = (
 ADD_ONS: tuple[tuple[str, AddOnKind, float, int, int], ...] = (
     ("Data Top-up 5", "data", 4.5, 5, 30),
     ("Data Top-up 20", "data", 11.0, 20, 30),
-    ("Weekend Burst", "data", 3.0, 8, 3),
+    ("Three Day Burst", "data", 3.0, 8, 3),
     ("Neighbour Pass", "roaming", 6.0, 4, 7),
     ("World Week", "roaming", 19.0, 6, 7),
     ("Evening Abroad Calls", "calls", 5.5, 0, 30),
@@ -137,7 +138,7 @@ def _add_line(state: MobileCareState, rng: random.Random, customer_id: str, labe
         plan_id=plan.plan_id,
         plan_since=since,
         number=number or f"+44 7{rng.randrange(100, 999)} {rng.randrange(100000, 999999)}",
-        term_ends=since + timedelta(days=30 * plan.term_months),
+        term_ends=add_months(since, plan.term_months),
         status="suspended" if suspended else "active",
         used_gb=round(rng.uniform(0.1, 1.05) * (plan.data_gb or 60), 1),
     )
@@ -206,7 +207,7 @@ def _add_invoices(state: MobileCareState, rng: random.Random, customer_id: str) 
     monthly = sum(state.plans[line.plan_id].monthly_price for line in lines)
     latest = state.now.date() - timedelta(days=rng.randrange(1, 13))
     for back in range(rng.choice((2, 3, 4))):
-        issued = _months_before(latest, back)
+        issued = add_months(latest, -back)
         status: InvoiceStatus = "open" if back == 0 else "overdue" if back == 1 and rng.random() < 0.18 else "paid"
         invoice_id = f"IN{20000 + _number(state, 'invoice') * 7}"
         state.invoices[invoice_id] = Invoice(
@@ -219,11 +220,6 @@ def _add_invoices(state: MobileCareState, rng: random.Random, customer_id: str) 
             extended=False,
             amount=round(monthly + 28.0 + rng.choice((0.0, 1.2, 2.4, 5.15, 11.9)), 2),
         )
-
-
-def _months_before(day: date, months: int) -> date:
-    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
-    return date(year, month + 1, day.day if months == 0 else min(day.day, 28))
 
 
 def _add_past_visit(state: MobileCareState, rng: random.Random, customer_id: str) -> None:

@@ -39,7 +39,7 @@ CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {
     "outdoor": (
         ("Two Person Tent", 189.0, 24),
         ("Down Sleeping Bag", 149.0, 24),
-        ("Trekking Poles", 69.0, 12),
+        ("Trekking Pole Set", 69.0, 12),
         ("Camping Stove", 54.0, 24),
         ("Dry Bag 20L", 22.0, 6),
         ("Headlamp 400lm", 38.0, 24),
@@ -47,15 +47,15 @@ CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {
     "toys": (
         ("Wooden Train Set", 59.0, 12),
         ("Marble Run", 44.0, 12),
-        ("Puzzle World Map", 27.0, 6),
+        ("World Map Puzzle", 27.0, 6),
         ("Beginner Telescope", 129.0, 24),
-        ("Building Blocks 500", 36.0, 12),
+        ("Building Block Set", 36.0, 12),
         ("Balance Bike", 99.0, 24),
     ),
     "bathroom": (
         ("Linen Towel Set", 56.0, 6),
         ("Shaving Mirror", 33.0, 12),
-        ("Bath Mat Teak", 48.0, 12),
+        ("Teak Bath Mat", 48.0, 12),
         ("Rain Shower Head", 72.0, 24),
         ("Soap Dispenser", 19.0, 6),
         ("Laundry Basket", 41.0, 6),

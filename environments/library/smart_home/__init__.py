@@ -250,7 +250,7 @@ class SmartHome(Environment[SmartHomeState]):
 
     @tool(effect="write", confirm=ConfirmationRule(always=True, because="a code lets a person into the home"))
     def create_access_code(self, lock_id: str, member_name: str, until_day: date) -> NewCode:
-        """Give a person of the household, a guest or a helper a code for a door.
+        """Create a door code for a person of the household or a guest or helper.
 
         Args:
             lock_id: Lock of the door.

@@ -180,7 +180,7 @@ SCENES = (
         60,
         ("library", "reading nook", "living room"),
         ("weekends", "every_day"),
-        ("17:15", "20:00"),
+        ("20:00", "20:15"),
     ),
     Recipe(
         "wind down",
@@ -373,15 +373,15 @@ def _add_sensor(state: SmartHomeState, room_id: str, kind: str, value: float) ->
 def _add_locks(state: SmartHomeState, rng: random.Random, count: int) -> None:
     picked = [LOCKS[0], *rng.sample(LOCKS[1:], count - 1)]
     members = list(state.members.values())
+    forgotten = rng.sample([name for name, _ in picked], rng.choice((1, 1, 1, 2)))
     for lock_name, adults_only in picked:
-        lock_id = _number(state, "lock", "L{}")
-        locked = rng.random() < 0.6
+        lock_id, locked = _number(state, "lock", "L{}"), lock_name not in forgotten
         state.locks[lock_id] = Lock(
             lock_id=lock_id,
             lock_name=lock_name,
             status="locked" if locked else "unlocked",
-            battery_percent=rng.choice((6, 22, 38, 51, 64, 77, 83, 90, 96)),
-            door_open=not locked and rng.random() < 0.3,
+            battery_percent=rng.choice((6 if locked else 22, 22, 38, 51, 64, 77, 83, 90, 96)),
+            door_open=not locked and rng.random() < 0.08,
             adults_only=adults_only,
         )
         _add_code(state, rng, lock_id, members[0])

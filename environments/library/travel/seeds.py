@@ -14,6 +14,7 @@ from trajsmith.environments.library.travel.state import (
     Room,
     Station,
     Stay,
+    StayStatus,
     TravelClass,
     Traveller,
     TravelState,
@@ -67,8 +68,7 @@ def make_state(size: str, seed: int) -> TravelState:
             points=rng.choice((120, 340, 610, 880, 1250, 2100)),
         )
         state.travellers[traveller.traveller_id] = traveller
-        _add_trips(state, rng, traveller)
-        _add_stays(state, rng, traveller)
+        _add_journeys(state, rng, traveller)
         _add_vouchers(state, rng, traveller)
     return state
 
@@ -161,29 +161,45 @@ def _add_hotels(state: TravelState, rng: random.Random, count: int) -> None:
                 )
 
 
-def _add_trips(state: TravelState, rng: random.Random, traveller: Traveller) -> None:
-    """Past and coming trips, never two on neighbouring days."""
-    past = rng.sample(range(-44, -2, 3), rng.choice((0, 1, 1)))
-    coming = rng.sample(range(3, 36, 3), rng.choice((1, 2, 2, 3)))
-    for offset in sorted(past + coming):
-        status: TripStatus = "travelled" if offset < 0 else "confirmed"
-        if rng.random() < 0.12 and offset != coming[0]:
-            status = "cancelled"
-        _add_trip(state, rng, traveller, state.now.date() + timedelta(days=offset), status)
+def _add_journeys(state: TravelState, rng: random.Random, traveller: Traveller) -> None:
+    """Past and coming journeys from one home city, most of them with a hotel stay.
+
+    No two trips are on neighbouring days, and a stay is where the trip of its first day goes and over before the next.
+    """
+    home = rng.choice([station.city for station in state.stations.values()])
+    today = state.now.date()
+    for offset in sorted(rng.sample(range(-44, -2, 3), rng.choice((0, 1, 1)))):
+        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), "travelled", home)
+        if trip is not None and rng.random() < 0.4:
+            _add_stay(state, rng, traveller, trip, rng.choice((1, 2)), "completed")
+    coming = sorted(rng.sample(range(3, 36, 6), rng.choice((1, 2, 2, 3))))
+    for number, offset in enumerate(coming):
+        last = number == len(coming) - 1
+        status: TripStatus = "cancelled" if number and rng.random() < 0.12 else "confirmed"
+        trip = _add_trip(state, rng, traveller, today + timedelta(days=offset), status, home)
+        if trip is None or status == "cancelled":
+            continue
+        if rng.random() < 0.75 or (last and not number):
+            _add_stay(state, rng, traveller, trip, rng.choice((1, 2, 2, 3, 5)), "booked")
+    if rng.random() < 0.25:
+        _add_cancelled_stay(state, rng, traveller)
 
 
-def _add_trip(state: TravelState, rng: random.Random, traveller: Traveller, day: date, status: TripStatus) -> None:
+def _add_trip(
+    state: TravelState, rng: random.Random, traveller: Traveller, day: date, status: TripStatus, home: str
+) -> Booking | None:
+    """A trip from a city to any other; None if no seats are left."""
     passengers = rng.choice((1, 1, 1, 2, 2, 3))
     extras: list[Extra] = ["quiet_seat"] if rng.random() < 0.25 else []
-    connection = rng.choice([c for c in state.connections.values() if c.runs_on(day)])
+    connection = rng.choice([c for c in state.connections.values() if c.runs_on(day) and c.from_city == home])
     travel_class: TravelClass = rng.choice(("standard", "standard", "standard", "comfort"))
     if state.seats_left(connection, day, travel_class) < passengers:
-        return
+        return None
     fare: Fare = rng.choice(("saver", "flexible"))
     booking_id = state_id(state, "booking", "B{}", 7000)
     latest = min(state.now, datetime.combine(day, time(0)))
     price = connection.price(fare, travel_class, passengers) + 4 * len(extras)
-    state.bookings[booking_id] = Booking(
+    booking = state.bookings[booking_id] = Booking(
         booking_id=booking_id,
         traveller_id=traveller.traveller_id,
         connection_id=connection.connection_id,
@@ -198,26 +214,43 @@ def _add_trip(state: TravelState, rng: random.Random, traveller: Traveller, day:
         price=round(price, 2),
         status=status,
     )
+    return booking
 
 
-def _add_stays(state: TravelState, rng: random.Random, traveller: Traveller) -> None:
-    for status in rng.choice((("booked",), ("booked", "booked"), ("completed", "booked"), ("cancelled", "booked"))):
-        offset = rng.randrange(-60, -9) if status == "completed" else rng.randrange(4, 40)
-        check_in, nights = state.now.date() + timedelta(days=offset), rng.choice((1, 2, 2, 3, 5))
-        room = rng.choice([r for r in state.rooms.values() if r.refundable or rng.random() < 0.4])
-        if status == "booked" and state.count_rooms_left(room, check_in, nights) < 1:
-            continue
-        reservation_id = state_id(state, "stay", "S{}", 2000)
-        state.stays[reservation_id] = Stay(
-            reservation_id=reservation_id,
-            traveller_id=traveller.traveller_id,
-            room_id=room.room_id,
-            check_in=check_in,
-            nights=nights,
-            guests=rng.randrange(1, room.sleeps + 1),
-            total=round(nights * room.price_per_night, 2),
-            status=status,
-        )
+def _add_stay(
+    state: TravelState, rng: random.Random, traveller: Traveller, trip: Booking, nights: int, status: StayStatus
+) -> None:
+    """A stay where a trip goes, from the day of its arrival, for those who travel."""
+    connection = state.connections[trip.connection_id]
+    check_in = connection.arrives_at(trip.travels_on).date()
+    rooms = [r for r in state.rooms.values() if state.hotels[r.hotel_id].city == connection.to_city]
+    fitting = [r for r in rooms if r.sleeps >= trip.passengers] or rooms
+    room = rng.choice([r for r in fitting if r.refundable or rng.random() < 0.4] or fitting)
+    if status == "booked" and state.count_rooms_left(room, check_in, nights) < 1:
+        return
+    _add_reservation(state, traveller, room, check_in, nights, min(trip.passengers, room.sleeps), status)
+
+
+def _add_cancelled_stay(state: TravelState, rng: random.Random, traveller: Traveller) -> None:
+    room = rng.choice(list(state.rooms.values()))
+    check_in = state.now.date() + timedelta(days=rng.randrange(42, 56))
+    _add_reservation(state, traveller, room, check_in, rng.choice((1, 2, 3)), 1, "cancelled")
+
+
+def _add_reservation(
+    state: TravelState, traveller: Traveller, room: Room, check_in: date, nights: int, guests: int, status: StayStatus
+) -> None:
+    reservation_id = state_id(state, "stay", "S{}", 2000)
+    state.stays[reservation_id] = Stay(
+        reservation_id=reservation_id,
+        traveller_id=traveller.traveller_id,
+        room_id=room.room_id,
+        check_in=check_in,
+        nights=nights,
+        guests=guests,
+        total=round(nights * room.price_per_night, 2),
+        status=status,
+    )
 
 
 def _add_vouchers(state: TravelState, rng: random.Random, traveller: Traveller) -> None:

@@ -137,3 +137,17 @@ def test_an_answer_about_outages_speaks_of_both_services(service: str, other: st
     assert len(answers) >= 6
     for said in answers:
         assert said is not None and other in said.lower(), said
+
+
+def test_a_share_that_was_there_is_reported_as_a_change() -> None:
+    out = {
+        "share_id": "S1",
+        "file_name": "Plan.xlsx",
+        "person_name": "Lars Walsh",
+        "role": "viewer",
+        "outcome": "changed",
+    }
+    words = ("chang", "before", "already", "new role", "instead", "switched", "from now on", "now has")
+    for said in say_all("file_store", "share_file", out):
+        assert said is not None
+        assert any(word in said for word in words), said

@@ -1,0 +1,85 @@
+"""Reward functions in TRL's form, for every way in which its trainers play episodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trajsmith.train_grpo.credit import compute_rewards_to_go, compute_turn_rewards
+from trajsmith.train_grpo.episodes import EpisodeResult, OpenSource, get_result
+from trajsmith.train_grpo.loop import parse_completion
+from trajsmith.train_grpo.rewards import compute_episode_reward
+
+
+class EpisodeReward:
+    """One reward as TRL's `reward_funcs` take it; it can be pickled.
+
+    Three trainers, three sources of the episode: our rollout function hands over `episodes`, `GRPOTrainer` with
+    `environment_factory` hands over `environments`, and `AsyncGRPOTrainer`, whose environments live in another process,
+    hands over what the model wrote, which is played again.
+
+    Args:
+        name: Of the reward, among `trajsmith.verify.rewards.REWARDS`.
+        source: Gives the source of the episodes.
+        turn_weight: Weight of what the turn that is learnt earned, beside the whole episode.
+        logs: Log how long the trainer waited for environments; for one of several rewards.
+    """
+
+    def __init__(self, name: str, source: OpenSource, turn_weight: float = 0.0, logs: bool = True) -> None:
+        self.__name__ = name
+        self.source = source
+        self.turn_weight = turn_weight
+        self.logs = logs
+
+    def __call__(
+        self,
+        completions: Sequence[Sequence[Mapping[str, Any]]],
+        episodes: Sequence[EpisodeResult] | None = None,
+        environments: Sequence[Any] | None = None,
+        task_id: Sequence[str] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        """Return the reward of each episode; None where the environment or the user broke, which teaches nothing."""
+        if episodes is None and environments is not None:
+            pairs = zip(environments, completions, strict=True)
+            episodes = [environment._finish(get_last_text(messages)) for environment, messages in pairs]
+        if episodes is None:
+            pairs = zip(task_id or (), completions, strict=True)
+            episodes = [self._replay(task, messages) for task, messages in pairs]
+        if self.logs and log_metric is not None:
+            log_metric("environment/seconds", sum(episode.seconds for episode in episodes))
+            for name, value in count_calls(episodes).items():
+                log_metric(name, value)
+        return [self.score(episode) for episode in episodes]
+
+    def score(self, episode: EpisodeResult) -> float | None:
+        """Return the reward of one episode."""
+        if episode.trajectory is None or episode.verdict is None:
+            return None
+        whole = compute_episode_reward(self.__name__, episode.task, episode.trajectory, episode.verdict)
+        if episode.turn is None or whole is None:
+            return whole
+        turns = compute_turn_rewards(episode.trajectory, episode.verdict, len(episode.task.turns))
+        if turns is None:
+            return None
+        return (1 - self.turn_weight) * whole + self.turn_weight * compute_rewards_to_go(turns)[episode.turn]
+
+    def _replay(self, task_id: str, messages: Sequence[Mapping[str, Any]]) -> EpisodeResult:
+        source = self.source()
+        rollout = source.open_episode(task_id)
+        rollout.start(source.background)
+        replies = [parse_completion(message, number) for number, message in enumerate(messages)]
+        rollout.replay([reply for reply in replies if reply is not None])
+        return get_result(rollout)
+
+
+def get_last_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of a completion's last message if it is the model's; empty if the episode was cut before it."""
+    last = messages[-1] if messages else {}
+    return str(last.get("content") or "") if last.get("role") == "assistant" and not last.get("tool_calls") else ""
+
+
+def count_calls(episodes: Sequence[EpisodeResult]) -> dict[str, float]:
+    """Return the mean number of calls of an episode, and the share that was refused."""
+    events = [event for episode in episodes if episode.trajectory for event in episode.trajectory.events]
+    failed = sum(not event.ok for event in events)
+    return {"episode/calls": len(events) / max(1, len(episodes)), "episode/refused": failed / max(1, len(events))}

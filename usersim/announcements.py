@@ -1,0 +1,56 @@
+"""Words on what an agent does next: only such as fit what was asked for, and what comes after it."""
+
+import re
+from collections.abc import Sequence
+
+from trajsmith.phrasing import Wording
+from trajsmith.phrasing.voices import AgentVoice
+from trajsmith.phrasing.words import singularize, split_identifier, word_set
+from trajsmith.records import GoldCall
+from trajsmith.usersim.reporting import list_field_names
+
+_OPENS = re.compile(r"\b(?:first|First|zuerst|Zuerst)\b")
+_EVERYDAY = word_set("name number status kind date day time type list detail until on at up by in to of")
+"""Words of fields that say nothing of what somebody wants to know."""
+
+
+def list_fitting_phrases(phrases: Sequence[str], call: GoldCall, spoken_text: str, wording: Wording) -> list[str]:
+    """Return the verb phrases for a look-up that name no field of its result which nobody has asked for.
+
+    "Read the temperatures" stands for a look-up of rooms, and fits only where a temperature is asked for.
+
+    Args:
+        phrases: Verb phrases of the tool.
+        call: The look-up with its result.
+        spoken_text: What the user asks for.
+        wording: Words of the environment.
+    """
+    spoken = {singularize(word) for word in split_identifier(spoken_text.lower())}
+    aside = _list_field_words(call, wording) - spoken
+    return [text for text in phrases if aside.isdisjoint(singularize(word) for word in text.lower().split())]
+
+
+def choose_frames(voice: AgentVoice, answered: bool, goes_on: bool, effect: str | None, last: bool) -> Sequence[str]:
+    """Return the frames in which an agent says what comes.
+
+    Args:
+        voice: Its style.
+        answered: The user has just told something.
+        goes_on: It has said in this turn what it does.
+        effect: Whether the call reads or writes.
+        last: Nothing comes after it, so that it is not the first of anything.
+    """
+    opening = voice.acts if effect == "write" else voice.starts
+    frames = voice.answered if answered else voice.continues if goes_on else opening
+    return [frame for frame in frames if not _OPENS.search(frame)] or frames if last else frames
+
+
+def _list_field_words(call: GoldCall, wording: Wording) -> set[str]:
+    """Return the words of fields in a result that are no part of what its rows are called."""
+    kinds = {
+        word
+        for name, entity in wording.phrasebook.entities.items()
+        for word in (*split_identifier(name), *entity.noun.lower().split())
+    }
+    fields = {singularize(word) for name in list_field_names(call.result) for word in split_identifier(name)}
+    return fields - kinds - _EVERYDAY
