@@ -237,8 +237,8 @@ class _Finder:
                 self._report(node, f"does more than look at {_constant(node.args[1])}")
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             root = _root(node)
-            kept = root in self._once or (not self._own_variables and root in self._levels)
-            if kept and not self._is_local(node, root):
+            outlives = root in self._once or (not self._own_variables and root in self._levels)
+            if outlives and not self._is_local(node, root):
                 self._report(node, f"changes {root}")
         if isinstance(node, ast.Name) and node.id in self._classes and not self._is_class_use(node):
             self._report(node, f"hands on the class {node.id}")

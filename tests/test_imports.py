@@ -12,7 +12,7 @@ import pytest
 
 ROOT = "trajsmith"
 INSIDE_ALLOWED = {
-    "__main__": 1, "api": 40, "cli": 121, "envcheck": 46, "envgen": 65, "environments": 9, "evals": 5, "export": 8,
+    "__main__": 1, "api": 40, "cli": 121, "envcheck": 46, "envgen": 67, "environments": 9, "evals": 5, "export": 8,
     "grounding": 18, "models": 11, "phrasing": 2, "pipeline": 116, "querygen": 89, "toolgraph": 41, "train_grpo": 15,
     "train_sft": 10, "trajsmith": 8, "usersim": 57, "verify": 76,
 }  # fmt: skip

@@ -40,22 +40,22 @@ _CHANCES: Final = frozenset({"random", "secrets"})
 
 def find_closed_access(code: str) -> list[str]:
     """Return places where code accesses what the sandbox blocks: files, processes, network, interpreter."""
-    return [f"line {line}: {what}" for line, what in _find_reaches(_parse(code))]
+    return [f"line {line}: {problem}" for line, problem in _find_reaches(_parse(code))]
 
 
 def find_nondeterminism(code: str) -> list[str]:
     """Return places where code uses its own clock or randomness, so that replay is not exact."""
     tree = _parse(code)
     modules = _find_imports(tree)
-    found = []
+    places = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             module, _, name = _resolve(node.func, modules).partition(".")
             last = name.rpartition(".")[2]
             seeded = last == "Random" and bool(node.args)
             if (module in _CHANCES and name and not seeded) or last in _CLOCKS.get(module, ()):
-                found.append(f"line {node.lineno}: uses {module}.{name}, which is another one in each run")
-    return found
+                places.append(f"line {node.lineno}: uses {module}.{name}, which is another one in each run")
+    return places
 
 
 def find_process_only(code: str) -> list[str]:
