@@ -175,7 +175,7 @@ def _install(code: bytes, flags: int) -> int:
 def describe_missing(error: OSError, flags: int = 0) -> str:
     """One line for a kernel without seccomp filters, or without their notifications."""
     reason = error.strerror or error
-    if flags & _NEW_LISTENER:
+    if flags & _NEW_LISTENER and error.errno != errno.ENOSYS:
         return (
             f"seccomp notifications are missing ({reason}): plays cannot have a process each; use a kernel >= 5.9 and "
             "a container without a seccomp agent of its own, or set plays: shared for code that you trust"

@@ -86,6 +86,7 @@ def worker_main(channel: int, progress: int | None, options: WorkerOptions, worl
             lockdown.lock_worker(options.layers, options.limits, _announce if options.forks else None)
         except lockdown.LayerMissing as error:
             say(str(error).encode())
+            os.read(CHANNEL, 1)  # until the parent has heard it and lets go
             os._exit(0)
         say(HELLO)
         if "hide" in options.layers:
