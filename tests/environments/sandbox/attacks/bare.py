@@ -5,6 +5,7 @@ with the canaries of `world.py` in it, and takes one JSON object a line:
 {"layers": [...], "source": ..., "session": false, "deny": {"unshare": 1}, "limits": {...}}.
 """
 
+import asyncio  # noqa: F401
 import ctypes
 import fcntl  # noqa: F401
 import gc
