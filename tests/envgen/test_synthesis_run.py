@@ -270,9 +270,10 @@ def test_a_dead_endpoint_is_said_before_any_work(tmp_path, here):
         (["--from-domain", "a", "--from-tasks", "b"], "give exactly one of"),
         (["--run", "nowhere"], "holds no run of env gen"),
         ([], "give exactly one of"),
+        (["--from-tables", "a.csv"], "give --out"),
         (["--from-domain", "score lending", "--config", "configs/quickstart.yaml"], "configs/quickstart.yaml"),
     ],
-    ids=["no model", "two sources", "no run", "nothing", "another configuration"],
+    ids=["no model", "two sources", "no run", "nothing", "no directory", "another configuration"],
 )
 def test_wrong_input_is_one_line_and_exit_2(arguments, said, here):
     done = here("env", "gen", *arguments)
