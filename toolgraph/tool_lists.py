@@ -9,8 +9,10 @@ from pydantic import ValidationError
 
 from trajsmith.records import InputError, ToolSpec, format_first_error
 
-_NAMES = {"inputSchema", "input_schema", "parameters", "params"}
-"""Under what a tool's arguments are found: MCP, Anthropic, OpenAI."""
+_NAMES = ("inputSchema", "input_schema", "parameters", "params")
+"""Under what a tool's arguments are found, the first of them: MCP, Anthropic, OpenAI."""
+MAX_DEPTH = 100
+"""Levels of a schema at most; records cannot be written from about 250 on."""
 HELP = "see `trajsmith graph build --help`"
 
 
@@ -71,6 +73,8 @@ def _read_tool(row: Any, server: str, where: str) -> ToolSpec:
         raise InputError(f"{where}: no tool: it has no name; {HELP}")
     known = {key: row[key] for key in ("annotations", "actor", "confirm") if row.get(key) is not None}
     outputs = row.get("outputSchema", row.get("output_schema"))
+    if any(_is_too_deep(value) for value in row.values()):
+        raise InputError(f"{where}: no tool: its schemas are nested deeper than {MAX_DEPTH} levels")
     try:
         return ToolSpec.model_validate(
             {
@@ -84,6 +88,18 @@ def _read_tool(row: Any, server: str, where: str) -> ToolSpec:
         )
     except ValidationError as error:
         raise InputError(f"{where}: no tool: {format_first_error(error)}; {HELP}") from error
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def _read_schema(schema: Any) -> dict[str, Any]:

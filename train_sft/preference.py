@@ -12,25 +12,21 @@ from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, 
 from trajsmith.train_sft.checkpoint import (
     open_training_model,
     open_training_tokenizer,
-    read_dtype,
-    save_atomically,
-    translate_write_errors,
 )
 from trajsmith.train_sft.libraries import (
     build_trainer_arguments,
     require_train,
-    restrict_logits_to_loss_tokens,
 )
 from trajsmith.train_sft.mixing import mix_rows
 from trajsmith.train_sft.settings import DpoConfig
 from trajsmith.train_sft.training import (
     MAX_REFUSED_SHARE,
+    build_datasets,
     build_lora_config,
     build_validation_arguments,
     check_resume,
     load_split,
-    merge_adapters,
-    write_metrics,
+    run_training,
 )
 
 
@@ -155,27 +151,12 @@ def train(config: DpoConfig, resume: bool = False) -> PreferencePlan:
     """
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     tokenizer, plan = prepare_preference(config)
-    from datasets import Dataset, Features, Json, List
-    from transformers import EarlyStoppingCallback
     from trl import DPOTrainer
 
-    restrict_logits_to_loss_tokens()
-    columns = Features({name: List(Json()) for name in plan.rows[0]})
-    trainer = DPOTrainer(
-        model=open_training_model(config.model),
-        args=arguments,
-        train_dataset=Dataset.from_list(plan.rows, features=columns),
-        eval_dataset=Dataset.from_list(plan.validation, features=columns) if plan.validation else None,
-        processing_class=tokenizer,
-        peft_config=build_lora_config(config.lora),
-    )
-    if config.validation is not None and config.validation.patience is not None:
-        trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.validation.patience))
-    with translate_write_errors(config.out):
-        trainer.train(resume_from_checkpoint=checkpoint)
-        info = build_checkpoint_info(config, plan, trainer.state.global_step)
-        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
-        write_metrics(trainer.state.log_history, config.out)
+    model = open_training_model(config.model)
+    data = build_datasets(plan.rows, plan.validation)
+    data |= {"model": model, "args": arguments, "processing_class": tokenizer}
+    run_training(DPOTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))
     return plan
 
 

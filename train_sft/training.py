@@ -1,7 +1,7 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -244,31 +244,57 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     """
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     tokenizer, plan, _ = prepare_training(config)
-    from datasets import Dataset, Features, Json, List
-    from transformers import EarlyStoppingCallback
     from trl import SFTTrainer
 
     model = create_model(tokenizer, config.scratch) if config.scratch else open_training_model(config.model)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
+    data = build_datasets(plan.rows, plan.validation)
+    data |= {"model": model, "args": arguments, "processing_class": tokenizer}
+    run_training(SFTTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))
+    return plan
+
+
+def build_datasets(rows: list[JsonObject], validation: list[JsonObject]) -> dict[str, Any]:
+    """Build the datasets of a trainer, for training and for measuring it, under the names of its arguments."""
+    from datasets import Dataset, Features, Json, List
+
+    columns = Features({name: List(Json()) for name in rows[0]})
+    return {
+        "train_dataset": Dataset.from_list(rows, features=columns),
+        "eval_dataset": Dataset.from_list(validation, features=columns) if validation else None,
+    }
+
+
+def run_training(
+    kind: Any,
+    arguments: dict[str, Any],
+    config: SftConfig | DpoConfig,
+    checkpoint: str | None,
+    build_info: Callable[[int], CheckpointInfo],
+) -> None:
+    """Train with one of TRL's trainers, and save model, notes and metrics.
+
+    Args:
+        kind: The trainer's class.
+        arguments: Its arguments, but the adapters, which the configuration has.
+        checkpoint: Checkpoint to go on from.
+        build_info: Steps that were made to the notes of the finished model.
+
+    Raises:
+        RunError: The disk is full; checkpoints are kept.
+    """
+    from transformers import EarlyStoppingCallback
+
     restrict_logits_to_loss_tokens()
-    columns = Features({name: List(Json()) for name in plan.rows[0]})
-    trainer = SFTTrainer(
-        model=model,
-        args=arguments,
-        train_dataset=Dataset.from_list(plan.rows, features=columns),
-        eval_dataset=Dataset.from_list(plan.validation, features=columns) if plan.validation else None,
-        processing_class=tokenizer,
-        peft_config=build_lora_config(config.lora),
-    )
+    trainer = kind(**arguments, peft_config=build_lora_config(config.lora))
     if config.validation is not None and config.validation.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.validation.patience))
     with translate_write_errors(config.out):
         trainer.train(resume_from_checkpoint=checkpoint)
-        info = build_checkpoint_info(config, plan, trainer.state.global_step)
+        info, tokenizer = build_info(trainer.state.global_step), arguments["processing_class"]
         save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
         write_metrics(trainer.state.log_history, config.out)
-    return plan
 
 
 def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> CheckpointInfo:

@@ -34,7 +34,7 @@ SAMPLE = [
     ("wrong_type", "schedule.starts_at = starts_at as a list", "crash"),
     ("wrong_type", "the result of get_energy_use as text", "output_schema"),
     ("shared_state", "'access_code' ids counted in the class", "determinism"),
-    ("shared_state", "results of list_devices kept in the class", "answers"),
+    ("shared_state", "results of list_rooms kept in the class", "answers"),
     ("unsaved_field", "set_door_lock remembers", "save_load"),
     ("unsaved_field", "rows of self.state.access_codes", "answered_names"),
     ("output_missing", "EnergyUse without highest_week", "output_schema"),
@@ -42,7 +42,7 @@ SAMPLE = [
     ("effect_undeclared", "list_access_codes declared as write", "writes"),
     ("effect_undeclared", "set_level declared as read", "effect"),
     ("refusal_without_reason", "the last day of a code", "refusal_reason"),
-    ("refusal_without_reason", "has no level", "refusal_reason"),
+    ("refusal_without_reason", "is for adults only", "refusal_reason"),
     ("stale_index", "list_access_codes by an old list", "save_load"),
     ("stale_index", "list_devices answers as it did before", "save_load"),
 ]

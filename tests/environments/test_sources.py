@@ -144,7 +144,7 @@ async def test_code_that_keeps_all_in_its_state_goes_back_to_a_checkpoint_and_ot
         pytest.param({}, "there is none", id="none"),
         pytest.param({"library": "retail", "python": "a.py"}, "there is library and python", id="two"),
         pytest.param({"library": "retail", "states": {"huge": 1}}, "'small', 'medium' or 'large'", id="no-such-size"),
-        pytest.param({"library": "retail", "states": {"small": 0}}, "greater than 0", id="no-states"),
+        pytest.param({"library": "retail", "states": {"small": 0}}, "greater than or equal to 1", id="no-states"),
     ],
 )
 def test_an_entry_is_exactly_one_environment(given: dict[str, object], reason: str) -> None:

@@ -62,6 +62,7 @@ GOOD = {
     "grpo": ["line.yaml"],
     "dpo": ["line.yaml"],
     "eval": ["line.yaml"],
+    "models export-gguf": ["missing"],
     "init": ["project"],
     "import": ["tools.jsonl", "--run", "imported", "--config", "line.yaml"],
     "env list": [],

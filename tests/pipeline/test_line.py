@@ -20,7 +20,7 @@ from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.run_replay import replay_run
-from trajsmith.records import EnvironmentSpec, FromOutput, Summary, Task, Trajectory, Verdict
+from trajsmith.records import SEARCH_TOOLS, EnvironmentSpec, FromOutput, Summary, Task, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import ToolGraph
 from trajsmith.verify.pruning import prune_trajectory
@@ -257,12 +257,14 @@ def test_tool_messages_answer_the_calls_before_them(line):
 
 
 def test_the_agent_calls_only_what_it_is_shown_with_valid_arguments(line):
-    for _, trajectory in line.accepted:
-        spec = line.specs[trajectory.environment]
+    for task, trajectory in line.accepted:
+        schemas = {
+            tool.name: tool.input_schema for tool in task.find_shown_specs(line.specs[trajectory.environment].tools)
+        }
         for message in trajectory.messages:
             for call in message.tool_calls or ():
                 assert call.function.name in trajectory.tools, trajectory.id
-                schema = spec.tool(call.function.name).input_schema
+                schema = schemas[call.function.name]
                 jsonschema.validate(call.function.arguments, schema, jsonschema.Draft202012Validator)
 
 
@@ -277,7 +279,7 @@ def test_an_agent_is_shown_tools_of_its_environment_and_of_others_only_as_distra
     """Beside other tools it has all of its own; with few, those that it needs."""
     few, beside = 0, 0
     for task, trajectory in line.accepted:
-        if task.variant in ("missing_function", "late_function"):
+        if task.variant in ("missing_function", "late_function") or task.search is not None:
             continue
         own = {tool.name for tool in line.specs[trajectory.environment].tools if tool.actor == "assistant"}
         foreign = set(trajectory.tools) - own
@@ -362,8 +364,9 @@ def test_dialogues_are_long_enough(line):
 
 def test_most_tools_are_used(line):
     every = {(name, tool.name) for name, spec in line.specs.items() for tool in spec.tools}
-    used = {(trajectory.environment, event.tool) for _, trajectory in line.accepted for event in trajectory.events}
-    assert used <= every
+    calls = {(trajectory.environment, event.tool) for _, trajectory in line.accepted for event in trajectory.events}
+    used = {(name, tool) for name, tool in calls if tool != SEARCH_TOOLS}
+    assert used <= every and used < calls
     assert len(used) >= 0.8 * len(every), f"never used: {sorted(every - used)}"
     covered = {
         (name, tool) for name, tools in line.summary.coverage.items() for tool, number in tools.items() if number
@@ -419,8 +422,9 @@ def test_the_dataset_is_the_accepted_trajectories(line, tmp_path):
         shown = prune_trajectory(trajectory, pruned[trajectory.id]).messages
         kept = [message.model_dump(mode="json", exclude_none=True) for message in shown]
         assert row["messages"] == kept
-        tools = {tool.name: tool for tool in (*task.distractors, *line.specs[trajectory.environment].tools)}
-        assert row["tools"] == [tools[name].as_function() for name in trajectory.tools]
+        tools = task.find_shown_specs(line.specs[trajectory.environment].tools)
+        assert row["tools"] == [tool.as_function() for tool in tools]
+        assert [tool.name for tool in tools] == list(trajectory.tools)
         assert (row["final_state"], row["mode"]) == (trajectory.final_state, task.mode)
 
 

@@ -153,7 +153,10 @@ def test_a_benchmark_is_played_by_a_model_of_an_installed_provider(site, run, tm
 
 
 UNKNOWN = [
-    ("sample.method=shalow", "sample.method: no sampler named 'shalow' (did you mean \"shallow\"?); there are: env"),
+    (
+        "sample.method=shalow",
+        "sample.method: no sampler named 'shalow' (did you mean \"shallow\"?); there are: coverage, env",
+    ),
     ("engine.kind=ray", "engine.kind: no engine named 'ray'; there are: local, noted"),
     ("verify.rewards.names=[brief]", "verify.rewards.names.0: no reward named 'brief'; there are: brevity, checks"),
     ("verify.checks={none: {}}", "no check named 'none'; there are: answer, code, few_calls, policy"),

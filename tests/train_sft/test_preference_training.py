@@ -15,11 +15,11 @@ CONFIG = {
     "name": "pairs",
     "seed": 3,
     "environments": [{"library": "smart_home", "states": {"small": 2}}],
-    "sample": {"count": 12, "length": [1, 3]},
+    "sample": {"count": 16, "length": [1, 3]},
     "ground": {"min_calls": 1},
     "write": {"shown_tools": 3, "policy": False},
     "play": {"candidates": 2, "faulty": 1},
-    "export": {"formats": ["dpo"], "split": {"validation": 0.3}},
+    "export": {"formats": ["dpo"], "split": {"validation": 0.5}},
 }
 QUIET = {"disable_tqdm": True, "logging_steps": 1, "dataloader_pin_memory": False}
 

@@ -27,7 +27,7 @@ write: {{mean_calls: 3, direct: 1.0, shown_tools: 1, policy: false}}
 {more}
 """
 TEACHER = """
-play: {{candidates: 4, temperatures: [0, 1.0, 1.3, 1.6], max_steps: 4}}
+play: {{candidates: 4, temperatures: [0, 1.3, 1.7, 2.0], max_steps: 4}}
 models: {{small: {{model: small, base_url: "{url}", timeout: 60}}}}
 roles: {{agent: small}}
 """

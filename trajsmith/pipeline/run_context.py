@@ -210,6 +210,7 @@ class RunContext:
             "tools": tuple(compose_tool_name(server, tool) for server, tool in steps),
             "state": self.run.put_state(state),
             "servers": None,
+            "id": "",
         }
         return Chain(**{**dict(chain), **update})
 
