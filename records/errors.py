@@ -14,7 +14,15 @@ ModelFaultKind = Literal[
     "timeout", "connection", "rate_limit", "server", "bad_reply", "content_filter", "context_overflow", "bad_request"
 ]
 FaultKind = Literal[
-    "crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state", "quarantine",
+    "crash",
+    "timeout",
+    "limit",
+    "output_schema",
+    "server_exited",
+    "protocol",
+    "start",
+    "state",
+    "quarantine",
     "recycled",
 ]
 """`quarantine`: too many of its workers were lost, so it is not started again in this run. `recycled` is the only kind
