@@ -34,6 +34,12 @@ def test_code_that_looks_at_constants_keeps_nothing(name: str) -> None:
     assert bool(find_outside_state(fine_source(name))) == (name in NOT_FOLLOWED or name in COSTLY)
 
 
+def test_a_class_in_the_type_of_a_variable_is_no_use_of_it() -> None:
+    source = "class A: pass\ndef f(x):\n    kept: dict[str, A] = {}\n    return len(kept)\n"
+    assert not find_outside_state(source)
+    assert find_outside_state(source.replace("kept: dict[str, A] = {}", "kept = [x, A]"))
+
+
 def test_a_place_says_where_and_what() -> None:
     places = find_outside_state("SEEN = {}\ndef f(x):\n    SEEN[x] = 1\n")
     assert [str(place) for place in places] == ["line 3: changes SEEN", "line 3: does more than look at SEEN"]
