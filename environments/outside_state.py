@@ -254,7 +254,10 @@ class _Finder:
             return parent.func is node or _last_name(parent.func) in {"isinstance", "issubclass", "cast"}
         if isinstance(parent, ast.Tuple):
             call = self._parents[parent]
-            return isinstance(call, ast.ExceptHandler | ast.Subscript) or _last_name(call) in {"isinstance", "issubclass"}
+            return isinstance(call, ast.ExceptHandler | ast.Subscript) or _last_name(call) in {
+                "isinstance",
+                "issubclass",
+            }
         kinds = ast.Attribute | ast.Subscript | ast.arg | ast.AnnAssign | ast.BinOp | ast.Raise | ast.ExceptHandler
         return isinstance(parent, kinds | ast.MatchClass | ast.FunctionDef | ast.Compare)
 
