@@ -39,7 +39,7 @@ _CHANGES = frozenset(
     update setattr delattr seed
 """)
 )
-_REACHES = frozenset(split_words("__dict__ __class__ __defaults__ __kwdefaults__ __setattr__ globals vars type"))
+_REACHES = frozenset(split_words("__dict__ __class__ __defaults__ __kwdefaults__ __setattr__ globals vars"))
 """Names by which classes and modules are changed."""
 _CACHES = frozenset({"cache", "lru_cache", "singledispatch"})
 _OWN_FIELDS = frozenset(
@@ -224,7 +224,7 @@ class _Finder:
         return any(isinstance(one, ast.ClassDef) for one in chain)
 
     def _check(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name) and node.id in _REACHES - {"type"}:
+        if isinstance(node, ast.Name) and node.id in _REACHES:
             self._report(node, f"uses {node.id}")
         if isinstance(node, ast.Attribute) and node.attr in _REACHES:
             self._report(node, f"uses {node.attr}")

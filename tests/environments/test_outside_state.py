@@ -40,6 +40,11 @@ def test_a_class_in_the_type_of_a_variable_is_no_use_of_it() -> None:
     assert find_outside_state(source.replace("kept: dict[str, A] = {}", "kept = [x, A]"))
 
 
+def test_a_field_that_is_called_type_reaches_nothing() -> None:
+    assert not find_outside_state("def f(rows, type):\n    return [row for row in rows if row.type == type]\n")
+    assert find_outside_state("import builtins\ndef f(x):\n    builtins.type(x).n = 1\n")
+
+
 def test_a_place_says_where_and_what() -> None:
     places = find_outside_state("SEEN = {}\ndef f(x):\n    SEEN[x] = 1\n")
     assert [str(place) for place in places] == ["line 3: changes SEEN", "line 3: does more than look at SEEN"]
