@@ -16,7 +16,7 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     if model != SCRIPTED:
         agent["model_name"] = model
     steps = build_steps(row["messages"], scripted=model == SCRIPTED)
-    kept = {key: value for key, value in row.items() if key not in ("id", "messages", "tools")}
+    facts = {key: value for key, value in row.items() if key not in ("id", "messages", "tools")}
     yield {
         "schema_version": SCHEMA,
         "session_id": row["id"],
@@ -24,7 +24,7 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
         "agent": agent,
         "steps": steps,
         "final_metrics": {"total_steps": len(steps)},
-        "extra": {"trajsmith": kept},
+        "extra": {"trajsmith": facts},
     }
 
 
