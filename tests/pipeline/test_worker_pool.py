@@ -173,10 +173,11 @@ def test_plugins_of_this_program_stay_in_this_process(
 
     monkeypatch.setattr(worker_pool, "ITEMS_PER_WORKER", 1)
     monkeypatch.setattr(worker_pool, "count_cores", lambda: 2)
+    sampler = SAMPLERS.get("random_walk")
     monkeypatch.setattr(SAMPLERS, "_things", dict(SAMPLERS._things))
     monkeypatch.setattr(SAMPLERS, "_modules", dict(SAMPLERS._modules))
     monkeypatch.setattr(SAMPLERS, "_loaded", dict(SAMPLERS._loaded))
-    SAMPLERS.register("of_a_notebook")(SAMPLERS.get("random_walk"))
+    SAMPLERS.register("of_a_notebook")(sampler)
     few = settings(workers) | {"sample": {"count": 4, "length": [3, 4], "method": "of_a_notebook"}}
     opened: list[object] = []
 
