@@ -19,6 +19,7 @@ from trajsmith.cli import (
     filter_run,
     graph,
     import_traces,
+    merge,
     models,
     plugins,
     prompts,
@@ -59,6 +60,7 @@ app.callback()(scaffold.set_global_options)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
+app.command()(merge.merge)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
 app.command()(push.push)
@@ -78,11 +80,18 @@ def run(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete an existing run in that directory first.")] = False,
     dry_run: DryRun = False,
+    shard: merge.Shard = None,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
     Stopped or killed, resume it with: trajsmith resume RUN
+
+    With --shard 3/8, do only the third of eight parts, in a directory of its own; the same command goes on with a part
+    that was stopped, and trajsmith merge makes one run of all parts.
     """
+    if shard is not None:
+        merge.run_shard(config, overrides or [], directory, shard, fresh)
+        return
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
