@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    diagnose,
     env,
     env_growth,
     filter_run,
@@ -68,6 +69,7 @@ app.command()(train.sft)
 app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
+app.command()(diagnose.diagnose)
 
 
 @app.command()
