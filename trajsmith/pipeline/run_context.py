@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.composite import (
@@ -80,6 +80,7 @@ class RunContext:
         self.grounder = lru_cache(maxsize=256)(self._grounder)
         self.givers = lru_cache(maxsize=64)(self._givers)
         """Environment to what its part of the graph says of who gives which parameter."""
+        self.writer = lru_cache(maxsize=64)(self._writer)
         self.state = lru_cache(maxsize=64)(run.get_state)
         """Initial state by hash; shared, so it must not be changed."""
 
@@ -233,9 +234,9 @@ class RunContext:
     def _givers(self, environment: str) -> Producers:
         return index_givers(GraphIndex(self.graph, environment))
 
-    def writer(self, environment: str) -> TaskWriter:
+    def _writer(self, environment: str) -> TaskWriter:
         place = self.place(environment)
-        others = self._list_other_tools(environment) if self.config.write.tools.needs_others else ()
+        others = partial(self._list_other_tools, environment)
         return TaskWriter(place.spec, place.wording, self.config.write, others)
 
     def _list_other_tools(self, environment: str) -> tuple[ToolSpec, ...]:
