@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    diagnose,
     env,
     env_growth,
     filter_run,
@@ -69,6 +70,7 @@ app.command()(train.sft)
 app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
+app.command()(diagnose.diagnose)
 
 
 @app.command()
@@ -191,7 +193,12 @@ def report(
     every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Count faults of language of all dialogues, too.")] = False,
 ) -> None:
-    """Write the HTML report of a run again, and say where it is."""
+    """Write the HTML report of a run again, or the pages of an evaluation's episodes, and say where it is."""
+    from trajsmith.evals import is_evaluation, write_gallery
+
+    if directory is not None and option is None and is_evaluation(directory):
+        print_line(f"open {write_gallery(directory)} in a browser")
+        return
     opened = _open(directory, option)
     if every:
         from trajsmith.pipeline.runner import browse_run
