@@ -88,10 +88,10 @@ class TaskEpisode:
             text = self._rollout.call(tool, arguments)
             self.done = self._rollout.asked is None
             return parse_result(text)
-        said = arguments.get("text")
-        if not isinstance(said, str) or len(arguments) != 1:
+        message = arguments.get("text")
+        if not isinstance(message, str) or len(arguments) != 1:
             return ToolResult.refusal("invalid_arguments", "give `text`, a string, and nothing else")
-        reply = self._rollout.say(said)
+        reply = self._rollout.say(message)
         self.done = reply is None
         return ToolResult({"user": OVER if reply is None else reply})
 
