@@ -26,6 +26,7 @@ from trajsmith.cli import (
     prompts,
     push,
     scaffold,
+    task,
     train,
 )
 from trajsmith.cli import export as cli_export
@@ -55,6 +56,7 @@ env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(models.app, name="models")
+app.add_typer(task.app, name="task")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.set_global_options)
@@ -169,6 +171,7 @@ def export(
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
+    formats = cli_export.write_harbor(opened, formats, target)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 
@@ -176,8 +179,8 @@ def export(
             opened.path, lambda progress: export_formats(opened, formats, target, window, progress, choice)
         )
         cli_export.show_written(written)
-        return
-    _export_all(opened)
+    if formats is None:
+        _export_all(opened)
 
 
 def _export_all(opened: "RunDirectory", audited: bool = False) -> None:
