@@ -76,8 +76,9 @@ _ENVIRONMENT = _environment()
 @functools.cache
 def _compile_template(template: str) -> Template:
     try:
-        _check_bounded(_ENVIRONMENT.parse(template), template)
-        return _ENVIRONMENT.from_string(template)
+        tree = _ENVIRONMENT.parse(template)
+        _check_bounded(tree, template)
+        return Template.from_code(_ENVIRONMENT, _ENVIRONMENT.compile(tree), _ENVIRONMENT.make_globals(None), None)
     except TemplateError as error:
         raise InputError(f"phrase template {template!r}: {error}") from error
 
@@ -117,8 +118,15 @@ def list_slots(template: str) -> frozenset[str]:
     """Names that a template needs."""
     if "{%" not in template and "'" not in template:
         return frozenset(_SLOT.findall(template))
+    pieces = _split_pieces(template)
+    if pieces is not None:
+        return frozenset(pieces[1::2])
     try:
-        return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(template)))
+        tree = _ENVIRONMENT.parse(template)
+        names = list(tree.find_all(nodes.Name))
+        if all(name.ctx == "load" for name in names):  # no scopes: what `meta` does with a whole code generator
+            return frozenset(name.name for name in names)
+        return frozenset(meta.find_undeclared_variables(tree))
     except TemplateError as error:
         raise InputError(f"phrase template {template!r}: {error}") from error
 

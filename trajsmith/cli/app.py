@@ -22,6 +22,7 @@ from trajsmith.cli import (
     import_traces,
     merge,
     models,
+    plan,
     plugins,
     prompts,
     push,
@@ -64,6 +65,7 @@ app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
 app.command()(merge.merge)
+app.command()(plan.plan)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
 app.command()(push.push)

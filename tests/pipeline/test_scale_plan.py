@@ -1,0 +1,70 @@
+"""The plan of a large run is its pilot, multiplied and shared by cores, nodes or nobody."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.scale_plan import START_SECONDS, plan_scale
+from trajsmith.records import InputError, StageSummary, Summary
+
+CONFIG = "name: pilot\nseed: 1\nenvironments: [{library: bank}]\nengine: {workers: 1}\n"
+SPEAKING = "models: {m: {provider: openai, model: x}}\nroles: {agent: {model: m}}\n"
+SECONDS = {"sample": 1.0, "ground": 10.0, "play": 40.0, "export": 2.0}
+
+
+@pytest.fixture
+def make_pilot(tmp_path: Path) -> Any:
+    def make(config: str = CONFIG, accepted: int = 100) -> RunDirectory:
+        run = RunDirectory.create(tmp_path / "pilot", config)
+        stages = tuple(StageSummary(name=name, read=1, written=1, seconds=s) for name, s in SECONDS.items())
+        summary = Summary(
+            name="pilot", seed=1, language="x", stages=stages, funnel={"sampled": 200, "accepted": accepted}
+        )
+        run.write_json("summary.json", summary.model_dump(mode="json"))
+        run.write_text("verdicts.jsonl", "x" * 1000)
+        (run.path / "gallery").mkdir()
+        run.write_text("gallery/index.html", "x" * 100_000)
+        return run
+
+    return make
+
+
+def test_stages_are_shared_by_what_can_share_them(make_pilot: Any) -> None:
+    planned = plan_scale(make_pilot(), 1000, nodes=5, cores=2)
+    walls = {stage.name: stage.wall_seconds for stage in planned.stages}
+    assert walls == {"sample": 10.0, "ground": 10.0, "play": 40.0, "export": 20.0}
+    assert planned.wall_seconds == 80.0 + START_SECONDS
+    assert (planned.chains, planned.bottleneck.name) == (2000, "play")
+    assert 10_000 < planned.stored_bytes < 50_000, "pages are not counted"
+
+
+def test_stages_of_models_are_shared_by_nodes_only(make_pilot: Any) -> None:
+    planned = plan_scale(make_pilot(CONFIG + SPEAKING), 1000, nodes=5, cores=2)
+    assert {stage.name: stage.parallel for stage in planned.stages} == {
+        "sample": 1,
+        "ground": 10,
+        "play": 5,
+        "export": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "accepted", "message"),
+    [
+        pytest.param(CONFIG.replace("workers: 1", "workers: 4"), 100, "engine.workers=4", id="several_processes"),
+        pytest.param(CONFIG, 0, "accepted no trajectory", id="nothing_accepted"),
+    ],
+)
+def test_a_pilot_that_measures_nothing_is_refused(make_pilot: Any, config: str, accepted: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan_scale(make_pilot(config, accepted), 1000, 1, 1)
+
+
+def test_the_command_names_the_bottleneck(make_pilot: Any, trajsmith: Any) -> None:
+    pilot = make_pilot()
+    done = trajsmith("plan", pilot.path, "--count", "1000000", "--nodes", "50", "--cores", "16")
+    assert done.code == 0 and "bottleneck: export" in done.out, "one process writes a million rows"
+    (pilot.path / "summary.json").unlink()
+    assert "not finished" in trajsmith("plan", pilot.path, "--count", "5").err
