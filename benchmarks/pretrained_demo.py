@@ -2,11 +2,15 @@
 
 python benchmarks/pretrained_demo.py runs/pretrained-demo                 # table; pictures beside the models
 python benchmarks/pretrained_demo.py runs/pretrained-demo --curves docs   # pictures of docs/results.md
+python benchmarks/pretrained_demo.py --calls RUN EVAL [EVAL ...]          # calls of evaluations beside the gold calls
 """
 
 import argparse
+import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.sort(key=lambda entry: entry == str(Path(__file__).parent))  # benchmarks/grounding.py is not the package
 sys.path.append(str(Path(__file__).parent))
@@ -35,7 +39,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("runs/pretrained-demo"))
     parser.add_argument("--curves", type=Path, help="folder of the pictures; the run's own by default")
+    parser.add_argument("--calls", type=Path, metavar="RUN", help="run of the tasks; then folders of evaluations")
+    parser.add_argument("more", type=Path, nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.calls:
+        print_calls(arguments.calls, [arguments.folder, *arguments.more])
+        return
     print_table(arguments.folder)
     for name, panels in CURVES.items():
         file = arguments.folder / name / "metrics.jsonl"
@@ -57,6 +66,50 @@ def print_table(folder: Path) -> None:
             episodes = read_episodes(folder / f"eval-{model}{suffix}" / "episodes.jsonl")
             empty = f"| {title} | {group} | not evaluated | | | | |"
             print(row_of(title, group, score_episodes(episodes)[0]) if episodes else empty)
+
+
+def print_calls(run: Path, evaluations: list[Path]) -> None:
+    """Print how calls compare with the gold calls, over tasks that have any for the agent, one line an evaluation."""
+    from trajsmith.records import Task, canonical_json
+    from trajsmith.records.journal import read_records
+
+    gold = {
+        task.id: [
+            (call.tool, canonical_json(call.arguments))
+            for turn in task.turns
+            for call in turn.gold_calls
+            if call.actor == "assistant"
+        ]
+        for task in read_records(run / "tasks.jsonl", Task)
+    }
+    print("| evaluation | tasks | first call is gold | all gold calls | the gold calls and no other | repeats a call |")
+    print("|---|---|---|---|---|---|")
+    for folder in evaluations:
+        counts = Counter[str]()
+        for line in (folder / "transcripts.jsonl").read_text("utf-8").splitlines():
+            episode = json.loads(line)
+            wanted, made = gold[episode["task_id"]], read_calls(episode["messages"])
+            if not wanted:
+                continue
+            counts["tasks"] += 1
+            counts["first"] += made[:1] == wanted[:1]
+            counts["all"] += set(wanted) <= set(made)
+            counts["exact"] += made == wanted
+            counts["repeat"] += len(set(made)) < len(made)
+        cells = [f"{counts[name]}" for name in ("tasks", "first", "all", "exact", "repeat")]
+        print(f"| {folder.name} | {' | '.join(cells)} |")
+
+
+def read_calls(messages: list[dict[str, Any]]) -> list[tuple[str, bytes]]:
+    """Return names and arguments, as canonical JSON, of all calls of a transcript."""
+    from trajsmith.records import canonical_json
+
+    calls = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
+    return [(call["name"], canonical_json(read_arguments(call["arguments"]))) for call in calls]
+
+
+def read_arguments(arguments: Any) -> Any:
+    return json.loads(arguments) if isinstance(arguments, str) else arguments
 
 
 if __name__ == "__main__":
