@@ -30,7 +30,7 @@ from trajsmith.environments.serving.session_manager import ServingSpec, SessionM
 from trajsmith.environments.serving.sockets import UvicornWithoutSignals
 from trajsmith.environments.session import RefusalKind, ToolResult
 from trajsmith.phrasing import render_full_policy
-from trajsmith.records import InputError
+from trajsmith.records import InputError, ToolSpec
 
 ERRORS: dict[RefusalKind, ToolErrorType] = {
     "refused": ToolErrorType.EXECUTION_ERROR,
@@ -74,7 +74,7 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
     async def step_async(self, action: Action, timeout_s: float | None = None, **_: Any) -> Observation:
         """List the tools, or call one."""
         if isinstance(action, ListToolsAction):
-            return ListToolsObservation(tools=[_as_tool(tool) for tool in self._offer.tools])
+            return ListToolsObservation(tools=[build_tool(tool) for tool in self._offer.tools])
         if not isinstance(action, CallToolAction):
             raise InputError('an action is {"type": "call_tool", "tool_name": ..., "arguments": {...}} or "list_tools"')
         if self._manager is None:
@@ -82,7 +82,7 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
         async with asyncio.timeout(timeout_s):
             result = await self._manager.call(action.tool_name, action.arguments)
         self._state.step_count += 1
-        return _observed(action.tool_name, result)
+        return build_tool_observation(action.tool_name, result)
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Observation:
         """The same, for who is not asynchronous."""
@@ -113,11 +113,13 @@ class ServedEnvironment(Environment[Action, Observation, State]):  # type: ignor
             await manager.close()
 
 
-def _as_tool(spec: Any) -> Tool:
+def build_tool(spec: ToolSpec) -> Tool:
+    """Return a tool as OpenEnv lists it."""
     return Tool(name=spec.name, description=spec.description, input_schema=spec.input_schema)
 
 
-def _observed(tool: str, result: ToolResult) -> CallToolObservation:
+def build_tool_observation(tool: str, result: ToolResult) -> CallToolObservation:
+    """Return what a call gave as OpenEnv says it."""
     error = None
     if result.error is not None:
         error = ToolError(error_type=ERRORS[result.error], message=result.text)
@@ -131,21 +133,29 @@ def _wait(work: Coroutine[Any, Any, Observation]) -> Observation:
 def build_application(offer: ServingSpec, most: int = 1000) -> FastAPI:
     """OpenEnv's server for an environment, with `most` sessions at a time."""
     app: FastAPI = create_fastapi_app(
-        lambda: ServedEnvironment(offer), Action, Observation, max_concurrent_envs=most if most > 1 else None
+        lambda: ServedEnvironment(offer),
+        CallToolAction,  # the server lists tools to MCP clients only for this class; list_tools is read beside it
+        CallToolObservation,
+        max_concurrent_envs=most if most > 1 else None,
     )
     return app
 
 
 async def serve_openenv(offer: ServingSpec, where: Any, most: int = 1000, access: AccessSettings | None = None) -> None:
-    """Serve until this is cancelled.
+    """Serve an environment until this is cancelled.
 
     Args:
         where: A listening socket.
         most: Sessions at a time.
         access: What requests must bring; by default that of the address that is listened on.
     """
+    await serve_application(build_application(offer, most), where, access)
+
+
+async def serve_application(inner: FastAPI, where: Any, access: AccessSettings | None = None) -> None:
+    """Serve an application until this is cancelled."""
     access = access or AccessSettings.for_address(where.getsockname()[0])
-    application = AccessControl(build_application(offer, most), access)
+    application = AccessControl(inner, access)
     server = UvicornWithoutSignals(uvicorn.Config(application, log_config=None, access_log=False))
     serving = asyncio.create_task(server.serve(sockets=[where]))
     try:

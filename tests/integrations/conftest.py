@@ -14,7 +14,7 @@ name: integrations
 seed: 9
 run: {run}
 environments: [{{library: smart_home, states: {{small: 1}}}}, {{library: bank, states: {{small: 1}}}}]
-sample: {{count: 10, length: [2, 4]}}
+sample: {{count: {count}, length: [2, 4]}}
 ground: {{min_calls: 1}}
 write: {{direct: 0.7}}
 play: {{candidates: 2, faulty: 1, reasoning: grounded, reasoning_share: 0.5}}
@@ -33,15 +33,15 @@ def checked(record_property):
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory):
-    """A small run of two environments, with right plays and plays with mistakes."""
+def run(tmp_path_factory, full):
+    """A small run of two environments, with right plays and plays with mistakes; with --full of 40 tasks."""
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.pipeline.runner import run_pipeline
     from trajsmith.pipeline.yaml_settings import dump_settings
 
     folder = tmp_path_factory.mktemp("integrations")
-    (folder / "run.yaml").write_text(CONFIG.format(run=folder / "run"))
+    (folder / "run.yaml").write_text(CONFIG.format(run=folder / "run", count=40 if full else 10))
     settings = load_config(folder / "run.yaml")
     made = RunDirectory.create(settings.run, dump_settings(settings))
     asyncio.run(run_pipeline(made))

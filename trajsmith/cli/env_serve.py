@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from trajsmith.records import Actor, JsonObject
 
 SHORTEST_TOKEN = 16
+OPENENV_MISSING = (
+    "--openenv needs the package openenv ({}), which does not work with this version of mcp: `make integrations` makes "
+    "an environment of its own for both, .integrations/openenv/bin/trajsmith"
+)
 
 
 def serve(
@@ -210,10 +214,7 @@ def _run_openenv(
     try:
         from trajsmith.environments.serving.openenv import serve_openenv
     except ImportError as error:
-        raise InputError(
-            f"--openenv needs the package openenv ({error}), which does not work with this version of mcp: `make "
-            "integrations` makes an environment of its own for both, .integrations/openenv/bin/trajsmith"
-        ) from error
+        raise InputError(OPENENV_MISSING.format(error)) from error
 
     async def work() -> None:
         offer = await prepare_serving(source(), **start)

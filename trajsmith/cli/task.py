@@ -28,6 +28,13 @@ def serve(
     task: TaskId = "",
     http: Annotated[str, typer.Option("--http", metavar="HOST:PORT", help="Where to listen.")] = "127.0.0.1:8765",
     transcript: Annotated[Path | None, typer.Option("--transcript", help="File for what is called and said.")] = None,
+    openenv: Annotated[
+        str | None,
+        typer.Option("--openenv", metavar="HOST:PORT", help="Serve all tasks over OpenEnv, in place of one over MCP."),
+    ] = None,
+    reward: Annotated[
+        str, typer.Option("--reward", help="Reward of --openenv: accepted (1 or 0), or a name such as composite.")
+    ] = "accepted",
 ) -> None:
     """Serve one episode of a task over MCP: its tools, and message_user to talk with the simulated user.
 
@@ -35,14 +42,21 @@ def serve(
 
         trajsmith task serve RUN --task ID --transcript t.jsonl
         trajsmith task judge RUN --task ID --transcript t.jsonl
+
+    With --openenv, every session has an episode of its own: reset(task_id=ID), calls, and the reward when the
+    conversation is over.
     """
     from trajsmith.cli.env_serve import parse_address, until_stopped
+
+    host, port = parse_address(openenv or http)
+    if openenv is not None:
+        _serve_openenv(run, host, port, reward)
+        return
     from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.http import listen, serve_http
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.pipeline.task_server import build_serving, open_tasks
 
-    host, port = parse_address(http)
     with open_tasks(RunDirectory.open(run)) as source:
         offer = build_serving(source, _choose(source, task), transcript)
 
@@ -50,6 +64,35 @@ def serve(
             with listen(host, port) as where:
                 print_note(f"serving at http://{host}:{where.getsockname()[1]}/mcp")
                 await serve_http(offer, where, 1000, 86_400, AccessSettings.for_address(host, None, ()))
+
+        run_async(until_stopped(work()))
+
+
+def _serve_openenv(run: Path, host: str, port: int, reward: str) -> None:
+    """Serve all tasks of a run over OpenEnv.
+
+    Raises:
+        InputError: The package openenv is missing, or the reward is unknown.
+    """
+    from trajsmith.cli.env_serve import OPENENV_MISSING, until_stopped
+    from trajsmith.environments.serving.access import AccessSettings
+    from trajsmith.environments.serving.sockets import listen
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.task_server import open_tasks
+
+    try:
+        from trajsmith.environments.serving.openenv import serve_application
+        from trajsmith.pipeline.openenv_tasks import build_task_application
+    except ImportError as error:
+        raise InputError(OPENENV_MISSING.format(error)) from error
+    with open_tasks(RunDirectory.open(run)) as source:
+        application = build_task_application(source, reward)
+
+        async def work() -> None:
+            with listen(host, port) as where:
+                url = f"http://{host}:{where.getsockname()[1]}"
+                print_note(f"{len(source.tasks)} tasks: serving OpenEnv at {url}; Ctrl-C ends it")
+                await serve_application(application, where, AccessSettings.for_address(host, None, ()))
 
         run_async(until_stopped(work()))
 
