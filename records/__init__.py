@@ -65,6 +65,7 @@ from trajsmith.records.message import FunctionCall, Message, ToolCall
 from trajsmith.records.paths import SourcePath, SourceReference
 from trajsmith.records.record import FrozenModel, Record, format_first_error
 from trajsmith.records.registry import PluginSource, Registry
+from trajsmith.records.solution import ProgramSolution, TaskSource
 from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
 from trajsmith.records.task import (
     MAX_FACTS,
@@ -131,6 +132,7 @@ __all__ = [
     "PluginSource",
     "PolicyCheck",
     "PolicyRule",
+    "ProgramSolution",
     "Provenance",
     "PrunedCall",
     "Record",
@@ -148,6 +150,7 @@ __all__ = [
     "Summary",
     "Task",
     "TaskHeader",
+    "TaskSource",
     "ToolAnnotations",
     "ToolCall",
     "ToolError",

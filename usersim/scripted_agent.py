@@ -420,6 +420,8 @@ class ScriptedAgent:
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""
+        if self.task.solution is not None:
+            return self.rng.choice(self.task.solution.sentences)
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = find_used_calls(turn.gold_calls)
