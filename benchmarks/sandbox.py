@@ -81,6 +81,10 @@ def calls_of(number: int, count: int) -> list[tuple[str, dict[str, str]]]:
     return [kinds[n % 3](number + n) for n in range(count)]
 
 
+ended: list[float] = []
+"""CPU seconds of the processes of plays that were closed meanwhile."""
+
+
 def cpu_of(pid: int) -> float:
     """CPU seconds of a process; the kernel counts them in nanoseconds."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
@@ -89,11 +93,13 @@ def cpu_of(pid: int) -> float:
 async def measured(
     source: SandboxSource, count: int, work: Callable[[], Awaitable[None]]
 ) -> tuple[float, float, float]:
-    """(calls per core-second, parent us per call, worker us per call); a play's own process is not counted."""
+    """(calls per core-second, parent us per call, us per call of the worker and of the processes of plays)."""
     worker = (await source.host.main()).forked.pid
-    parent, other = time.process_time(), cpu_of(worker)
+    ended.clear()
+    plays = [connection.forked.pid for connection in source.host._processes]
+    parent, other = time.process_time(), sum(map(cpu_of, [worker, *plays]))
     await work()
-    parent, other = time.process_time() - parent, cpu_of(worker) - other
+    parent, other = time.process_time() - parent, sum(map(cpu_of, [worker, *plays])) + sum(ended) - other
     return count / (parent + other), parent / count * 1e6, other / count * 1e6
 
 
@@ -121,16 +127,18 @@ async def own_pace(source: SandboxSource, plays: int, rounds: int) -> None:
         for tool, arguments in calls_of(number, rounds):
             await session.call(tool, arguments)
         await session.snapshot()
+        if source.host.own_process:
+            ended.append(cpu_of(session.link._connection.forked.pid))
         await session.close()
 
     await asyncio.gather(*(play(number) for number in range(plays)))
 
 
-async def run(calls: int, repeat: int) -> None:
-    table = Table("mode", "what", "calls / core-second", "parent us", "worker us")
-    for mode in ("unsafe", "default"):
+async def run(calls: int, repeat: int, scale: int) -> None:
+    table = Table("plays", "what", "calls / core-second", "parent us", "worker us")
+    for mode in ("shared", "process"):
         payload = {"source": SHOP, "file": "shop.py", "cls": "", "sizes": {"small": 1}}
-        source = SandboxSource("shop", "native", payload, SandboxSettings(mode=mode))
+        source = SandboxSource("shop", "native", payload, SandboxSettings(plays=mode))
         await source.spec()
         for batch in (1, 8, 32, 128):
             sessions = await opened(source, batch)
@@ -140,8 +148,9 @@ async def run(calls: int, repeat: int) -> None:
             _add(table, mode, f"{batch} calls a message", rates)
             for session in sessions:
                 await session.close()
-        rates = [await measured(source, 1024 * 20, lambda: own_pace(source, 1024, 20)) for _ in range(repeat)]  # noqa: B023
-        _add(table, mode, "1,024 live plays x 20 calls, with open, snapshot and close", rates)
+        plays = 1024 // (1 if mode == "shared" else scale)
+        rates = [await measured(source, plays * 20, lambda: own_pace(source, plays, 20)) for _ in range(repeat)]  # noqa: B023
+        _add(table, mode, f"{plays:,} live plays x 20 calls, with open, snapshot and close", rates)
         source.close()
     Console(width=120).print(table)
 
@@ -156,5 +165,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calls", type=int, default=6000, help="calls per measurement")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--scale", type=int, default=1, help="a part of the live plays where each has a process")
     chosen = parser.parse_args()
-    asyncio.run(run(chosen.calls, chosen.repeat))
+    asyncio.run(run(chosen.calls, chosen.repeat, chosen.scale))

@@ -129,8 +129,14 @@ class Mirror:
         """The state after changes; this one stays as it is.
 
         Raises:
-            EnvironmentFault: The changes do not fit the state.
+            EnvironmentFault: The changes do not fit the state, or are no JSON.
         """
+        try:
+            return self._with_changes(changes, environment)
+        except orjson.JSONDecodeError as error:
+            raise EnvironmentFault("protocol", environment, f"the state changed to no JSON: {error}") from error
+
+    def _with_changes(self, changes: Iterable[StateChange], environment: str) -> "Mirror":
         parts, delta = dict(self.parts), dict(self._delta)
         entries: dict[str, list[tuple[str, bytes | None]]] = {}
         for name, key, text in changes:

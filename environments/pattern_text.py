@@ -12,6 +12,8 @@ _CATEGORIES = {"CATEGORY_DIGIT": "0123456789", "CATEGORY_WORD": _PRINTABLE + "_"
 _MORE = 4
 """How often an open-ended repetition is repeated more than it must be."""
 _TRIES = 8
+_LONGEST = 10_000
+"""Characters and repetitions in one text; a schema may ask for thousands of thousands of letters."""
 
 
 def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) -> str:
@@ -28,7 +30,7 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
         try:
             more = _MORE if attempt < 2 else max(_MORE, shortest)
             text = _PatternGenerator(rng, more).sequence(parser.parse(pattern))
-        except (KeyError, ValueError, re.error) as error:
+        except (KeyError, ValueError, OverflowError, RecursionError, re.error) as error:
             raise ValueError(f"no text for the pattern {pattern!r} ({error})") from error
         if len(text) >= shortest and matches_pattern(pattern, text):
             return text
@@ -40,11 +42,15 @@ class _PatternGenerator:
         self._rng = rng
         self._more = more
         self._groups: dict[int, str] = {}
+        self._steps = 0
 
     def sequence(self, items: Any) -> str:
         return "".join(self._item(str(operator), argument) for operator, argument in items)
 
     def _item(self, operator: str, argument: Any) -> str:
+        self._steps += 1
+        if self._steps > _LONGEST:
+            raise ValueError(f"more than {_LONGEST} steps")
         if operator == "LITERAL":
             return chr(argument)
         if operator == "NOT_LITERAL":
@@ -62,6 +68,7 @@ class _PatternGenerator:
             self._groups[argument[0] or 0] = text = self.sequence(argument[3])
             return text
         if operator == "GROUPREF":
+            self._steps += len(self._groups[argument])
             return self._groups[argument]
         if operator in ("AT", "ASSERT", "ASSERT_NOT"):
             return ""

@@ -35,7 +35,10 @@ class EpisodeLink(Protocol):
         """Return whether the last call changed the state."""
 
     async def start(self, state: bytes, changes: Sequence[StateChange]) -> None:
-        """Begin anew at this state after these changes."""
+        """Begin a new play at this state after these changes."""
+
+    async def restart(self, state: bytes, changes: Sequence[StateChange]) -> None:
+        """Put the play at this state after these changes, where its state is complete."""
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor, step: int) -> ToolResult:
         """Call a tool at a virtual step, from which the virtual clock and randomness of foreign code follow."""
@@ -61,6 +64,8 @@ class LocalEpisodeLink:
     async def start(self, state: bytes, changes: Sequence[StateChange]) -> None:
         with environment_boundary(self._program.spec.name):
             self._play = self._program.start(state, changes)
+
+    restart = start
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor, step: int) -> ToolResult:
         return self._running.call(tool, arguments, actor)
@@ -136,9 +141,9 @@ class ProgramSession:
         self._mirror = None
         await self.link.close()
 
-    async def _begin(self, mirror: Mirror, step: int) -> None:
+    async def _begin(self, mirror: Mirror, step: int, same_play: bool = False) -> None:
         self._mirror = None
-        await self.link.start(mirror.origin, mirror.delta)
+        await (self.link.restart if same_play else self.link.start)(mirror.origin, mirror.delta)
         self._mirror, self._step, self._fresh = mirror, step, False
 
     async def _current(self) -> Mirror:
@@ -161,8 +166,8 @@ class RestorableSession(ProgramSession):
 
     async def rollback(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint of any session of this environment."""
-        await self._begin(*checkpoint)
+        await self._begin(*checkpoint, same_play=True)
 
     async def skip_steps(self, steps: int) -> None:
         """Skip virtual steps, so that foreign code sees a later clock and different randomness."""
-        await self._begin(await self._current(), self._step + steps)
+        await self._begin(await self._current(), self._step + steps, same_play=True)

@@ -1,5 +1,6 @@
 """Columns of an export, as names of kinds, and how each kind is written so that it comes back equal."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
@@ -15,6 +16,43 @@ Columns = Mapping[str, Kind]
 """Name to kind: a type of Arrow, "json", "list of json", "list of chat" (role and content only), or columns within."""
 
 CHAT: Columns = {"role": "string", "content": "string"}
+LISTS: Mapping[str, Kind] = {"list of json": "json", "list of chat": CHAT}
+"""Kind of a list to the kind of its items."""
+
+
+def build_schema(columns: Columns) -> "pyarrow.Schema":
+    """Return the Arrow schema of `build_features`, with the metadata from which `datasets` reads those features.
+
+    It is built without `datasets`, whose import costs a run more time and memory than all its other imports.
+    """
+    import pyarrow
+
+    features = {name: _describe_kind(kind) for name, kind in columns.items()}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return pyarrow.schema([(name, _arrow_type(kind)) for name, kind in columns.items()], metadata)
+
+
+def _describe_kind(kind: Kind) -> JsonObject:
+    """Return a feature as `datasets` writes it into metadata."""
+    if isinstance(kind, Mapping):
+        return {name: _describe_kind(inner) for name, inner in kind.items()}
+    if kind == "json":
+        return {"_type": "Json"}
+    if kind in LISTS:
+        return {"feature": _describe_kind(LISTS[kind]), "_type": "List"}
+    return {"dtype": kind, "_type": "Value"}
+
+
+def _arrow_type(kind: Kind) -> "pyarrow.DataType":
+    import pyarrow
+
+    if isinstance(kind, Mapping):
+        return pyarrow.struct([(name, _arrow_type(inner)) for name, inner in kind.items()])
+    if kind == "json":
+        return pyarrow.json_()
+    if kind in LISTS:
+        return pyarrow.list_(_arrow_type(LISTS[kind]))
+    return pyarrow.type_for_alias(kind)
 
 
 def build_features(columns: Columns) -> "Features":
@@ -41,11 +79,11 @@ class RowEncoder:
     """Turns rows into cells and cells into Arrow tables of one set of columns."""
 
     def __init__(self, columns: Columns) -> None:
-        from datasets import Json
+        from pandas.io.json import ujson_loads  # the decoder of `datasets`
 
         self.columns = columns
-        self.schema: pyarrow.Schema = build_features(columns).arrow_schema
-        exact = LosslessEncoder(Json().decode_example)
+        self.schema = build_schema(columns)
+        exact = LosslessEncoder(ujson_loads)
         self._writers: dict[str, Callable[[Any], Any]] = {"json": exact.value, "list of json": exact.items}
 
     def cells(self, row: JsonObject) -> JsonObject:

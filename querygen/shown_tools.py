@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -38,26 +38,25 @@ class ShownToolsSettings(FrozenModel):
             raise ValueError("distractors, few and search together are more than 1")
         return self
 
-    @property
-    def needs_others(self) -> bool:
-        """Return True if tools of other environments are shown or searched for."""
-        return self.distractors > 0 or self.search > 0
-
     def draw(
-        self, own: Sequence[ToolSpec], needed: Collection[str], others: Sequence[ToolSpec], rng: random.Random
+        self,
+        own: Sequence[ToolSpec],
+        needed: Collection[str],
+        get_distractors: Callable[[], Sequence[ToolSpec]],
+        rng: random.Random,
     ) -> tuple[tuple[str, ...], tuple[ToolSpec, ...], bool]:
         """Draw the names of the own tools, tools of other environments, and whether the agent has to search for them.
 
         Args:
             own: Tools of the environment that the agent may call.
             needed: Names of those that the task needs.
-            others: Tools of other environments.
+            get_distractors: Gives the tools of other environments; called only for a task that shows some.
             rng: Source of randomness.
         """
         names = [tool.name for tool in own]
         kind = rng.random()
         if kind < self.distractors:
-            usable = select_distractors(own, others)
+            usable = get_distractors()
             count = min(len(usable), rng.randint(*self.distractor_count))
             return tuple(names), tuple(rng.sample(usable, count)), False
         if kind < self.distractors + self.few:
@@ -65,7 +64,7 @@ class ShownToolsSettings(FrozenModel):
             drawn = rng.sample(spare, min(len(spare), rng.randint(*self.few_others)))
             return tuple(name for name in names if name in needed or name in drawn), (), False
         if kind < self.distractors + self.few + self.search:
-            usable = select_distractors(own, others)
+            usable = get_distractors()
             count = min(len(usable), rng.randint(*self.search_others))
             return tuple(names), tuple(rng.sample(usable, count)), True
         return tuple(names), (), False

@@ -1,7 +1,8 @@
 """From a grounded chain to a task: turns, words, what the user knows, checks."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field, PositiveInt
@@ -24,7 +25,7 @@ from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_valu
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
-from trajsmith.querygen.shown_tools import ShownToolsSettings
+from trajsmith.querygen.shown_tools import ShownToolsSettings, select_distractors
 from trajsmith.querygen.story import Story, find_story
 from trajsmith.querygen.tool_queries import plan_tool_search
 from trajsmith.records import (
@@ -79,14 +80,28 @@ class TaskWriter:
     """Writes the tasks of one environment: the plan is made here, the words are scripted or an author's."""
 
     def __init__(
-        self, spec: EnvironmentSpec, wording: Wording, settings: WriteSettings, others: Sequence[ToolSpec] = ()
+        self,
+        spec: EnvironmentSpec,
+        wording: Wording,
+        settings: WriteSettings,
+        others: Callable[[], Iterable[ToolSpec]] = tuple,
     ) -> None:
-        """`others` are tools of other environments, which may be shown as distractors."""
+        """`others` gives the tools of other environments, which may be shown as distractors."""
         self.others = others
         self.spec = spec
         self.wording = wording
         self.settings = settings
         self.tool_names = build_tool_patterns(spec)
+
+    @cached_property
+    def own_tools(self) -> list[ToolSpec]:
+        """Tools of the environment that the agent may call."""
+        return [tool for tool in self.spec.tools if tool.actor == "assistant"]
+
+    @cached_property
+    def distractors(self) -> list[ToolSpec]:
+        """Tools of other environments that can be shown beside the own ones."""
+        return select_distractors(self.own_tools, list(self.others()))
 
     async def write(
         self, grounded: GroundedChain, state: JsonObject, session: Session, author: ModelTaskAuthor | None = None
@@ -193,11 +208,11 @@ class TaskWriter:
         """Names of the tools that the agent is shown, in the order of the environment, distractors, and how they are
         searched for, if they are; all tools are shown where one could not be found.
         """
-        own = [tool for tool in self.spec.tools if tool.actor == "assistant"]
+        own = self.own_tools
         needed = {call.tool for call in grounded.calls if call.actor == "assistant"}
         rng = random.Random(derive_seed(grounded.seed, "shown tools"))
         if self.settings.shown_tools is None:
-            exposed, distractors, searched = self.settings.tools.draw(own, needed, self.others, rng)
+            exposed, distractors, searched = self.settings.tools.draw(own, needed, lambda: self.distractors, rng)
             if not searched:
                 return exposed, distractors, None
             search = plan_tool_search(own, distractors, self.wording, self.settings.tools.search_results, rng)

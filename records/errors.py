@@ -14,9 +14,19 @@ ModelFaultKind = Literal[
     "timeout", "connection", "rate_limit", "server", "bad_reply", "content_filter", "context_overflow", "bad_request"
 ]
 FaultKind = Literal[
-    "crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state", "recycled"
+    "crash",
+    "timeout",
+    "limit",
+    "output_schema",
+    "server_exited",
+    "protocol",
+    "start",
+    "state",
+    "quarantine",
+    "recycled",
 ]
-"""`recycled` is the only kind that trajsmith itself causes: it closed the worker, and making the calls again failed."""
+"""`quarantine`: too many of its workers were lost, so it is not started again in this run. `recycled` is the only kind
+that trajsmith itself causes: it closed the worker, and making the calls again failed."""
 
 
 class TrajsmithError(Exception):

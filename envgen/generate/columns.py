@@ -11,6 +11,7 @@ from trajsmith.environments.adapters.openapi.document_references import OpenApiD
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
+from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.phrasing.words import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
@@ -190,7 +191,7 @@ def _fits(text: str, looked: JsonObject, kind: ColumnKind) -> bool:
     if kind != "text":
         return bool(text.strip())
     pattern = looked.get("pattern")
-    right = not isinstance(pattern, str) or not _is_usable_pattern(pattern) or re.search(pattern, text) is not None
+    right = not isinstance(pattern, str) or not _is_usable_pattern(pattern) or matches_pattern(pattern, text)
     return (
         right and bool(text.strip()) and (looked.get("minLength") or 0) <= len(text) <= (looked.get("maxLength") or 400)
     )

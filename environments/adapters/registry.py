@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from trajsmith.environments import adapters
-from trajsmith.environments.sandbox.gate import can_share_worker, examine_source
+from trajsmith.environments.outside_state import find_outside_state
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import EnvironmentSource
@@ -72,32 +72,24 @@ def open_sandboxed(
         kind: Loader of the program; see `trajsmith.environments.programs.find_loader`.
         payload: What the loader gets.
         preload: Modules that the workers import before they are locked.
-        events: Audit events that libraries of this form raise in calls. Where they are allowed, episodes could look at
-            each other, so each has a process.
+        events: Audit events that libraries of this form raise in calls; they may keep something outside of the state.
         own_modules: The objects of the modules are each episode's own.
         name: The environment's name; that of the payload if not given.
     """
     sandbox = options.sandbox.model_copy(update={"imports": (*options.sandbox.imports, *preload)})
-    alone = _needs_own_process(sandbox, payload, bool(events), own_modules)
+    alone = sandbox.plays != "shared" and (bool(events) or _keeps_outside_state(payload, own_modules))
     title = name or str(payload.get("name") or payload.get("file") or kind)
     return SandboxSource(
         title, kind, payload, sandbox, options.phrases, own_process=alone, events=events, scenarios=options.scenarios
     )
 
 
-def _needs_own_process(sandbox: SandboxSettings, payload: JsonObject, has_events: bool, own_modules: bool) -> bool:
-    """Return whether every episode needs its own process: by the settings, or because its code may share state."""
-    if sandbox.plays != "auto":
-        return sandbox.plays == "process"
-    if has_events:
-        return True
-    sources = _list_sources(payload)
-    return not all(can_share_worker(examine_source(source, file, own_modules)) for file, source in sources)
+def _keeps_outside_state(payload: JsonObject, own_modules: bool) -> bool:
+    """Return whether the code may keep something outside of its state, so that only a fresh start forgets it."""
+    return any(find_outside_state(source, own_modules) for source in _list_sources(payload))
 
 
-def _list_sources(payload: JsonObject) -> list[tuple[str, str]]:
-    """(file, text) of all foreign code that goes to a loader."""
-    sources = [(entry["file"], entry["source"]) for entry in payload.get("sources", ())]
-    if isinstance(payload.get("source"), str):
-        sources.append((str(payload.get("file")), payload["source"]))
-    return sources
+def _list_sources(payload: JsonObject) -> list[str]:
+    """Return the texts of all foreign code that goes to a loader."""
+    sources = [entry["source"] for entry in payload.get("sources", ())]
+    return [*sources, payload["source"]] if isinstance(payload.get("source"), str) else sources

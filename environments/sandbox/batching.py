@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from trajsmith.environments.program_sessions import ProgramSession
+from trajsmith.environments.sandbox.codec import Reply
 from trajsmith.environments.sandbox.connection import RequestNotJson, WorkerConnection, WorkerLost
 from trajsmith.environments.sandbox.link import SandboxLink
-from trajsmith.environments.sandbox.serialization import Reply
 from trajsmith.environments.session import Session, ToolResult
 from trajsmith.records import EnvironmentFault, JsonObject
 

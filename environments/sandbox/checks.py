@@ -7,9 +7,7 @@ from trajsmith.records import EnvironmentFault, JsonObject, JsonValue
 
 
 class SandboxedCheck:
-    """A check function in a worker. What it says of one trajectory cannot change what it says of another: a process
-    for every verdict is the mode `strict`; mode `default` shares a worker between verdicts of the same check only.
-    """
+    """A check function with a process for every verdict: what it does for one cannot change what it says of another."""
 
     def __init__(self, name: str, source: str, function: str, settings: SandboxSettings | None = None) -> None:
         """Nothing starts yet.
@@ -21,7 +19,7 @@ class SandboxedCheck:
             settings: Limits and mode.
         """
         payload: JsonObject = {"name": name, "source": source, "function": function}
-        self._host = WorkerHost(name, "check", payload, settings or SandboxSettings())
+        self._host = WorkerHost(name, "check", payload, settings or SandboxSettings(), own_process=True)
 
     async def verdict(self, initial: JsonObject, final: JsonObject, answer: JsonValue) -> bool:
         """Return the verdict of the check.
@@ -37,9 +35,9 @@ class SandboxedCheck:
             result = await link.call("check", arguments, "assistant", 0)
         finally:
             await link.close()
-        if not result.ok or not isinstance(result.content, dict):
+        if not (result.ok and isinstance(result.content, dict) and isinstance(result.content.get("result"), bool)):
             raise EnvironmentFault("protocol", self._host.name, "the check gave no verdict", "check")
-        return bool(result.content["result"])
+        return result.content["result"] is True
 
     def close(self) -> None:
         """End its worker."""

@@ -1,4 +1,7 @@
-"""One worker's channel in the parent's event loop: requests of one tick travel in one frame, replies are checked."""
+"""One worker's channel in the parent's event loop: requests of one tick travel in one frame, replies are checked.
+
+Nothing here depends on what the worker does: a frame that is too large, of a wrong type, unrequested or late ends it.
+"""
 
 import asyncio
 import logging
@@ -7,21 +10,24 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Reply, Request, WorkerOp
+from trajsmith.environments.sandbox.codec import LARGEST_BATCH, ProtocolError, Reply, ReplyCodec
+from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Request, WorkerOp
 from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
 from trajsmith.records.text import to_one_line
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 256
-"""Most requests in one frame."""
 _READ = 1 << 18
 _IDS = 512
 _MASK = (1 << 63) - 1
+_LOADING = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
+"""Operations that run the code of a whole file, or make all initial states."""
+LossKind = Literal["crash", "timeout", "protocol", "limit"]
+"""Faults over which a worker is lost."""
 
 
 class WorkerLost(Exception):
@@ -29,15 +35,15 @@ class WorkerLost(Exception):
 
     Attributes:
         reason: One line.
-        killed: True if it had to be killed for making no progress.
+        kind: What kind of fault it was.
         culprit: True if it was at work on this request when it went.
         recycled: True if trajsmith closed it. No request is to blame, and each of them can be made again elsewhere.
     """
 
-    def __init__(self, reason: str, killed: bool, culprit: bool, recycled: bool = False) -> None:
+    def __init__(self, reason: str, kind: LossKind, culprit: bool, recycled: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.killed = killed
+        self.kind: LossKind = kind
         self.culprit = culprit
         self.recycled = recycled
 
@@ -46,41 +52,82 @@ class RequestNotJson(Exception):
     """A request cannot be written: its arguments are no JSON."""
 
 
+_Waiting = tuple[Request, "asyncio.Future[Reply]"]
+
+
 class WorkerConnection:
     """A live worker. Every request is answered or fails with `WorkerLost`."""
 
-    def __init__(self, forked: ForkedProcess, wall_seconds: float, status: Callable[[int], str]) -> None:
-        """`status` tells how a process ended, given its number."""
+    def __init__(
+        self,
+        forked: ForkedProcess,
+        codec: ReplyCodec,
+        wall_seconds: float,
+        call_seconds: float,
+        load_seconds: float,
+        status: Callable[[int], str],
+    ) -> None:
+        """Listen to a worker that has just been forked.
+
+        Args:
+            forked: The process. Where it has memory for its progress it serves many plays, and answers frames of many
+                requests; without it, one request at a time.
+            codec: What its replies may be.
+            wall_seconds: Seconds until a frame of one request must be answered.
+            call_seconds: Seconds that each further request of a frame adds to that.
+            load_seconds: Seconds that loading, and making initial states, add to that.
+            status: Tells how a process ended, given its number.
+        """
         self.forked = forked
         self.lost: str | None = None
         """Why there is no worker any more; None while there is."""
+        self.loss: LossKind = "crash"
+        """What kind of fault that was."""
         self._recycled = False
         self.bases: dict[str, None] = {}
         """Names of the initial states that the worker has, the oldest first."""
+        self._codec = codec
         self._wall = wall_seconds
+        self._call = call_seconds
+        self._load = load_seconds
+        self._batch = LARGEST_BATCH if forked.progress is not None else 1
         self._status = status
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader()
+        self._largest = 0
+        """Bytes that the reply to the oldest frame may have."""
         self._out = bytearray()
-        self._pending: list[tuple[Request, asyncio.Future[Reply]]] = []
-        self._frames: deque[list[tuple[Request, asyncio.Future[Reply]]]] = deque()
+        self._pending: list[_Waiting] = []
+        self._frames: deque[list[_Waiting]] = deque()
         self._watch: asyncio.TimerHandle | None = None
+        self._quiet = wall_seconds
+        """Seconds that may pass without any progress."""
+        self._deadline = 0.0
+        """When the oldest frame must be answered, whatever the worker says of its progress."""
         self._seen_progress = b""
         self._ids: list[int] = []
         self._scheduled = False
+        self._end_callbacks: list[Callable[[], object]] = []
         self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(list[tuple[int, int, Any]]).decode
         self._loop.add_reader(forked.channel.fileno(), self._readable)
 
-    def send(self, operation: WorkerOp, play: int | str, *arguments: Any) -> asyncio.Future[Reply]:
-        """Ask; the future gives [id, status, content].
+    @property
+    def recycled(self) -> bool:
+        """Return whether trajsmith closed it."""
+        return self._recycled
+
+    def on_end(self, callback: Callable[[], object]) -> None:
+        """Have a function called once when the worker is gone, before those who wait for it are told."""
+        self._end_callbacks.append(callback)
+
+    def send(self, operation: WorkerOp, play: int | str, *arguments: Any) -> "asyncio.Future[Reply]":
+        """Send a request; the future gives its checked reply.
 
         Raises:
             WorkerLost: The worker is gone already.
         """
-        if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
-        future = self._loop.create_future()
+        self._require_live()
+        future: asyncio.Future[Reply] = self._loop.create_future()
         self._pending.append(([self._next_id(), operation, play, *arguments], future))
         if not self._frames and not self._scheduled:
             self._flush()  # nobody to wait for: what comes next in this tick shares the next frame
@@ -89,35 +136,31 @@ class WorkerConnection:
             self._loop.call_soon(self._flush)
         return future
 
-    def send_batch(self, requests: Iterable[tuple[Any, ...]]) -> list[asyncio.Future[Reply]]:
+    def send_batch(self, requests: Iterable[tuple[Any, ...]]) -> "list[asyncio.Future[Reply]]":
         """Send many requests, each (operation, episode, arguments...), in as few frames as there can be.
 
         Raises:
             WorkerLost: The worker is gone already.
         """
-        if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
-        batch = [([self._next_id(), *request], self._loop.create_future()) for request in requests]
+        self._require_live()
+        batch: list[_Waiting] = [([self._next_id(), *request], self._loop.create_future()) for request in requests]
         self._pending += batch
         self._flush()
         return [future for _, future in batch]
 
     def send_with_descriptors(
         self, operation: WorkerOp, descriptors: list[int], *arguments: Any
-    ) -> asyncio.Future[Reply]:
-        """Ask in a frame of its own, with file descriptors."""
-        if self.lost is not None:
-            raise WorkerLost(self.lost, killed=False, culprit=False, recycled=self._recycled)
+    ) -> "asyncio.Future[Reply]":
+        """Send a request in a frame of its own, with file descriptors."""
+        self._require_live()
         future: asyncio.Future[Reply] = self._loop.create_future()
         request: Request = [self._next_id(), operation, 0, *arguments]
         body = self._encode([request])
-        self._frames.append([(request, future)])
+        self._append([(request, future)])
         try:
             socket.send_fds(self.forked.channel, [HEADER.pack(len(body)) + body], descriptors)
         except OSError:
-            self._fail(None, killed=False)
-        if self._watch is None and self.lost is None:
-            self._arm()
+            self._fail(None, "crash")
         return future
 
     def close(self) -> None:
@@ -126,7 +169,7 @@ class WorkerConnection:
             self.abandon()
         elif self.lost is None:
             self._recycled = True
-            self._fail("it was closed", killed=False)
+            self._fail("it was closed", "crash")
 
     def abandon(self) -> None:
         """Kill the worker whose event loop has ended."""
@@ -136,8 +179,17 @@ class WorkerConnection:
             terminate(self.forked)
             self._status(self.forked.pid)
             release(self.forked)
+            self._call_back()
+
+    def kill(self, reason: str, kind: LossKind) -> None:
+        """Kill the worker for something that it did beside its replies."""
+        self._fail(reason, kind)
 
     # Out
+
+    def _require_live(self) -> None:
+        if self.lost is not None:
+            raise WorkerLost(self.lost, "crash", culprit=False, recycled=self._recycled)
 
     def _next_id(self) -> int:
         if not self._ids:
@@ -149,13 +201,11 @@ class WorkerConnection:
         pending, self._pending = self._pending, []
         if self.lost is not None:
             return
-        for start in range(0, len(pending), _BATCH):
-            self._write(pending[start : start + _BATCH])
+        for start in range(0, len(pending), self._batch):
+            self._write(pending[start : start + self._batch])
         self._push()
-        if self._frames and self._watch is None:
-            self._arm()
 
-    def _write(self, batch: list[tuple[Request, asyncio.Future[Reply]]]) -> None:
+    def _write(self, batch: list[_Waiting]) -> None:
         try:
             body = self._encode([request for request, _ in batch])
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -165,9 +215,14 @@ class WorkerConnection:
             for single in batch:
                 self._write([single])
             return
-        self._frames.append(batch)
+        self._append(batch)
         self._out += HEADER.pack(len(body))
         self._out += body
+
+    def _append(self, batch: list[_Waiting]) -> None:
+        self._frames.append(batch)
+        if len(self._frames) == 1:
+            self._expect()
 
     def _push(self) -> None:
         """Write as much as the socket takes; the rest when it takes more."""
@@ -179,7 +234,7 @@ class WorkerConnection:
         except BlockingIOError:
             self._loop.add_writer(channel.fileno(), self._writable)
         except OSError:
-            self._fail(None, killed=False)
+            self._fail(None, "crash")
 
     def _writable(self) -> None:
         self._loop.remove_writer(self.forked.channel.fileno())
@@ -195,79 +250,102 @@ class WorkerConnection:
         except OSError:
             data = b""
         if not data:
-            self._fail(None, killed=False)
+            self._fail(None, "crash")
             return
         self._reader.feed(data)
         try:
-            while (body := self._reader.frame()) is not None:
+            while self._frames and (body := self._reader.frame(self._largest)) is not None:
                 self._resolve(body)
+        except ProtocolError as error:
+            self._fail(f"it broke the protocol: {error}", "protocol", error.request)
         except ValueError as error:
-            self._fail(f"it broke the protocol: {error}", killed=True)
-            return
-        if len(self._reader) and not self._frames:
-            self._fail("it broke the protocol: unrequested bytes", killed=True)
+            self._fail(f"it broke the protocol: {error}", "protocol")
+        else:
+            if len(self._reader) and not self._frames and self.lost is None:
+                self._fail("it broke the protocol: unrequested bytes", "protocol")
 
     def _resolve(self, body: bytes) -> None:
         """Hand the replies of one frame to who waits for them.
 
         Raises:
-            ValueError: The frame is not the answer to the oldest one that was sent.
+            ProtocolError: The frame is not the answer to the oldest one that was sent.
         """
-        if not self._frames:
-            raise ValueError("an unrequested frame")
-        try:
-            replies = self._decode(body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"a frame that cannot be read ({to_one_line(error, 80)})") from error
         batch = self._frames[0]
-        if len(replies) != len(batch) or any(
-            reply[0] != request[0] for reply, (request, _) in zip(replies, batch, strict=True)
-        ):
-            raise ValueError("replies to other requests")
+        replies = self._codec.decode(body, [request for request, _ in batch])
         self._frames.popleft()
         for reply, (_, future) in zip(replies, batch, strict=True):
             if not future.done():
-                future.set_result(reply)  # type: ignore[arg-type]
-        if not self._frames and self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+                future.set_result(reply)
+        self._expect()
 
     # The end
 
-    def _arm(self) -> None:
-        self._seen_progress = bytes(self.forked.progress)
-        self._watch = self._loop.call_later(self._wall, self._check)
-
-    def _check(self) -> None:
-        self._watch = None
+    def _expect(self) -> None:
+        """Give the oldest frame its size and its time."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         if not self._frames:
             return
-        if bytes(self.forked.progress) == self._seen_progress:
-            self._fail(f"it made no progress for {self._wall:g} s", killed=True)
+        batch = self._frames[0]
+        operations = [request[1] for request, _ in batch]
+        self._largest = self._codec.limits.frame(operations)
+        self._quiet = self._wall + (0.0 if _LOADING.isdisjoint(operations) else self._load)
+        self._deadline = self._loop.time() + self._quiet + self._call * (len(batch) - 1)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self.forked.progress is not None:
+            self._seen_progress = bytes(self.forked.progress)
+        wait = min(self._quiet, self._deadline - self._loop.time())
+        self._watch = self._loop.call_later(wait, self._check)
+
+    def _check(self) -> None:
+        """End the worker that is late; one with many requests may go on while it makes progress, until the deadline."""
+        self._watch = None
+        if not self._frames or self.lost is not None:
+            return
+        progress = self.forked.progress
+        if progress is None or bytes(progress) == self._seen_progress or self._loop.time() >= self._deadline:
+            self._fail(f"it gave no answer within {self._quiet:g} s", "timeout")
         else:
             self._arm()
 
-    def _fail(self, reason: str | None, killed: bool) -> None:
+    def _fail(self, reason: str | None, kind: LossKind, culprit: int | None = None) -> None:
         """Make an end; without a reason the process itself says why."""
         if self.lost is not None:
             return
-        self.lost = "it is ending"
+        self.lost, self.loss = "it is ending", kind
         self._loop.remove_reader(self.forked.channel.fileno())
         self._loop.remove_writer(self.forked.channel.fileno())
         if self._watch is not None:
             self._watch.cancel()
-        current = PROGRESS.unpack(self.forked.progress)[1]
+        if culprit is None:
+            culprit = self._find_culprit()
         terminate(self.forked)
         status = self._status(self.forked.pid)
         self.lost = reason or status
         release(self.forked)
         if not self._recycled:
             _log.info("worker %d lost: %s", self.forked.pid, self.lost)
+        self._call_back()
         waiting = [item for batch in self._frames for item in batch] + self._pending
         self._frames.clear()
         self._pending = []
         for request, future in waiting:
             if not future.done():
-                culprit = request[0] == current and not self._recycled
-                future.set_exception(WorkerLost(self.lost, killed, culprit, self._recycled))
+                blamed = request[0] == culprit and not self._recycled
+                future.set_exception(WorkerLost(self.lost, kind, blamed, self._recycled))
                 future.exception()  # who gave up waiting must not be told of it at the end of the loop
+
+    def _call_back(self) -> None:
+        callbacks, self._end_callbacks = self._end_callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def _find_culprit(self) -> int | None:
+        """Return the id of the request that it was at work on."""
+        if self.forked.progress is not None:
+            number: int = PROGRESS.unpack(self.forked.progress)[1]
+            return number
+        return self._frames[0][0][0][0] if self._frames else None

@@ -4,24 +4,27 @@ import asyncio
 import atexit
 import itertools
 import logging
-import os
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from trajsmith.environments.programs import find_loader
+from trajsmith.environments.sandbox.codec import Reply, ReplyCodec, SizeLimits
 from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
-from trajsmith.environments.sandbox.serialization import SECRET, Reply, ReplyStatus, WorkerOp
+from trajsmith.environments.sandbox.forking import ForkRefused, PlayForker, await_lock, read_pid
+from trajsmith.environments.sandbox.memory_watch import MemoryWatch
+from trajsmith.environments.sandbox.serialization import ReplyStatus, WorkerOp
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.zygote_process import (
     NO_PIDFD,
     ForkedProcess,
     ZygoteOptions,
     ZygoteProcess,
-    open_channel,
     release,
+    terminate,
 )
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError, format_first_error
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ _FIRST_UID = 61_000
 _UIDS = 4_000
 _DYING = 64
 """Processes beyond the allowed ones: the worker itself, and plays that have been killed and are not gone yet."""
+_LOCK_SECONDS = 30.0
 _BASES = 64
 """Initial states that a worker keeps."""
 _LIMITS = frozenset({"timeout", "limit"})
@@ -96,20 +100,19 @@ class WorkerHost:
             kind: See `trajsmith.environments.programs.find_loader`.
             payload: What its loader gets.
             settings: Limits and mode.
-            own_process: A process for every play, also where the mode would share.
+            own_process: A process for every play, also where the settings would share.
             layers: Layers other than those of the mode: for tests of the layers themselves.
             hash_seed: Seed of Python's string hashes in the workers.
             shift: Another number, another virtual clock and chance.
-            events: Audit events that libraries of this kind of program raise in calls; its plays should not share.
+            events: Audit events that libraries of this kind of program raise in calls.
         """
         self.name = name
-        self.own_process = own_process or settings.mode == "strict"
+        self.own_process = own_process or settings.mode == "strict" or settings.plays == "process"
         self.settings = settings
         self.notes: tuple[str, ...] = ()
         """What the loader has to say about the environment's files; known with the spec."""
         self.kills = 0
-        self.leak = ""
-        """What plays changed for each other, if that made them have a process each."""
+        """Workers lost so far."""
         self._shift = shift
         self._events = events
         self._kind = kind
@@ -123,8 +126,9 @@ class WorkerHost:
         self._starting: asyncio.Lock | None = None
         self._processes: set[WorkerConnection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._secret = 0
-        """Without it nobody forks a process for a play; the worker is told of it only when it shall."""
+        self._codec = ReplyCodec(SizeLimits(settings.result_bytes, settings.state_bytes))
+        self._forker: PlayForker | None = None
+        self._memory: MemoryWatch | None = None
 
     async def spec(self) -> EnvironmentSpec:
         """Return the program's spec.
@@ -144,25 +148,21 @@ class WorkerHost:
         self._enter_loop()
         assert self._starting is not None
         async with self._starting:
-            while self._main is None or not _lives(self._main):
-                shared = not self.own_process
-                started = await self._start()
-                if shared is self.own_process:  # a leak was seen meanwhile: this worker cannot fork
-                    started.close()
-                else:
-                    self._main = started
+            if self._main is None or not _lives(self._main):
+                self._main = await self._start()
             return self._main
 
     async def connect(self) -> WorkerConnection:
         """Return a worker for an episode: the shared one, or a fresh process."""
         while True:
+            self._require_no_quarantine()
             main = await self.main()
             if not self.own_process:
                 return main
             try:
-                return await self._fork(main)
+                return await self._fork()
             except WorkerLost as lost:  # it went before anybody noticed; the next one is fresh
-                if not lost.recycled:
+                if not lost.recycled and lost.kind == "crash":
                     self.count_loss()
 
     async def states(self, seed: int) -> list[JsonObject]:
@@ -174,12 +174,14 @@ class WorkerHost:
         while True:
             connection = await self.connect()
             try:
-                states = unwrap_reply(await connection.send(WorkerOp.STATES, 0, seed), self.name)
-                return orjson.loads(states)  # type: ignore[no-any-return]
+                states: list[JsonObject] = unwrap_reply(await connection.send(WorkerOp.STATES, 0, seed), self.name)
+                return states
             except WorkerLost as lost:
-                if lost.culprit:
+                if not lost.recycled and lost.kind == "crash":
                     self.count_loss()
-                    raise EnvironmentFault("start", self.name, f"its initial states ended the worker: {lost}") from lost
+                if lost.culprit:
+                    kind = "start" if lost.kind == "crash" else lost.kind
+                    raise EnvironmentFault(kind, self.name, f"its initial states ended the worker: {lost}") from lost
             finally:
                 if self.own_process and connection is not self._main:
                     connection.close()
@@ -198,39 +200,26 @@ class WorkerHost:
     async def look(self) -> tuple[list[str], list[str]] | None:
         """Return module-level changes since the last call of this method, and the virtual sources that calls used.
 
-        None where plays have processes of their own, so that there is nothing to see; if they have them because of
-        such a change, that one.
+        None where plays have processes of their own, so that there is nothing to see.
         """
         if self.own_process:
-            return ([self.leak], []) if self.leak else None
+            return None
         changed, used = unwrap_reply(await (await self.main()).send(WorkerOp.LOOK, 0), self.name)
         return changed, used
 
-    def leaked(self, paths: list[str]) -> None:
-        """Record that episodes changed something outside of their states that others can see.
-
-        From now on each has a process, unless the user wants it otherwise; those that are live are repeated there, and
-        what came out differently is a fault. Those that have ended are found by replay.
-        """
-        if paths and self.settings.plays == "auto" and not self.own_process:
-            self.leak = paths[0]
-            self.own_process = True
-            self.close()
-
     def count_loss(self) -> None:
-        """A worker was lost.
-
-        Raises:
-            EnvironmentFault: That was one too many.
-        """
+        """Count a lost worker; after too many of them the environment is in quarantine, and nothing is started."""
         self.kills += 1
+
+    def _require_no_quarantine(self) -> None:
         if self.kills >= self.settings.kills:
-            raise EnvironmentFault(
-                "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
-            )
+            message = f"given up for this run: {self.kills} of its workers died or had to be killed"
+            raise EnvironmentFault("quarantine", self.name, message)
 
     def close(self) -> None:
-        """End the worker of the program; processes of episodes are ended by their links."""
+        """End the worker of the program, and the processes that were forked from it."""
+        for connection in list(self._processes):
+            connection.close()
         if self._main is not None:
             self._main.close()
             self._main = None
@@ -249,14 +238,12 @@ class WorkerHost:
             raise RunError(f"{self.name}: another running event loop uses it; open a source of its own for each loop")
         self._loop = loop
         self._starting = asyncio.Lock()
-        self._processes.clear()
         self.close()
+        self._processes.clear()
+        self._memory = MemoryWatch(self.settings.total_memory_mb << 20)
 
     async def _start(self) -> WorkerConnection:
-        if self.kills >= self.settings.kills:
-            raise EnvironmentFault(
-                "crash", self.name, f"given up: {self.kills} of its workers died or had to be killed"
-            )
+        self._require_no_quarantine()
         process = await get_zygote(self._zygote_options)
         forked = process.fork(
             {
@@ -266,19 +253,44 @@ class WorkerHost:
                 "events": list(self._events),
             }
         )
-        if self.own_process:
-            self._secret = int.from_bytes(os.urandom(8), "little") >> 1
-            forked.channel.send(SECRET.pack(self._secret))
         self._check_pidfd(forked)
-        connection = WorkerConnection(forked, self.settings.wall_seconds, process.status)
-        reply = await self._loaded(connection)
+        listener = await await_lock(forked, _LOCK_SECONDS)
+        connection = self._connect(forked, process)
+        reply = await self._loaded(connection, None if listener is None else (listener, process))
         if self._spec is None:
-            spec, notes = unwrap_reply(reply, self.name)
-            self._spec = EnvironmentSpec.model_validate_json(spec)
-            self.name, self.notes = self._spec.name, tuple(notes)
+            self._describe(unwrap_reply(reply, self.name))
         started = f"restarted after {self.kills} lost workers" if self.kills else "started"
         _log.info("%s: worker %d %s in mode %s", self.name, forked.pid, started, self.settings.mode)
         return connection
+
+    def _connect(self, forked: ForkedProcess, zygote: ZygoteProcess | None) -> WorkerConnection:
+        """Listen to a process: a worker of this zygote, or a play."""
+        settings = self.settings
+        status = (lambda _: "it ended") if zygote is None else zygote.end
+        connection = WorkerConnection(
+            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status
+        )
+        assert self._memory is not None
+        self._memory.add(connection, read_pid(forked))
+        connection.on_end(lambda: self._note_end(connection))
+        return connection
+
+    def _note_end(self, connection: WorkerConnection) -> None:
+        """Count a process that had to be killed; one that crashed is counted with the request that it crashed over."""
+        if connection.loss != "crash":
+            self.kills += 1
+
+    def _describe(self, description: tuple[bytes, list[str]]) -> None:
+        """Take over what the worker says of the environment.
+
+        Raises:
+            EnvironmentFault: It is no spec.
+        """
+        try:
+            self._spec = EnvironmentSpec.model_validate_json(description[0])
+        except ValidationError as error:
+            raise EnvironmentFault("protocol", self.name, f"no description: {format_first_error(error)}") from error
+        self.name, self.notes = self._spec.name, tuple(description[1])
 
     def _check_pidfd(self, forked: ForkedProcess) -> None:
         """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.
@@ -287,52 +299,61 @@ class WorkerHost:
             RunError: The machine has no pidfds, and the mode needs them.
         """
         if forked.pidfd is None and self.settings.mode != "unsafe":
+            terminate(forked)
             release(forked)
             raise RunError(f"sandbox: {NO_PIDFD}; `trajsmith env probe` says what works here")
 
-    def _limits(self) -> dict[str, int]:
+    def _limits(self) -> dict[str, int | None]:
         return {
             "memory_bytes": self.settings.memory_mb << 20,
             "uid": _FIRST_UID + next(_workers) % _UIDS,
             "processes": self.settings.processes + _DYING,
+            "cpu_seconds": self.settings.session_seconds if self.own_process else None,
         }
 
-    async def _loaded(self, connection: WorkerConnection) -> Reply:
-        """Send the program and wait for its answer.
+    async def _loaded(self, connection: WorkerConnection, door: tuple[int, ZygoteProcess] | None) -> Reply:
+        """Send the program and wait for its answer; from now on the worker may be anybody's.
 
         Raises:
             InputError: Its files are wrong.
             EnvironmentFault: Loading it ended the worker.
         """
+        if self.own_process:
+            process = await get_zygote(self._zygote_options)
+            listener = None if door is None else door[0]
+            self._forker = PlayForker(connection, process, listener, self.settings.wall_seconds)
         limits = self.settings.model_dump(include={"call_seconds", "load_seconds", "result_bytes", "state_bytes"})
         limits["shift"] = self._shift
         try:
             reply = await connection.send(WorkerOp.LOAD, 0, self._kind, self._payload, limits)
         except WorkerLost as lost:
-            self.kills += 1
-            raise EnvironmentFault("start", self.name, f"loading it ended the worker: {lost}") from lost
-        if reply[1] != ReplyStatus.OK:
+            self.kills += lost.kind == "crash"
+            kind = "start" if lost.kind == "crash" else lost.kind
+            raise EnvironmentFault(kind, self.name, f"loading it ended the worker: {lost}") from lost
+        if reply.status != ReplyStatus.OK:
             connection.close()
             unwrap_reply(reply, self.name)
         return reply
 
-    async def _fork(self, main: WorkerConnection) -> WorkerConnection:
-        self._processes = {one for one in self._processes if one.lost is None}
+    async def _fork(self) -> WorkerConnection:
+        """Return a fresh process for a play.
+
+        Raises:
+            WorkerLost: The worker that it should come from is gone.
+        """
+        assert self._forker is not None
         if len(self._processes) >= self.settings.processes:
             limit = self.settings.processes
             raise RunError(f"{self.name}: more than {limit} plays with a process at a time: raise sandbox.processes")
-        channel, theirs, progress, descriptor = open_channel()
         try:
-            reply = await main.send_with_descriptors(WorkerOp.FORK, [theirs.fileno(), descriptor], self._secret)
-        finally:
-            theirs.close()
-            os.close(descriptor)
-        process = await get_zygote(self._zygote_options)
-        pid = int(unwrap_reply(reply, self.name))
-        forked = ForkedProcess(channel, progress, pid, process.pidfd(pid))
+            forked = await self._forker.fork()
+        except ForkRefused as error:
+            raise EnvironmentFault("limit", self.name, str(error)) from error
         self._check_pidfd(forked)
-        connection = WorkerConnection(forked, self.settings.wall_seconds, lambda _: "it ended")
+        connection = self._connect(forked, None)
+        self._forker.watch(connection)
         self._processes.add(connection)
+        connection.on_end(lambda: self._processes.discard(connection))
         return connection
 
 
@@ -342,9 +363,8 @@ def unwrap_reply(reply: Reply, environment: str, tool: str | None = None) -> Any
     Raises:
         InputError: The environment's files are wrong.
         EnvironmentFault: The environment broke.
-        RunError: The sandbox does not work here.
     """
-    status, result = reply[1], reply[2]
+    status, result = reply.status, reply.value
     if status == ReplyStatus.FAULT:
         kind, message, where = result
         if kind in _LIMITS:
@@ -352,6 +372,4 @@ def unwrap_reply(reply: Reply, environment: str, tool: str | None = None) -> Any
         raise EnvironmentFault(kind, environment, message, where or tool)
     if status == ReplyStatus.INPUT:
         raise InputError(str(result))
-    if status == ReplyStatus.LAYER:
-        raise RunError(f"sandbox: {result}; `trajsmith env probe` says what works here")
     return result

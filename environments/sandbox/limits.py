@@ -12,11 +12,12 @@ from pathlib import Path
 from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 38, 47
+_PR_SET_CHILD_SUBREAPER = 36
 _CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)
 _CAPABILITY_WORDS = struct.Struct("=6I")
 """Effective, permitted, inheritable: the low words, then the high ones."""
-CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 5, 6, 7, 8
 _MIB = 1 << 20
 
 
@@ -27,9 +28,9 @@ class WorkerLimits:
     memory_bytes: int = 768 * _MIB
     """Address space."""
     open_files: int = 16
-    """Highest file descriptor; the zygote of an environment gets at least 64, because it receives channels."""
+    """Highest file descriptor."""
     cpu_seconds: int | None = None
-    """CPU time of a whole process, after which the kernel kills it; in forks mode that of each session."""
+    """CPU time of a whole process, after which the kernel kills it; each play has its own."""
     uid: int = 61000
     """User and group of the process where it may choose: a base, plus the number of the worker."""
     processes: int = 1024
@@ -96,17 +97,22 @@ def set_undumpable() -> None:
     prctl(_PR_SET_DUMPABLE, 0)
 
 
+def adopt_orphans() -> None:
+    """Become the parent of the processes whose parents, children of this process, end before them."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
 _armed: list[int] = []
 """The process that armed last: after a fork, the parent."""
 
 
-def arm_parent_death() -> None:
-    """Be killed when the parent ends. `fork` and a change of user clear this, so it is called after each.
+def arm_parent_death(number: int = signal.SIGKILL) -> None:
+    """Be sent a signal when the parent ends. `fork` and a change of user clear this, so it is called after each.
 
     A process whose parent ended before the call ends here, where the parent had armed too. "Parent" is the *thread*
     that forked: start the zygote from a thread that lives as long as the pool.
     """
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(_PR_SET_PDEATHSIG, number)
     me = os.getpid()
     if _armed and _armed[0] not in (me, os.getppid()):
         os._exit(1)
@@ -126,26 +132,19 @@ def set_limits(limits: WorkerLimits, *, forks: bool, private: bool) -> None:
         forks: True for the zygote of an environment.
         private: True where no other process has its user, so that its processes alone are counted.
     """
-    files = max(limits.open_files, 64) if forks else limits.open_files
     processes = limits.processes if forks else 0
     if forks and not private:  # sessions of other environments, and all else that the user runs, count too
         processes = 8 * limits.processes + _count_threads(os.getuid())
     chosen = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_NICE: 0, resource.RLIMIT_RTPRIO: 0, resource.RLIMIT_SIGPENDING: 64,
-        resource.RLIMIT_NOFILE: files, resource.RLIMIT_NPROC: processes, resource.RLIMIT_STACK: 8 * _MIB,
+        resource.RLIMIT_NOFILE: limits.open_files, resource.RLIMIT_NPROC: processes, resource.RLIMIT_STACK: 8 * _MIB,
         resource.RLIMIT_AS: limits.memory_bytes,
     }  # fmt: skip
     for name, value in chosen.items():
         _lower(name, value)
-    if not forks:
-        limit_cpu(limits.cpu_seconds)
-
-
-def limit_cpu(seconds: int | None) -> None:
-    """Let the kernel kill this process after this much CPU time."""
-    if seconds is not None:
-        resource.prlimit(0, resource.RLIMIT_CPU, (seconds, seconds))
+    if limits.cpu_seconds is not None:
+        _lower(resource.RLIMIT_CPU, limits.cpu_seconds)
 
 
 def _lower(name: int, value: int) -> None:

@@ -5,12 +5,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from trajsmith.environments.programs import StateChange
+from trajsmith.environments.sandbox.codec import Reply
 from trajsmith.environments.sandbox.connection import RequestNotJson, WorkerConnection, WorkerLost
 from trajsmith.environments.sandbox.host import WorkerHost, unwrap_reply
-from trajsmith.environments.sandbox.serialization import Reply, ReplyStatus, WorkerOp
+from trajsmith.environments.sandbox.serialization import ReplyStatus, WorkerOp
 from trajsmith.environments.session import InitialAction, RefusalKind, ToolResult
 from trajsmith.records import Actor, EnvironmentFault, JsonObject, hash_bytes
 
@@ -46,12 +45,18 @@ class SandboxLink:
         """Begin anew; in a process of its own where the host gives one to each episode."""
         if self._host.own_process:
             self._drop_process()
+            self._connection = None
+        await self.restart(state, changes)
+
+    async def restart(self, state: bytes, changes: Sequence[StateChange]) -> None:
+        """Begin anew at a state of the same play: its process may be used again."""
+        connection = self.ready() if self._host.own_process else None
         self._origin = hash_bytes(state, 24), state, list(changes)
         self._log.clear()
         self._losses = self._recycled = 0
         self._broken = None
         self._connection = None
-        await self._attached()
+        await self._attached(connection)
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor, step: int) -> ToolResult:
         try:
@@ -61,12 +66,11 @@ class SandboxLink:
         return self._result(reply, tool)
 
     def _result(self, reply: Reply, tool: str) -> ToolResult:
-        status, body = reply[1], reply[2]
-        self.wrote_state = status == ReplyStatus.WROTE
-        if self.wrote_state or status == ReplyStatus.OK:
-            return ToolResult(orjson.loads(body))
-        if status in _REFUSALS:
-            return ToolResult(orjson.loads(body), _REFUSALS[status])
+        self.wrote_state = reply.status == ReplyStatus.WROTE
+        if self.wrote_state or reply.status == ReplyStatus.OK:
+            return ToolResult(reply.value)
+        if reply.status in _REFUSALS:
+            return ToolResult(reply.value, _REFUSALS[reply.status])
         unwrap_reply(reply, self._host.name, tool)
         raise AssertionError("a reply that is neither result nor fault")
 
@@ -94,9 +98,8 @@ class SandboxLink:
         return refused
 
     async def changes(self) -> list[StateChange]:
-        reply = await self._ask(WorkerOp.CHANGES, (), None)
-        unwrap_reply(reply, self._host.name)
-        return [(name, key, text) for name, key, text in reply[2]]
+        changes: list[StateChange] = unwrap_reply(await self._ask(WorkerOp.CHANGES, (), None), self._host.name)
+        return changes
 
     async def close(self) -> None:
         connection, self._connection, self._origin = self._connection, None, None
@@ -105,11 +108,7 @@ class SandboxLink:
         if self._host.own_process:
             connection.close()
         else:
-            connection.send(WorkerOp.END, self._play).add_done_callback(self._ended)
-
-    def _ended(self, future: asyncio.Future[Reply]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result()[1] == ReplyStatus.OK:
-            self._host.leaked(future.result()[2])
+            connection.send(WorkerOp.END, self._play)
 
     async def _ask(self, operation: WorkerOp, arguments: tuple[Any, ...], tool: str | None) -> Reply:
         """One request, answered in spite of lost workers.
@@ -132,7 +131,7 @@ class SandboxLink:
 
     def _remember(self, operation: WorkerOp, arguments: tuple[Any, ...], reply: Reply) -> None:
         self._losses = self._recycled = 0
-        self._log.append((operation, arguments, hash((reply[1], _hashable(reply[2])))))
+        self._log.append((operation, arguments, hash(reply[:2])))
 
     def handle_loss(self, lost: WorkerLost, tool: str | None) -> None:
         """Handle the loss of the worker during a request of this episode, or beside it.
@@ -149,20 +148,20 @@ class SandboxLink:
         if not lost.culprit and self._losses < _LOSSES:
             return
         self._broken = str(lost)
-        self._host.count_loss()
-        raise EnvironmentFault(
-            "timeout" if lost.killed else "crash", self._host.name, f"its worker was lost: {lost}", tool
-        )
+        if lost.kind == "crash":
+            self._host.count_loss()
+        raise EnvironmentFault(lost.kind, self._host.name, f"its worker was lost: {lost}", tool)
 
-    async def _attached(self) -> WorkerConnection:
-        """A worker in which this episode is where it should be."""
+    async def _attached(self, connection: WorkerConnection | None = None) -> WorkerConnection:
+        """A worker in which this episode is where it should be: this one at first, if it is given."""
         if self._broken is not None:
             raise EnvironmentFault("state", self._host.name, "the play ended with its worker: reset the session")
         if self._origin is None:
             raise EnvironmentFault("state", self._host.name, "session was used before reset")
         name, state, changes = self._origin
         while True:
-            connection = await self._host.connect()
+            if connection is None or connection.lost is not None:
+                connection = await self._host.connect()
             try:
                 await self._host.keep_base(connection, name, state)
                 unwrap_reply(await connection.send(WorkerOp.START, self._play, name, changes), self._host.name)
@@ -182,7 +181,7 @@ class SandboxLink:
         waiting = [connection.send(operation, self._play, *arguments) for operation, arguments, _ in self._log]
         replies = await asyncio.gather(*waiting)
         for number, (reply, (operation, arguments, known)) in enumerate(zip(replies, self._log, strict=True), 1):
-            if hash((reply[1], _hashable(reply[2]))) != known:
+            if hash(reply[:2]) != known:
                 tool = arguments[0] if operation == WorkerOp.CALL else None
                 message = f"not deterministic: after its worker was replaced, request {number} is answered otherwise"
                 raise EnvironmentFault("state", self._host.name, message, tool)
@@ -190,8 +189,3 @@ class SandboxLink:
     def _drop_process(self) -> None:
         if self._connection is not None and self._connection.lost is None:
             self._connection.close()
-
-
-def _hashable(value: Any) -> Any:
-    """Changes are lists of lists; all else is bytes or text."""
-    return value if value is None or isinstance(value, bytes | str) else repr(value)

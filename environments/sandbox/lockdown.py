@@ -1,15 +1,16 @@
 """The kernel layers of the sandbox, put on in the right order. Standard library only.
 
 The zygote calls `arm_parent_death`, then `enter_namespaces` in mode strict; each of its forks calls `lock_worker`
-before the first foreign byte runs. A worker with `forks=True` forks sessions, and each session calls `lock_session`
-after it has moved its channel to descriptor 3 and closed all others. Nothing of it can be taken back.
+before the first foreign byte runs. A worker that plays are forked from passes `announce`; each play calls
+`take_channel` first thing. Nothing of it can be taken back.
 """
 
 import ctypes
-import signal
+import os
+from collections.abc import Callable
 
 from trajsmith.environments.sandbox import landlock, limits, seccomp
-from trajsmith.environments.sandbox.limits import WorkerLimits, arm_parent_death
+from trajsmith.environments.sandbox.limits import WorkerLimits, adopt_orphans, arm_parent_death
 from trajsmith.environments.sandbox.namespaces import enter_namespaces
 from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, syscall
 
@@ -17,13 +18,13 @@ __all__ = [
     "LAYERS",
     "LayerMissing",
     "WorkerLimits",
+    "adopt_orphans",
     "arm_parent_death",
     "enter_namespaces",
-    "fork",
-    "lock_session",
     "lock_worker",
     "map_shared_memory",
     "prepare",
+    "take_channel",
 ]
 
 LAYERS: frozenset[str] = frozenset(
@@ -43,23 +44,22 @@ def prepare() -> None:
     seccomp.compile_filter("worker")
 
 
-def lock_worker(layers: frozenset[str], limits_: WorkerLimits, *, forks: bool, secret: int = 0) -> None:
+def lock_worker(layers: frozenset[str], limits_: WorkerLimits, announce: Callable[[int], object] | None = None) -> None:
     """Give up everything that a worker does not need: its user, its limits, files, network, processes, system calls.
 
-    Afterwards a worker reads on descriptors 0 and 3, writes on 1, 2 and 3, and computes. It cannot close a descriptor,
-    nor change what a signal does. `time.sleep` returns at once. With `forks` it may also `fork` (nothing else: no
-    thread, no program), receive descriptors, close them, move one to 3, and lock its sessions; these map memory that
-    they share with the parent by `shared_memory`, because `mmap.mmap` looks at its file.
+    Afterwards a worker reads on descriptors 0 and 3, writes on 1, 2 and 3, and computes. It cannot open or close a
+    descriptor, share memory, nor change what a signal does. `time.sleep` returns at once.
 
     Args:
         layers: Which layers; those that are not of `LAYERS` are others' business.
         limits_: Its user and what it may take.
-        forks: True for the zygote of an environment.
-        secret: 63 random bits without which it can neither fork nor lock a session; 0 where anybody in it may.
+        announce: Given for a worker that plays are forked from. It gets the descriptor of a seccomp listener before the
+            lock closes, and must pass it to the parent, who then decides on each fork and each channel.
 
     Raises:
         LayerMissing: The machine does not have a layer; the process must end.
     """
+    forks = announce is not None
     private = "uid" in layers and limits.become_user(limits_.uid)
     if "rlimits" in layers:
         limits.set_limits(limits_, forks=forks, private=private)
@@ -72,33 +72,26 @@ def lock_worker(layers: frozenset[str], limits_: WorkerLimits, *, forks: bool, s
     if "pdeathsig" in layers:
         arm_parent_death()  # the change of user cleared it
     if "seccomp" in layers:
-        seccomp.compile_filter("worker")  # for the sessions
-        seccomp.install(seccomp.compile_forker_filter(secret) if forks else seccomp.compile_filter("worker"))
+        if announce is not None:
+            listener = seccomp.install_listener()
+            announce(listener)
+            os.close(listener)
+        seccomp.install(seccomp.compile_filter("forker" if forks else "worker"))
 
 
-def fork(secret: int) -> int:
-    """`os.fork` for a zygote that was locked with a secret; the process must have one thread.
+def take_channel(layers: frozenset[str]) -> None:
+    """Ask the parent for the channel of this play, which becomes descriptor 3. Called first thing in a forked play.
 
-    Raises:
-        OSError: The secret is wrong, or there are too many processes.
-    """
-    return syscall("clone", signal.SIGCHLD, 0, secret, 0, 0)
-
-
-def lock_session(layers: frozenset[str], limits_: WorkerLimits, secret: int = 0) -> None:
-    """Give up what the zygote of an environment could do beyond a worker. Called first thing in a forked session.
-
-    Ends the process if its parent ended meanwhile. The secret is that of `lock_worker`.
+    The kernel hands the channel to this very process, so that no process that it was forked from ever holds it. Ends
+    the process if its parent ended meanwhile.
 
     Raises:
-        LayerMissing: The machine does not have a layer; the process must end.
+        OSError: The parent expects no play, or has one already.
     """
     if "pdeathsig" in layers:
         arm_parent_death()  # the fork cleared it
-    if "rlimits" in layers:
-        limits.limit_cpu(limits_.cpu_seconds)
     if "seccomp" in layers:
-        seccomp.install(seccomp.compile_filter("worker"), secret)
+        syscall("pidfd_getfd", 0, 0, 0)
 
 
 def map_shared_memory(descriptor: int, size: int) -> memoryview:

@@ -76,7 +76,7 @@ def _unshare(uid: int, gid: int, count: int) -> tuple[int, ...]:
     os.setgroups([])
     os.setresgid(gid + last, gid + last, gid + last)
     os.setresuid(uid + last, uid + last, uid + last)
-    return limits.CAP_SETUID, limits.CAP_SETGID, limits.CAP_SETPCAP
+    return limits.CAP_KILL, limits.CAP_SETUID, limits.CAP_SETGID, limits.CAP_SETPCAP
 
 
 def _enter() -> None:

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Name = Literal[
-    "architecture", "kernel", "seccomp", "landlock", "rlimits", "uid", "pidfd", "cpu_timer", "namespaces",
-    "cgroup_memory",
+    "architecture", "kernel", "seccomp", "notifications", "landlock", "rlimits", "uid", "pidfd", "cpu_timer",
+    "namespaces", "cgroup_memory",
 ]  # fmt: skip
 _TRIAL_UID = 61000
 _ROOM = 512 << 20
 """Bytes that a trial may take beyond what this process has."""
-_DEFAULT: tuple[Name, ...] = ("architecture", "seccomp", "landlock", "rlimits", "uid", "pidfd", "cpu_timer")
+_DEFAULT: tuple[Name, ...] = (
+    "architecture", "seccomp", "notifications", "landlock", "rlimits", "uid", "pidfd", "cpu_timer"
+)  # fmt: skip
 _WORKER_LAYERS = lockdown.LAYERS - {"namespaces"}
 _ENOUGH_SECONDS = 20.0
 
@@ -70,13 +72,14 @@ _NEEDED_FOR: dict[Name, str] = {
     "architecture": "system call numbers of the filter (default, strict)",
     "kernel": "nothing by itself: only its offered features count",
     "seccomp": "the list of system calls that foreign code may make (default, strict)",
+    "notifications": "a process for every play, whose channel no other process holds (default, strict)",
     "landlock": "no files, no TCP, no signals, even if the filter had a gap (default, strict)",
     "rlimits": "memory, files, processes (default, strict)",
     "uid": "every worker a user of its own, where root starts it (default, strict)",
     "pidfd": "ending exactly the process that was meant (default, strict)",
     "cpu_timer": "CPU time per call (all modes)",
     "namespaces": "empty root, no network, no other processes (strict)",
-    "cgroup_memory": "nothing yet: memory is limited per process by rlimits",
+    "cgroup_memory": "nothing yet: memory is limited by rlimits and by looks at all processes",
 }
 
 
@@ -180,6 +183,12 @@ def _seccomp() -> str:
     raise LayerMissing("seccomp", seccomp.describe_missing(OSError(0, "a filter was taken, but has no effect")))
 
 
+def _notifications() -> str:
+    limits.set_no_new_privileges()
+    seccomp.install_listener()
+    return "the parent decides on forks and channels"
+
+
 def _landlock() -> str:
     limits.set_no_new_privileges()
     try:
@@ -271,35 +280,24 @@ def _cgroup_memory() -> str:
 
 _ALWAYS = ("architecture", "kernel")
 _TRIALS: dict[Name, Callable[[], str]] = {
-    "seccomp": _seccomp, "landlock": _landlock, "rlimits": _rlimits, "uid": _uid, "pidfd": _pidfd,
-    "cpu_timer": _cpu_timer, "namespaces": _namespaces, "cgroup_memory": _cgroup_memory,
+    "seccomp": _seccomp, "notifications": _notifications, "landlock": _landlock, "rlimits": _rlimits, "uid": _uid,
+    "pidfd": _pidfd, "cpu_timer": _cpu_timer, "namespaces": _namespaces, "cgroup_memory": _cgroup_memory,
 }  # fmt: skip
 
 
 def _try_default() -> str:
     """Lock a worker and try the doors."""
-    lockdown.lock_worker(_WORKER_LAYERS, _trial_limits(), forks=False)
+    lockdown.lock_worker(_WORKER_LAYERS, _trial_limits())
     _all_refused("/")
     return "ok"
 
 
 def _try_strict() -> str:
-    """Enter namespaces, lock the zygote of an environment, fork a session, and try the doors in there."""
+    """Enter namespaces, lock a worker in there, and try the doors."""
     chosen = _trial_limits()  # before /proc is gone
     lockdown.enter_namespaces()
-    lockdown.lock_worker(_WORKER_LAYERS, chosen, forks=True)
-    child = lockdown.fork(0)
-    if child == 0:
-        code = 1
-        try:
-            lockdown.lock_session(_WORKER_LAYERS, chosen)
-            _all_refused("/")
-            code = 0
-        finally:
-            os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code:
-        raise LayerMissing("strict", f"a session ended with {code} when it was locked: please report this machine")
+    lockdown.lock_worker(_WORKER_LAYERS, chosen)
+    _all_refused("/")
     return "ok"
 
 

@@ -1,7 +1,8 @@
 """The system calls that foreign code may make: an allowlist, compiled to a kernel filter.
 
-Two filters. `worker` is for a process that only computes and answers on its channel. `forker` is for the zygote of an
-environment, which also forks sessions, and receives their channels; a session then adds the `worker` filter on top.
+Two filters. `worker` is for a process that only computes and answers on its channel. `forker` is for the process that
+an environment's plays are forked from, and for these plays: two of its calls, `clone` and `pidfd_getfd`, wait until the
+parent has decided on them (see `trajsmith.environments.sandbox.forking`).
 """
 
 import ctypes
@@ -15,8 +16,8 @@ from trajsmith.environments.sandbox.syscalls import NUMBERS, LayerMissing, machi
 
 FilterKind = Literal["worker", "forker"]
 ArgumentTest = tuple[int, str, tuple[int, ...]]
-"""Argument number, test, values. `in`: its 64 bits are one of these small numbers; `is`: they are this large number;
-`none`: it has none of these bits; `all`: it has all."""
+"""Argument number, test, values. `in`: its 64 bits are one of these small numbers; `none`: it has none of these bits;
+`all`: it has all."""
 Instruction = tuple[int, int, int, int]
 
 CHANNEL = 3
@@ -27,16 +28,16 @@ _ERRNO = 0x00050000
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_SET_FILTER, _ALL_THREADS = 1, 1
+_SET_FILTER, _ALL_THREADS, _NEW_LISTENER = 1, 1, 8
+_NOTIFY = 0x7FC00000
+DECIDED = ("clone", "pidfd_getfd")
+"""Calls of a forker and its plays that the parent decides on: for a new play, and for its channel."""
 
-_PROT_EXEC, _MAP_ANONYMOUS = 4, 0x20
+_PROT_EXEC, _MAP_SHARED, _MAP_ANONYMOUS = 4, 1, 0x20
 _ITIMER_PROF = 2
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 _FORK = (0x01200011, 0x11)
 """Flags of `clone` for a plain fork, as glibc and as musl make it: no thread, no namespace, no shared memory."""
-
-_IGNORED = {"clone": 2, "seccomp": 3}
-"""Arguments that the kernel ignores: of a plain fork, where the parent would get the child's number; a fourth one."""
 
 # fmt: off
 _COMPUTE = [
@@ -44,24 +45,20 @@ _COMPUTE = [
     "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "getitimer", "getcwd",
     "sched_getaffinity", "sched_yield", "poll", "ppoll", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
 ]
-_FORK_SESSIONS = ["wait4", "recvmsg", "close", "close_range"]
 _FILES = [
     "open", "openat", "openat2", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2",
     "readlink", "readlinkat",
 ]
 # fmt: on
 _MEMORY: dict[str, list[ArgumentTest]] = {
-    "mmap": [(2, "none", (_PROT_EXEC,)), (3, "all", (_MAP_ANONYMOUS,))],
+    "mmap": [(2, "none", (_PROT_EXEC,)), (3, "all", (_MAP_ANONYMOUS,)), (3, "none", (_MAP_SHARED,))],
     "mprotect": [(2, "none", (_PROT_EXEC,))],
     "setitimer": [(0, "in", (_ITIMER_PROF,))],
 }
 _FORKER: dict[str, list[ArgumentTest]] = {
     "clone": [(0, "in", _FORK)],
+    "pidfd_getfd": [],
     "prctl": [(0, "in", (_PR_SET_PDEATHSIG,)), (1, "in", (_SIGKILL,))],
-    "seccomp": [(0, "in", (_SET_FILTER,)), (1, "in", (_ALL_THREADS,))],
-    "prlimit64": [(0, "in", (0,)), (1, "in", (0,))],  # RLIMIT_CPU of itself: it can only go down
-    "dup2": [(1, "in", (CHANNEL,))],
-    "dup3": [(1, "in", (CHANNEL,))],
 }
 
 
@@ -75,10 +72,7 @@ def _tests(tests: Iterable[ArgumentTest], otherwise: int) -> list[Instruction]:
     body: list[Instruction] = []
     for argument, test, values in tests:
         low, high = 16 + 8 * argument, 20 + 8 * argument
-        if test == "is":
-            body += [(_LOAD, 0, 0, high), (_EQUAL, 1, 0, values[0] >> 32), deny]
-            body += [(_LOAD, 0, 0, low), (_EQUAL, 1, 0, values[0] & 0xFFFFFFFF), deny]
-        elif test == "none":
+        if test == "none":
             body += [(_LOAD, 0, 0, low), (_ANY_BIT, 0, 1, values[0]), deny]
         elif test == "all":
             body += [(_LOAD, 0, 0, low), (_AND, 0, 0, values[0]), (_EQUAL, 1, 0, values[0]), deny]
@@ -124,30 +118,14 @@ def compile_filter(kind: FilterKind, channel: int = CHANNEL, name: str | None = 
     Raises:
         LayerMissing: The machine is unknown.
     """
-    return _compiled(kind, 0, channel, name)
-
-
-def compile_forker_filter(secret: int) -> bytes:
-    """The filter of a forker that forks, and adds filters, only with 63 secret bits in an argument that is ignored.
-
-    The code that the forker has loaded does not know them, so it cannot fork, nor put filters under its sessions.
-    """
-    return _compiled("forker", secret, CHANNEL, None)
-
-
-def _compiled(kind: FilterKind, secret: int, channel: int, name: str | None) -> bytes:
     allowed = list(_COMPUTE)
-    tested = _MEMORY | {
+    tested: dict[str, list[ArgumentTest]] = _MEMORY | {
         "read": [(0, "in", (0, channel))],
         "write": [(0, "in", (1, 2, channel))],  # 0, 1 and 2 are /dev/null
         "rt_sigprocmask": [(1, "in", (0,))],  # asking is free
     }
     if kind == "forker":
-        allowed += _FORK_SESSIONS
         tested |= _FORKER
-        tested["mmap"] = [(2, "none", (_PROT_EXEC,))]  # sessions map memory that they share with the parent
-        if secret:
-            tested |= {call: [*_FORKER[call], (place, "is", (secret,))] for call, place in _IGNORED.items()}
     answers = {call: refuse(errno.EACCES) for call in _FILES}
     answers["clone3"] = refuse(errno.ENOSYS)  # so that libc falls back to clone, whose flags can be tested
     answers["nanosleep"] = answers["clock_nanosleep"] = refuse(0)  # nobody waits: sleeping is over at once
@@ -158,25 +136,51 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
 
-def install(code: bytes, secret: int = 0) -> None:
+def install(code: bytes) -> None:
     """Put a filter on this process and all that it forks, on top of those it has. It cannot be taken back.
 
-    Needs `limits.no_new_privileges` before it, but for root; and the secret, if the process was locked with one.
+    Needs `limits.no_new_privileges` before it, but for root.
 
     Raises:
         LayerMissing: The kernel has no seccomp filters, or something forbids them.
     """
+    _install(code, _ALL_THREADS)
+
+
+def install_listener() -> int:
+    """Have somebody decide on the calls of `DECIDED`; returns the descriptor on which they are announced.
+
+    It holds for this process and all that it forks, and beside filters that allow these calls.
+
+    Raises:
+        LayerMissing: The kernel has no seccomp notifications, or this process has a listener already.
+    """
+    numbers = NUMBERS[machine()]
+    code = [(_LOAD, 0, 0, 0)]
+    for call in DECIDED:
+        code += [(_EQUAL, 0, 1, numbers[call]), (_RETURN, 0, 0, _NOTIFY)]
+    code += [(_RETURN, 0, 0, ALLOW)]
+    return _install(b"".join(struct.pack("=HBBI", *instruction) for instruction in code), _NEW_LISTENER)
+
+
+def _install(code: bytes, flags: int) -> int:
     text = ctypes.create_string_buffer(code, len(code))
     header = _Program(len(code) // 8, ctypes.cast(text, ctypes.c_void_p))
     try:
-        syscall("seccomp", _SET_FILTER, _ALL_THREADS, ctypes.addressof(header), secret)
+        return syscall("seccomp", _SET_FILTER, flags, ctypes.addressof(header), 0)
     except OSError as error:
-        raise LayerMissing("seccomp", describe_missing(error)) from error
+        raise LayerMissing("seccomp", describe_missing(error, flags)) from error
 
 
-def describe_missing(error: OSError) -> str:
-    """One line for a kernel without seccomp filters."""
+def describe_missing(error: OSError, flags: int = 0) -> str:
+    """One line for a kernel without seccomp filters, or without their notifications."""
+    reason = error.strerror or error
+    if flags & _NEW_LISTENER and error.errno != errno.ENOSYS:
+        return (
+            f"seccomp notifications are missing ({reason}): plays cannot have a process each; use a kernel >= 5.9 and "
+            "a container without a seccomp agent of its own, or set plays: shared for code that you trust"
+        )
     return (
-        f"seccomp filters are missing ({error.strerror or error}): foreign code could make any system call; use a "
-        "Linux kernel with CONFIG_SECCOMP_FILTER and a container that allows the seccomp system call"
+        f"seccomp filters are missing ({reason}): foreign code could make any system call; use a Linux kernel with "
+        "CONFIG_SECCOMP_FILTER and a container that allows the seccomp system call"
     )

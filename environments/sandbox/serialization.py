@@ -1,11 +1,11 @@
 """Serialization between parent and worker: frames of MessagePack, each a list of requests or of replies.
 
-A request is [id, operation, play, arguments...]; a reply is [id, status, content]. A worker answers every frame with
-one frame that has the same ids in the same order. Results travel as JSON bytes, so that nothing but JSON crosses.
+A request is [id, operation, play, arguments...]; a reply is [id, status, content], whose content is bytes: the JSON of
+a result, or a MessagePack value of the type that the operation has. A worker answers every frame with one frame that
+has the same ids in the same order. `trajsmith.environments.sandbox.codec` is what the parent believes of it.
 """
 
 import os
-import socket
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -16,10 +16,10 @@ HEADER = struct.Struct("<I")
 LARGEST_FRAME = 256 << 20
 CHANNEL = 3
 """File descriptor of a worker's channel."""
-SECRET = struct.Struct("<Q")
-"""What comes before all frames to a worker that forks: see `lockdown.fork`."""
 PROGRESS = struct.Struct("<QQ")
-"""Memory shared by a worker and its parent: requests begun so far, id of the request in work."""
+"""Memory shared by a parent and a worker of several plays: requests begun so far, id of the request in work."""
+HELLO = b"locked"
+"""What a worker says once it is locked; anything else is why it cannot be, in words. Not a frame."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class WorkerOp(IntEnum):
     STATES = 7
     """seed."""
     FORK = 8
-    """A process for one play; its channel and its progress come with the message as file descriptors."""
+    """A process for one play; see `trajsmith.environments.sandbox.forking` for how it gets its channel."""
     LOOK = 9
     """What changed at module level since the last look, and which virtual sources were used."""
     PREPARE = 10
@@ -65,35 +65,34 @@ class ReplyStatus(IntEnum):
     """The environment's files are wrong; content is the message."""
     WROTE = 7
     """OK, and the call changed the state."""
-    LAYER = 6
-    """A layer of the sandbox is missing on this machine; content is the message."""
 
 
 class FrameReader:
     """Splits a stream of bytes into frames."""
 
-    def __init__(self, largest: int = LARGEST_FRAME) -> None:
+    def __init__(self) -> None:
         self._bytes = bytearray()
-        self._largest = largest
 
     def feed(self, data: bytes) -> None:
         self._bytes += data
 
-    def frame(self) -> bytes | None:
+    def frame(self, largest: int = LARGEST_FRAME) -> bytes | None:
         """The next whole frame, or None.
 
         Raises:
-            ValueError: The frame is larger than allowed.
+            ValueError: The frame says that it is larger than `largest` bytes; its body is never waited for.
         """
         have = self._bytes
         if len(have) < HEADER.size:
             return None
-        end = HEADER.size + HEADER.unpack_from(have)[0]
-        if end > self._largest:
-            raise ValueError(f"a frame of {end} bytes")
+        size = HEADER.unpack_from(have)[0]
+        if size > largest:
+            raise ValueError(f"a frame of {size} bytes where {largest} are allowed")
+        end = HEADER.size + size
         if len(have) < end:
             return None
-        body = bytes(have[HEADER.size : end])
+        with memoryview(have) as view:
+            body = bytes(view[HEADER.size : end])
         del have[:end]
         return body
 
@@ -127,22 +126,6 @@ def read_frames(descriptor: int) -> Iterator[bytes]:
         reader.feed(data)
 
 
-def read_frames_with_descriptors(channel: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
-    """The same from a socket, with the file descriptors that came along."""
-    reader = FrameReader()
-    passed: list[int] = []
-    while True:
-        body = reader.frame()
-        if body is not None:
-            yield body, passed
-            passed = []
-            continue
-        data, descriptors, _, _ = socket.recv_fds(channel, 1 << 18, 2)
-        if not data:
-            return
-        reader.feed(data)
-        passed += descriptors
-
-
 Request = list[Any]
-Reply = list[Any]
+RawReply = tuple[int, int, bytes]
+"""Id, status, content."""

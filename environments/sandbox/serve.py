@@ -1,23 +1,30 @@
 """The loop of a worker: requests in, replies out. It trusts nothing that foreign code returns or raises."""
 
-import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import orjson
 
 from trajsmith.environments.foreign import LOADED
 from trajsmith.environments.programs import EnvironmentEpisode, EnvironmentProgram, StateChange, prepare
+from trajsmith.environments.sandbox.codec import (
+    LONGEST_NAME,
+    MOST_TEXTS,
+    SPEC_BYTES,
+    WORKER_FAULTS,
+    check_json,
+    encode_content,
+)
 from trajsmith.environments.sandbox.digest import collect_module_entries, find_differences
 from trajsmith.environments.sandbox.serialization import (
     CHANNEL,
     PROGRESS,
-    Reply,
+    RawReply,
     ReplyStatus,
     Request,
     WorkerOp,
@@ -26,7 +33,6 @@ from trajsmith.environments.sandbox.serialization import (
 from trajsmith.environments.sandbox.virtual import VirtualSources
 from trajsmith.environments.session import InitialAction
 from trajsmith.records import EnvironmentFault, InputError
-from trajsmith.records.errors import FaultKind
 
 _REFIRE = 0.02
 """CPU seconds after which a timeout that was swallowed is raised again."""
@@ -43,7 +49,8 @@ _NAME_OF_TYPE = type.__dict__["__name__"].__get__
 _TRACEBACK = BaseException.__dict__["__traceback__"].__get__
 """The traceback of an exception, even where its class says otherwise."""
 _LONGEST_MESSAGE = 500
-_KINDS = frozenset(get_args(FaultKind)) - {"recycled"}
+_ENCODED = frozenset({WorkerOp.CHANGES, WorkerOp.PREPARE, WorkerOp.END, WorkerOp.LOOK})
+"""Requests whose content is a MessagePack value; others give JSON, or nothing."""
 _FOREIGN = frozenset({WorkerOp.CALL, WorkerOp.START, WorkerOp.CHANGES, WorkerOp.STATES, WorkerOp.PREPARE})
 """Requests that run code of the environment; the others run none, and look at what the audit hook forbids."""
 _LOOK_EVERY = 16
@@ -132,23 +139,22 @@ class WorkerServer:
             WorkerOp.PREPARE: self._prepare,
         }
 
-    def run(self, incoming: Iterator[bytes], progress: memoryview) -> None:
-        """Serve until the channel ends."""
+    def run(self, incoming: Iterator[bytes], progress: memoryview | None) -> None:
+        """Serve until the channel ends; with memory for the progress, where frames have many requests."""
         decode, encode = msgspec.msgpack.Decoder().decode, msgspec.msgpack.Encoder().encode
         send, mark, answer, begun = make_sender(CHANNEL), PROGRESS.pack_into, self._answer, 0
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(200_000, 50, 1000)
         for frame in incoming:
-            replies: list[Reply] = []
+            replies: list[RawReply] = []
             for request in decode(frame):
-                begun += 1
-                mark(progress, 0, begun, request[0])
+                if progress is not None:
+                    begun += 1
+                    mark(progress, 0, begun, request[0])
                 replies.append(answer(request))
-            mark(progress, 0, begun, 0)
+            if progress is not None:
+                mark(progress, 0, begun, 0)
             send(encode(replies))
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request) -> RawReply:
         """One reply of plain values, whatever happens inside. What errors say is foreign code as well."""
         timer, operation = self._timer, request[1]
         limit = self._limits.load_seconds if operation == WorkerOp.STATES else self._limits.call_seconds
@@ -159,51 +165,46 @@ class WorkerServer:
                 if operation == WorkerOp.CALL:
                     return self._call(*request)
                 content = self._handlers[operation](*request[2:])
-                return [request[0], ReplyStatus.OK, content]
+                return request[0], ReplyStatus.OK, encode_content(content) if operation in _ENCODED else content or b""
             except CallTimeout:
-                message = f"more than {limit:g} s of CPU time"
-                return [request[0], ReplyStatus.FAULT, ["timeout", message, _tool(request)]]
+                return make_fault(request, "timeout", f"more than {limit:g} s of CPU time")
             except EnvironmentFault as fault:
                 self._wake(False)
                 where = _line_of(fault.__cause__)
                 timer.start(self._limits.call_seconds)
-                return [
-                    request[0],
-                    ReplyStatus.FAULT,
-                    [_kind(fault.kind), _cut(fault.message) + where, _name(fault.tool)],
-                ]
+                return make_fault(request, fault.kind, cut_text(fault.message) + where, fault.tool)
             except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit included
                 if operation == WorkerOp.STATES and isinstance(
                     error, InputError
                 ):  # elsewhere it is the tool's own doing
                     timer.start(self._limits.call_seconds)
-                    return [request[0], ReplyStatus.INPUT, _cut(str(error))]
+                    return request[0], ReplyStatus.INPUT, encode_content(cut_text(str(error)))
                 message = describe_exception(error, timer, self._limits.call_seconds)
-                return [request[0], ReplyStatus.FAULT, ["crash", message, _tool(request)]]
+                return make_fault(request, "crash", message)
             finally:
                 timer.stop()
                 self._wake(False)
         except BaseException:  # noqa: BLE001 - what an error says may raise anything
-            return [request[0], ReplyStatus.FAULT, ["crash", "an exception that cannot be printed", _tool(request)]]
+            return make_fault(request, "crash", "an exception that cannot be printed")
 
-    def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, step: int) -> Reply:
+    def _call(self, rid: int, _op: int, play: int, tool: str, arguments: Any, actor: Any, step: int) -> RawReply:
         episode, key, seed = self._episodes[play]
         self._world.set(key, step, self._shift, seed)
         result = episode.call(tool, arguments, actor)
         content = orjson.dumps(result.content)
         if len(content) > self._limits.result_bytes:
-            return [rid, ReplyStatus.FAULT, ["limit", f"a result of {len(content)} bytes of JSON", tool]]
+            return make_fault([rid], "limit", f"a result of {len(content)} bytes of JSON")
+        try:
+            check_json(content, self._limits.result_bytes)
+        except ValueError as error:
+            return make_fault([rid], "limit", f"a result of {error}")
         if b"null" in content and _holds_nan(result.content):
-            return [
-                rid,
-                ReplyStatus.FAULT,
-                ["output_schema", "the result holds NaN or infinity, which is no JSON", tool],
-            ]
+            return make_fault([rid], "output_schema", "the result holds NaN or infinity, which is no JSON")
         if result.error is None and tool not in self._reading:
             changes = self._collect_changes(play)
             self._unreported[play] += changes
-            return [rid, ReplyStatus.WROTE if changes else ReplyStatus.OK, content]
-        return [rid, _REFUSALS[result.error], content]
+            return rid, ReplyStatus.WROTE if changes else ReplyStatus.OK, content
+        return rid, _REFUSALS[result.error], content
 
     def _start(self, play: int, base: str, changes: list[StateChange]) -> None:
         key = base.encode()
@@ -215,20 +216,24 @@ class WorkerServer:
         episode, key, seed = self._episodes[play]
         self._world.set(key, 0, self._shift, seed)
         refused = prepare(episode, actions)
-        return None if refused is None else _cut(refused)
+        return None if refused is None else cut_text(refused)
 
     def _changes(self, play: int) -> list[StateChange]:
         changes = self._unreported[play] + self._collect_changes(play)
         self._unreported[play] = []
+        self._check_size(changes)
         return changes
 
     def _collect_changes(self, play: int) -> list[StateChange]:
         """Return the changes of an episode since the last call of this method."""
         changes = self._episodes[play][0].changes()
-        size = sum(len(text) for _, _, text in changes if text is not None)
+        self._check_size(changes)
+        return changes
+
+    def _check_size(self, changes: list[StateChange]) -> None:
+        size = sum(len(name) + len(key or "") + len(text or b"") for name, key, text in changes)
         if size > self._limits.state_bytes:
             raise EnvironmentFault("limit", self.program.spec.name, f"the state changed by {size} bytes of JSON")
-        return changes
 
     def _end(self, play: int) -> list[str]:
         """Forget an episode; now and then also report changes that episodes made to shared objects."""
@@ -240,7 +245,7 @@ class WorkerServer:
     def _leaks(self) -> list[str]:
         now = collect_module_entries(LOADED)
         changed, self._modules = find_differences(self._modules, now), now
-        return changed
+        return [cut_text(path) for path in changed[:MOST_TEXTS]]
 
     def _base(self, name: str, text: bytes) -> None:
         self._bases[name] = text
@@ -250,10 +255,35 @@ class WorkerServer:
 
     def _states(self, _play: int, seed: int) -> bytes:
         self._world.set(b"states", 0, self._shift)
-        return orjson.dumps(self.program.states(seed))
+        states = orjson.dumps(self.program.states(seed))
+        limit = 2 * self._limits.state_bytes
+        if len(states) > limit:
+            raise EnvironmentFault("limit", self.program.spec.name, f"initial states of {len(states)} bytes of JSON")
+        return states
 
     def _look(self, _play: int) -> list[list[str]]:
         return [self._leaks(), sorted(self._world.used_sources())]
+
+
+def make_fault(request: Request, kind: object, message: str, tool: object = None) -> RawReply:
+    """Return the reply that names a fault; foreign code may make faults of its own, with any kind and tool."""
+    kind = kind if type(kind) is str and kind in WORKER_FAULTS else "crash"
+    tool = tool[:LONGEST_NAME] if type(tool) is str else None
+    return request[0], ReplyStatus.FAULT, encode_content([kind, cut_text(message, 2 * _LONGEST_MESSAGE), tool])
+
+
+def describe_spec(program: EnvironmentProgram) -> bytes:
+    """Return the content of the reply to LOAD: the spec as JSON, and the notes of the loader.
+
+    Raises:
+        EnvironmentFault: The spec is too large (kind `limit`).
+    """
+    spec = orjson.dumps(program.spec.model_dump(mode="json", exclude_none=True))
+    content = encode_content([spec, [cut_text(note) for note in program.notes[:MOST_TEXTS]]])
+    if len(content) > SPEC_BYTES:
+        raise EnvironmentFault("limit", program.spec.name, f"a description of {len(content)} bytes")
+    check_json(spec, SPEC_BYTES)
+    return content
 
 
 def describe_exception(error: BaseException, timer: Timer, seconds: float) -> str:
@@ -261,7 +291,7 @@ def describe_exception(error: BaseException, timer: Timer, seconds: float) -> st
     try:
         try:
             timer.start(seconds)
-            return _cut(f"{_NAME_OF_TYPE(type(error))}: {error}")
+            return cut_text(f"{_NAME_OF_TYPE(type(error))}: {error}")
         finally:
             timer.stop()
     except BaseException:  # noqa: BLE001 - its text may raise anything
@@ -281,23 +311,10 @@ def _line_of(error: object) -> str:
     return location
 
 
-def _tool(request: Request) -> str | None:
-    return request[3] if request[1] == WorkerOp.CALL else None
-
-
-def _kind(kind: object) -> str:
-    """A kind of fault; foreign code may make faults of its own."""
-    return kind if type(kind) is str and kind in _KINDS else "crash"
-
-
-def _name(tool: object) -> str | None:
-    return tool if type(tool) is str else None
-
-
-def _cut(text: str) -> str:
+def cut_text(text: str, longest: int = _LONGEST_MESSAGE) -> str:
     """Printable and short: a lone surrogate must not break the reply, nor a class that only looks like a text."""
     text = str.__str__(text)
-    return " ".join(text[: 4 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE].encode("utf-8", "replace").decode()
+    return " ".join(text[: 4 * longest].split())[:longest].encode("utf-8", "replace").decode()
 
 
 def _holds_nan(value: Any) -> bool:

@@ -33,8 +33,8 @@ class SandboxSource:
             name: See `Host`, as for the others.
             phrases: File of its phrasebook.
             scenarios: File of its scenarios; `scenarios.yaml` beside the phrasebook if left out.
-            own_process: The code may keep state outside of its state: plays get a process each, and go back only by a
-                fresh start and the same calls.
+            own_process: The code may keep something outside of its state: plays get a process each, and go back only by
+                a fresh process and the same calls.
         """
         self.host = WorkerHost(
             name, kind, payload, settings, own_process, hash_seed=hash_seed, shift=shift, events=events
@@ -58,8 +58,7 @@ class SandboxSource:
             return "unsafe: a process without any lock"
         missing = f", without {', '.join(settings.allow_missing)}" if settings.allow_missing else ""
         plays = "in a process each" if self.host.own_process else "share"
-        because = f", because they share {self.host.leak}" if self.host.leak else ""
-        return f"sandbox {settings.mode}, plays {plays}{because}{missing}"
+        return f"sandbox {settings.mode}, plays {plays}{missing}"
 
     @cached_property
     def phrasebook(self) -> Phrasebook:
@@ -97,7 +96,7 @@ class SandboxSource:
         return await self.host.look()
 
     async def open(self) -> ProgramSession:
-        session_class = ProgramSession if self._own_process or self.host.leak else RestorableSession
+        session_class = ProgramSession if self._own_process else RestorableSession
         return session_class(await self.spec(), SandboxLink(self.host), self._starts)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ _X86_64 = {
     "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231,
     "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269, "ppoll": 271, "unshare": 272,
     "set_robust_list": 273, "dup3": 292, "prlimit64": 302, "seccomp": 317, "getrandom": 318, "statx": 332, "rseq": 334,
-    "pidfd_open": 434, "clone3": 435, "close_range": 436, "openat2": 437, "faccessat2": 439,
+    "pidfd_open": 434, "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439,
     "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
 }
 _AARCH64 = {
@@ -32,7 +32,7 @@ _AARCH64 = {
     "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220,
     "mmap": 222, "mprotect": 226, "madvise": 233, "wait4": 260, "prlimit64": 261, "seccomp": 277, "getrandom": 278,
     "statx": 291, "rseq": 293, "pidfd_open": 434, "clone3": 435, "close_range": 436, "openat2": 437,
-    "faccessat2": 439, "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
+    "pidfd_getfd": 438, "faccessat2": 439, "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
 }
 # fmt: on
 NUMBERS: dict[str, dict[str, int]] = {"x86_64": _X86_64, "aarch64": _AARCH64}

@@ -1,5 +1,6 @@
 """A worker process from its fork to its end: close everything, lock everything, then load and serve."""
 
+import gc
 import os
 import signal
 import socket
@@ -12,19 +13,20 @@ from typing import Any
 import msgspec
 import orjson
 
-from trajsmith.environments.programs import EnvironmentProgram, load_program
+from trajsmith.environments.programs import load_program
 from trajsmith.environments.sandbox import audit, lockdown
+from trajsmith.environments.sandbox.codec import encode_content
 from trajsmith.environments.sandbox.serialization import (
     CHANNEL,
+    HEADER,
+    HELLO,
     PROGRESS,
-    SECRET,
-    Reply,
+    FrameReader,
+    RawReply,
     ReplyStatus,
     Request,
-    WorkerOp,
     make_sender,
     read_frames,
-    read_frames_with_descriptors,
     split_words,
 )
 from trajsmith.environments.sandbox.serve import (
@@ -32,15 +34,18 @@ from trajsmith.environments.sandbox.serve import (
     RequestLimits,
     Timer,
     WorkerServer,
+    cut_text,
     describe_exception,
+    describe_spec,
     hide_modules,
+    make_fault,
 )
 from trajsmith.environments.sandbox.virtual import VirtualSources
 from trajsmith.records import EnvironmentFault, InputError
 
 _HIDDEN = split_words("""
     _ctypes _posixsubprocess _socket array ctypes faulthandler mmap resource select socket subprocess
-    trajsmith.environments.sandbox.landlock trajsmith.environments.sandbox.limits
+    trajsmith.environments.sandbox.codec trajsmith.environments.sandbox.landlock trajsmith.environments.sandbox.limits
     trajsmith.environments.sandbox.lockdown
     trajsmith.environments.sandbox.namespaces trajsmith.environments.sandbox.seccomp
     trajsmith.environments.sandbox.serve
@@ -49,6 +54,8 @@ _HIDDEN = split_words("""
 """Modules that foreign code has no use for; a courtesy only, the kernel layers do not depend on it."""
 
 
+_LONGEST_ERROR = 1000
+"""Characters of what is wrong with an environment's files."""
 _OWN_ERROR = 74
 """Exit code of a worker that failed on its own account."""
 
@@ -65,49 +72,51 @@ class WorkerOptions:
     """Audit events that calls of this kind of program may raise."""
 
 
-def worker_main(channel: int, progress: int, options: WorkerOptions, world: VirtualSources) -> None:
+def worker_main(channel: int, progress: int | None, options: WorkerOptions, world: VirtualSources) -> None:
     """Runs in a fresh fork of the zygote; never returns."""
     try:
         memory = _take_over(channel, progress)
         timer = Timer()
         timer.install()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the processes of plays
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         wake = audit.install(frozenset(sys.modules), options.events) if "audit" in options.layers else _asleep
+        say = make_sender(CHANNEL)
         try:
-            _lock(options)
+            lockdown.lock_worker(options.layers, options.limits, _announce if options.forks else None)
         except lockdown.LayerMissing as error:
-            _refuse(str(error))
+            say(str(error).encode())
+            os.read(CHANNEL, 1)  # until the parent has heard it and lets go
             os._exit(0)
+        say(HELLO)
         if "hide" in options.layers:
             hide_modules(_HIDDEN)
             sys.modules["__main__"] = ModuleType("__main__")
-        if options.forks:
-            _fork_episodes(timer, world, wake, options)
-        else:
-            incoming = read_frames(CHANNEL)
-            server = _load(incoming, timer, world, wake)
-            if server is not None:
-                server.run(incoming, memory)
+        incoming = read_frames(CHANNEL)
+        server = _load(incoming, timer, world, wake)
+        gc.collect()
+        gc.freeze()  # plays that are forked from here share what there is
+        gc.set_threshold(200_000, 50, 1000)
+        if server is not None:
+            (_fork_plays if options.forks else _serve)(server, memory, options)
         os._exit(0)
     finally:
         os._exit(_OWN_ERROR)
 
 
-def _lock(options: WorkerOptions) -> None:
-    """Lock this process. The secret of a forker comes over the channel, and stays in no variable that can be found."""
-    secret = SECRET.unpack(os.read(CHANNEL, SECRET.size))[0] if options.forks else 0
-    lockdown.lock_worker(options.layers, options.limits, forks=options.forks, secret=secret)
+def _announce(listener: int) -> None:
+    """Pass a descriptor to the parent, before the lock forbids to."""
+    with socket.socket(fileno=os.dup(CHANNEL)) as channel:
+        socket.send_fds(channel, [HEADER.pack(0)], [listener])
 
 
-def _refuse(message: str) -> None:
-    """Answer the first request: this worker cannot be locked, so it will not run anything."""
-    request: Request = msgspec.msgpack.decode(next(read_frames(CHANNEL)))[0]
-    make_sender(CHANNEL)(msgspec.msgpack.encode([[request[0], ReplyStatus.LAYER, message]]))
+def _serve(server: WorkerServer, memory: memoryview | None, options: WorkerOptions) -> None:
+    server.run(read_frames(CHANNEL), memory)
 
 
-def _take_over(channel: int, progress: int) -> memoryview:
+def _take_over(channel: int, progress: int | None) -> memoryview | None:
     """Keep the channel as descriptor 3 and the progress as memory; close all else. Stdio leads nowhere already."""
-    memory = lockdown.map_shared_memory(progress, PROGRESS.size)
+    memory = None if progress is None else lockdown.map_shared_memory(progress, PROGRESS.size)
     if channel != CHANNEL:
         os.dup2(channel, CHANNEL)
     os.closerange(CHANNEL + 1, 4096)
@@ -123,68 +132,71 @@ def _load(incoming: Iterator[bytes], timer: Timer, world: VirtualSources, wake: 
     request: Request = msgspec.msgpack.decode(next(incoming))[0]
     _, kind, payload, limits = request[2:]
     limits = RequestLimits(**limits)
-    program, reply = _loaded(kind, orjson.loads(payload), limits, timer, world)
-    make_sender(CHANNEL)(msgspec.msgpack.encode([[request[0], *reply]]))
-    return None if program is None else WorkerServer(program, limits, timer, world, wake)
+    server, reply = _loaded(request, kind, orjson.loads(payload), limits, timer, world, wake)
+    make_sender(CHANNEL)(msgspec.msgpack.encode([reply]))
+    return server
 
 
 def _loaded(
-    kind: str, payload: Any, limits: RequestLimits, timer: Timer, world: VirtualSources
-) -> tuple[EnvironmentProgram | None, Reply]:
+    request: Request, kind: str, payload: Any, limits: RequestLimits, timer: Timer, world: VirtualSources, wake: Any
+) -> tuple[WorkerServer | None, RawReply]:
     try:
         try:
             timer.start(limits.load_seconds)
             world.set(b"load", 0)
             program = load_program(kind, payload)
-            spec = orjson.dumps(program.spec.model_dump(mode="json", exclude_none=True))
-            return program, [ReplyStatus.OK, [spec, list(program.notes)]]
+            content = describe_spec(program)
+            return WorkerServer(program, limits, timer, world, wake), (request[0], ReplyStatus.OK, content)
         finally:
             timer.stop()
     except InputError as error:
-        return None, [ReplyStatus.INPUT, str(error).encode("utf-8", "replace").decode()[:2000]]
+        return None, (request[0], ReplyStatus.INPUT, encode_content(cut_text(str(error), _LONGEST_ERROR)))
     except EnvironmentFault as fault:
-        return None, [ReplyStatus.FAULT, [fault.kind, fault.message[:2000], None]]
+        return None, make_fault(request, fault.kind, fault.message)
     except CallTimeout:
-        return None, [
-            ReplyStatus.FAULT,
-            ["start", f"loading took more than {limits.load_seconds:g} s of CPU time", None],
-        ]
+        return None, make_fault(request, "start", f"loading took more than {limits.load_seconds:g} s of CPU time")
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return None, [
-            ReplyStatus.FAULT,
-            ["start", f"loading it: {describe_exception(error, timer, limits.load_seconds)}", None],
-        ]
+        message = describe_exception(error, timer, limits.load_seconds)
+        return None, make_fault(request, "start", f"loading it: {message}")
 
 
-def _fork_episodes(timer: Timer, world: VirtualSources, wake: Any, options: WorkerOptions) -> None:
-    """Load the program, then fork a process for every episode; no episode's data ever comes here."""
+def _fork_plays(server: WorkerServer, memory: memoryview | None, options: WorkerOptions) -> None:
+    """Fork a process for each play. This process has run foreign code, so no data and no channel of a play comes here;
+    only without the seccomp layer, where nothing is promised, the channel comes with the request.
+    """
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, CHANNEL)
-    incoming = read_frames_with_descriptors(channel)
-    server = _load((frame for frame, _ in incoming), timer, world, wake)
-    if server is None:
-        return
-    send = make_sender(CHANNEL)
-    for frame, descriptors in incoming:
+    guarded = "seccomp" in options.layers
+    reader, send = FrameReader(), make_sender(CHANNEL)
+    descriptors: list[int] = []
+    while True:
+        frame = reader.frame()
+        if frame is None:
+            data, passed = (os.read(CHANNEL, 4096), []) if guarded else socket.recv_fds(channel, 4096, 1)[:2]
+            if not data:
+                return
+            reader.feed(data)
+            descriptors += passed
+            continue
         request: Request = msgspec.msgpack.decode(frame)[0]
-        if request[1] != WorkerOp.FORK or len(descriptors) != 2:
-            return
         try:
-            child = lockdown.fork(request[3]) if "seccomp" in options.layers else os.fork()
-            reply: Reply = [request[0], ReplyStatus.OK, child]
+            child = os.fork()
+            reply: RawReply = request[0], ReplyStatus.OK, encode_content(child)
         except OSError as error:
-            child, reply = -1, [request[0], ReplyStatus.FAULT, ["limit", f"no process for the play: {error}", None]]
+            child, reply = -1, make_fault(request, "limit", f"no process for the play: {error}")
         if child == 0:
-            _episode_main(descriptors[0], descriptors[1], server, options, request[3])
+            _play_main(descriptors, server, options)
         for descriptor in descriptors:
             os.close(descriptor)
+        descriptors = []
         send(msgspec.msgpack.encode([reply]))
 
 
-def _episode_main(channel: int, progress: int, server: WorkerServer, options: WorkerOptions, secret: int) -> None:
+def _play_main(descriptors: list[int], server: WorkerServer, options: WorkerOptions) -> None:
     try:
-        memory = _take_over(channel, progress)
-        lockdown.lock_session(options.layers, options.limits, secret)
-        server.run(read_frames(CHANNEL), memory)
+        for descriptor in descriptors:
+            _take_over(descriptor, None)
+        lockdown.take_channel(options.layers)
+        server.run(read_frames(CHANNEL), None)
         os._exit(0)
     finally:
         os._exit(_OWN_ERROR)

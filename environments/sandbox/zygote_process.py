@@ -18,6 +18,7 @@ from trajsmith.records import InputError, RunError
 
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
+_END_SECONDS = 2.0
 _BUFFER = 1 << 20
 NO_PIDFD = (
     "pidfds are missing: a worker could not be ended for sure; use a kernel >= 5.3 and a container that allows "
@@ -38,7 +39,8 @@ class ForkedProcess:
     """New process with its channel and shared memory."""
 
     channel: socket.socket
-    progress: mmap.mmap
+    progress: mmap.mmap | None
+    """Memory in which a worker of many plays marks its progress; it may write anything there."""
     pid: int
     pidfd: int | None
     """None where the system has no pidfds; only mode `unsafe` goes on without."""
@@ -99,21 +101,24 @@ class ZygoteProcess:
             raise self._refusal
 
     def fork(self, options: dict[str, object]) -> ForkedProcess:
-        """A new worker of this zygote.
+        """A new worker of this zygote; one that forks its plays needs no memory for its progress.
 
         Raises:
             RunError: The zygote is gone, or the machine has no more processes.
         """
-        channel, theirs, progress, descriptor = open_channel()
+        channel, theirs = open_channel()
+        progress, shared = (None, None) if options["forks"] else open_progress()
+        passed = [theirs.fileno()] if shared is None else [theirs.fileno(), shared]
         try:
             with self._lock:
-                socket.send_fds(self._control, [b"W" + json.dumps(options).encode()], [theirs.fileno(), descriptor])
+                socket.send_fds(self._control, [b"W" + json.dumps(options).encode()], passed)
                 pid = int(self._answer())
         except OSError as error:
             raise RunError(f"the sandbox could not start a worker: {error}") from error
         finally:
             theirs.close()
-            os.close(descriptor)
+            if shared is not None:
+                os.close(shared)
         return ForkedProcess(channel, progress, pid, self.pidfd(pid))
 
     def pidfd(self, pid: int) -> int | None:
@@ -125,8 +130,8 @@ class ZygoteProcess:
             raise RunError("the sandbox's zygote ended")
         return descriptors[0] if descriptors else None
 
-    def status(self, pid: int) -> str:
-        """Wait for the end of a worker, and say how it ended."""
+    def end(self, pid: int) -> str:
+        """End a worker and all that it forked, and say how it ended."""
         try:
             with self._lock:
                 self._control.send(b"S%d" % pid)
@@ -136,10 +141,13 @@ class ZygoteProcess:
 
     def close(self) -> None:
         """End it, and with it all of its workers."""
-        self._control.close()
-        with suppress(OSError):
-            self._process.kill()
-        self._process.wait()
+        self._control.close()  # it then ends its workers, and itself
+        try:
+            self._process.wait(_END_SECONDS if self._ready else 0.0)
+        except subprocess.TimeoutExpired:
+            with suppress(OSError):
+                self._process.kill()
+            self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
 
@@ -175,15 +183,20 @@ class ZygoteProcess:
         return lines[-1] if lines else ""
 
 
-def open_channel() -> tuple[socket.socket, socket.socket, mmap.mmap, int]:
-    """A stream pair with room for whole batches, and the memory in which a worker marks its progress."""
+def open_channel() -> tuple[socket.socket, socket.socket]:
+    """A stream pair with room for whole batches: our end, which never blocks, and that of a worker."""
     ours, theirs = socket.socketpair()
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
     ours.setblocking(False)
+    return ours, theirs
+
+
+def open_progress() -> tuple[mmap.mmap, int]:
+    """The memory in which a worker marks its progress, and a descriptor of it."""
     descriptor = os.memfd_create("progress") if hasattr(os, "memfd_create") else _file_descriptor()
     os.ftruncate(descriptor, PROGRESS.size)
-    return ours, theirs, mmap.mmap(descriptor, PROGRESS.size), descriptor
+    return mmap.mmap(descriptor, PROGRESS.size), descriptor
 
 
 def _file_descriptor() -> int:
@@ -204,7 +217,8 @@ def terminate(forked: ForkedProcess) -> None:
 def release(forked: ForkedProcess) -> None:
     """Close what leads to a process."""
     forked.channel.close()
-    forked.progress.close()
+    if forked.progress is not None:
+        forked.progress.close()
     if forked.pidfd is not None:
         os.close(forked.pidfd)
         forked.pidfd = None

@@ -22,6 +22,8 @@ class Counting(LocalEpisodeLink):
         self.asked.append(f"start {len(changes)}")
         await super().start(state, changes)
 
+    restart = start
+
     async def changes(self) -> list[StateChange]:
         self.asked.append("changes")
         return await super().changes()

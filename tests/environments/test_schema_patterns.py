@@ -1,8 +1,13 @@
 """Patterns of foreign schemas: what they match, and that none of them stops the process."""
 
+import random
+import time
+
 import pytest
 from jsonschema.exceptions import best_match
 
+from trajsmith.envgen.generate.columns import _fits
+from trajsmith.environments.pattern_text import generate_matching_text
 from trajsmith.environments.schema_patterns import compile_schema, matches_pattern
 from trajsmith.records import JsonObject
 
@@ -55,3 +60,19 @@ def test_pattern_properties_are_checked_as_before() -> None:
     assert validator.is_valid({"n_x": 1, "a": "b"})
     assert [error.message for error in validator.iter_errors({"n_x": "1"})] == ["'1' is not of type 'integer'"]
     assert [error.validator for error in validator.iter_errors({"m_x": 1})] == ["additionalProperties"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["((a{1000}){1000}){1000}", "(" * 3000 + ")" * 3000, "a{4294967294}", "(a{100})\\1{60000}\\1\\1", "[^\\s\\S]"],
+    ids=["nested repetitions", "nested groups", "huge repetition", "repeated reference", "empty set"],
+)
+def test_a_pattern_for_which_no_text_of_any_size_can_be_made_is_refused_at_once(pattern: str) -> None:
+    with pytest.raises(ValueError, match="no text"):
+        generate_matching_text(pattern, random.Random(1))
+
+
+def test_an_example_of_a_document_cannot_hang_the_generator_of_environments() -> None:
+    start = time.process_time()
+    assert not _fits("a" * 40 + "!", {"pattern": "^(a|a)*$"}, "text")
+    assert time.process_time() - start < 5

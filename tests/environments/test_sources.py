@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.source import SandboxSource
+from trajsmith.environments.session import Checkpointed
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import InputError, format_first_error
 
@@ -53,7 +54,7 @@ async def test_an_environment_from_a_file(tmp_path: Path) -> None:
     await session.reset((await source.states(1))[0])
     assert source.name == "paper"
     assert (await session.call("read_note", {"note_id": "N1"})).content == {"result": "small"}
-    assert source.isolation == "sandbox default, plays share"
+    assert source.isolation == "sandbox default, plays in a process each"
 
 
 async def test_the_same_seed_gives_the_same_states(tmp_path: Path) -> None:
@@ -121,9 +122,17 @@ async def test_code_of_a_file_cannot_touch_the_machine(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-async def test_code_that_plays_could_share_gets_a_process_for_each(tmp_path: Path) -> None:
+async def test_code_that_keeps_all_in_its_state_goes_back_to_a_checkpoint_and_other_code_repeats_its_calls(
+    tmp_path: Path,
+) -> None:
     path = written(tmp_path / "paper4.py", "Paper")
+    source = opened(path)
+    assert isinstance(await source.open(), Checkpointed)
+    source.close()
     path.write_text(path.read_text() + "\nSEEN = []\n\n\ndef see(x: str) -> None:\n    SEEN.append(x)\n")
+    source = opened(path)
+    assert not isinstance(await source.open(), Checkpointed)
+    source.close()
     assert opened(path).isolation == "sandbox default, plays in a process each"
     assert opened(path, sandbox={"plays": "shared"}).isolation == "sandbox default, plays share"
     assert opened(path, sandbox="unsafe").isolation == "unsafe: a process without any lock"

@@ -50,7 +50,9 @@ def test_names_that_clash_are_left_out():
 
 def test_shares_are_kept_and_needed_tools_always_shown():
     settings, needed = ShownToolsSettings(distractors=0.3, few=0.3), {"list_rooms", "set_temperature"}
-    drawn = [settings.draw(OWN, needed, OTHERS, random.Random(seed)) for seed in range(300)]
+    drawn = [
+        settings.draw(OWN, needed, lambda: select_distractors(OWN, OTHERS), random.Random(seed)) for seed in range(300)
+    ]
     foreign = [others for _, others, _ in drawn if others]
     few = [names for names, others, _ in drawn if not others and len(names) < len(OWN)]
     assert not any(searched for *_, searched in drawn)
@@ -59,6 +61,15 @@ def test_shares_are_kept_and_needed_tools_always_shown():
     assert all(needed <= set(names) and 4 <= len(names) <= 8 for names in few)
     with pytest.raises(ValueError, match="more than 1"):
         ShownToolsSettings(distractors=0.4, few=0.4, search=0.4)
+
+
+def test_other_environments_are_described_only_for_tasks_that_show_their_tools():
+    def describe():
+        raise AssertionError("nothing shows a tool of another environment")
+
+    for seed in range(50):
+        names, others, _ = ShownToolsSettings(few=0.5).draw(OWN, set(), describe, random.Random(seed))
+        assert names and not others
 
 
 def test_rows_show_what_the_task_shows(made, tmp_path):

@@ -1,6 +1,5 @@
 """The command line. Errors are one line that says what to do; exit code 2 for wrong input, 1 for a failed run."""
 
-import asyncio
 import errno
 import os
 import sys
@@ -28,7 +27,7 @@ from trajsmith.cli import (
     train,
 )
 from trajsmith.cli import export as cli_export
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError
 from trajsmith.records.garbage_collection import reduce_gc_frequency
@@ -95,7 +94,7 @@ def run(
     if dry_run:
         from trajsmith.pipeline.dry_run import preview
 
-        asyncio.run(preview(settings, out))
+        run_async(preview(settings, out))
         return
     with _open_progress(settings.run) as progress:
         finished = runs.run(settings, fresh=fresh, progress=progress)
@@ -288,7 +287,7 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
     from trajsmith.pipeline.runner import check_ready
 
     change = plan_change(run, overrides)
-    asyncio.run(check_ready(change.after))
+    run_async(check_ready(change.after))
     if change.stale and not yes:
         if not sys.stdin.isatty():
             raise InputError(f"{change}; pass --yes to do so")
@@ -299,7 +298,7 @@ def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
 
 def _with_progress(path: Path, work: Callable[["RunProgress"], Coroutine[Any, Any, Result]]) -> Result:
     with _open_progress(path) as progress:
-        return asyncio.run(work(progress))
+        return run_async(work(progress))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Terminal and JSON files of the commands."""
 
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -9,6 +10,8 @@ from rich.segment import Segment
 
 from trajsmith.records.storage import ensure_writable, write_whole_file
 from trajsmith.records.text import escape_controls
+
+Result = TypeVar("Result")
 
 
 class _Escaped:
@@ -33,6 +36,13 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 for _console in (out, err):
     _console.push_render_hook(EscapingHook())
+
+
+def run_async(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end; asyncio is imported only by commands that need it."""
+    import asyncio
+
+    return asyncio.run(work)
 
 
 def print_line(text: str) -> None:

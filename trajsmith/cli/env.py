@@ -1,18 +1,19 @@
 """`trajsmith env`: the environments."""
 
-import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Column, Table
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
-from trajsmith.phrasing import render_full_policy, summarize_rule
-from trajsmith.records import EnvironmentSpec, RunError
+from trajsmith.records import RunError
+
+if TYPE_CHECKING:
+    from trajsmith.records import EnvironmentSpec
 
 app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
 app.command()(check)
@@ -46,10 +47,11 @@ def show(
     sandbox: Sandbox = None,
 ) -> None:
     """Show the policy, the tools and the state of an environment, and what its loader noted."""
+    from trajsmith.phrasing import render_full_policy
     from trajsmith.pipeline.environment_references import open_named_source
 
     source = open_named_source(name, sandbox=sandbox)
-    spec = asyncio.run(source.spec())
+    spec = run_async(source.spec())
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
     print_line(render_full_policy(spec) + "\n")
     out.print(_tools(spec))
@@ -84,7 +86,9 @@ def probe(
         raise RunError(f"sandbox mode default does not work here: {report.modes['default'].message}")
 
 
-def _tools(spec: EnvironmentSpec) -> Table:
+def _tools(spec: "EnvironmentSpec") -> Table:
+    from trajsmith.phrasing import summarize_rule
+
     table = Table(
         Column("tool", overflow="fold"),
         "effect",

@@ -1,6 +1,5 @@
 """`trajsmith env check`: examines environments without a model."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from trajsmith.cli.console import out, print_line, write_json
+from trajsmith.cli.console import out, print_line, run_async, write_json
 from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
 from trajsmith.records import InputError, RunError
 from trajsmith.records.storage import ensure_writable, write_whole_file
@@ -80,7 +79,7 @@ def check(
             ensure_writable(file, make=True)
     plan = CheckPlan(seed=seed, seconds=budget)
     if replay is not None:
-        asyncio.run(_replay(sources, replay, json, plan))
+        run_async(_replay(sources, replay, json, plan))
         return
     reports = [check_environment(source, seed=seed, seconds=budget) for source in sources]
     for report in reports:

@@ -1,13 +1,12 @@
 """`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import MOST_SEED, DryRun, ModelConfig, Set
 from trajsmith.records import InputError, RunError
 
@@ -86,12 +85,12 @@ def gen(
         return
     if dry_run or overrides:
         raise InputError("--dry-run and --set go with models")
-    if not (from_openapi or from_mcp or from_tables):
+    if sum(bool(option) for option in (from_openapi, from_mcp, from_tables)) != 1:
         raise InputError(f"give exactly one of {SOURCES}")
     if out is None:
         raise InputError("give --out, the directory that the environment's folder is made in")
     if count is not None:
-        if not from_mcp or from_openapi or from_tables or name:
+        if not from_mcp or name:
             raise InputError("--count goes with --from-mcp only, and without --name")
         _generate_many(from_mcp, out, count, seed, workers, avoid or [])
         return
@@ -127,8 +126,6 @@ def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, worke
 
 
 def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":
-    if sum(option is not None for option in (openapi, mcp, tables)) != 1:
-        raise InputError(f"give exactly one of {SOURCES}")
     if openapi is not None:
         from trajsmith.envgen.generate.from_openapi import read_openapi
 
@@ -151,7 +148,7 @@ def _tool_list(reference: str) -> "ToolList":
     from trajsmith.pipeline.environment_references import open_named_source
 
     source = open_named_source(reference)
-    spec = asyncio.run(source.spec())
+    spec = run_async(source.spec())
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
          "output_schema": tool.output_schema}

@@ -1,6 +1,5 @@
 """`trajsmith env gen` from themes, with models: sources, what is shown before and after."""
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from trajsmith.cli.console import err, out, print_line
+from trajsmith.cli.console import err, out, print_line, run_async
 from trajsmith.envgen.synthesis.settings import GENERATION_STAGES
 from trajsmith.models.usage import compute_cost
 from trajsmith.records import InputError, ModelFault, RunError
@@ -55,7 +54,7 @@ def gen_by_models(
         preview(settings, sources)
         return
     with explain_resume(settings.run):
-        generated = asyncio.run(generate(settings, sources, by_model, err))
+        generated = run_async(generate(settings, sources, by_model, err))
     if generated.reading is not None:
         _read_sources(generated.reading)
     show(settings.run, generated.outcomes, generated.funnel)
@@ -155,7 +154,7 @@ def preview(settings: "GenConfig", sources: "Sequence[ThemeSource]", stages: Seq
     for source in sources[:20]:
         out.print(f"theme: {source.name} ({source.kind}, {len(source.requests)} requests)", markup=False)
     _preview_search(settings, sources)
-    asyncio.run(check_ready(settings, sources))
+    run_async(check_ready(settings, sources))
 
 
 def _preview_search(settings: "GenConfig", sources: "Sequence[ThemeSource]") -> None:

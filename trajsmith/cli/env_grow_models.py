@@ -1,12 +1,11 @@
 """`trajsmith env grow` of an environment that models made, and `trajsmith resume` of runs of env gen and env grow."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trajsmith.cli.console import err, out, print_line
+from trajsmith.cli.console import err, out, print_line, run_async
 from trajsmith.cli.env_gen_models import (
     explain_resume,
     gen_by_models,
@@ -52,7 +51,7 @@ def grow_by_models(
         preview(settings, [source], GROWTH_STAGES)
         return
     with explain_resume(folder):
-        generated, grown = asyncio.run(_grown(parent, source, settings, wanted))
+        generated, grown = run_async(_grown(parent, source, settings, wanted))
     show(None, generated.outcomes, generated.funnel)
     require_decisions(generated.undecided, folder)
     if grown is None:

@@ -1,6 +1,5 @@
 """`trajsmith env serve`: an environment as an MCP server, or as an OpenEnv server."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import orjson
 import typer
 
-from trajsmith.cli.console import print_note
+from trajsmith.cli.console import print_note, run_async
 from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
-from trajsmith.records import Actor, InputError, JsonObject
+from trajsmith.records import InputError
 
 if TYPE_CHECKING:
     from trajsmith.environments import EnvironmentSource
+    from trajsmith.records import Actor, JsonObject
 
 SHORTEST_TOKEN = 16
 
@@ -71,7 +71,7 @@ def serve(
         raise InputError(f"--sandbox is one of {', '.join(MODES)}, not {sandbox!r}")
     if idle <= 0 or sessions <= 0:
         raise InputError("--idle and --sessions must be more than 0")
-    start = {"seed": seed, "state": read_state(state), "actor": cast(Actor, actor), "admin": admin}
+    start = {"seed": seed, "state": read_state(state), "actor": cast("Actor", actor), "admin": admin}
     if openenv is None and http is None:
         if token_env is not None or allow_host:
             raise InputError("--token-env and --allow-host go with --http or --openenv: over stdio there is one client")
@@ -125,7 +125,7 @@ def _announce(text: str, host: str, token: str | None) -> None:
         print_note(f"warning: everybody who reaches {host} can use this environment; --token-env asks for a token")
 
 
-def read_state(text: str) -> int | JsonObject:
+def read_state(text: str) -> "int | JsonObject":
     """The number of a state, or the state in a JSON file.
 
     Raises:
@@ -166,7 +166,7 @@ def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any])
         async def work() -> None:
             await serve_stdio(await prepare_serving(source(), **start), stdin, stdout)
 
-        asyncio.run(_until_stopped(work()))
+        run_async(_until_stopped(work()))
 
 
 def _run_http(
@@ -191,7 +191,7 @@ def _run_http(
             _announce(f"{offer.spec.name}: serving at {url}", shown, token)
             await serve_http(offer, where, most, idle, AccessSettings.for_address(shown, token, names))
 
-    asyncio.run(_until_stopped(work()))
+    run_async(_until_stopped(work()))
 
 
 def _run_openenv(
@@ -223,11 +223,13 @@ def _run_openenv(
             _announce(f"{offer.spec.name}: serving OpenEnv at {url}", shown, token)
             await serve_openenv(offer, where, most, AccessSettings.for_address(shown, token, names))
 
-    asyncio.run(_until_stopped(work()))
+    run_async(_until_stopped(work()))
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
     """Run to the end, or until SIGTERM or Ctrl-C; what `work` holds is freed either way."""
+    import asyncio
+
     task = asyncio.create_task(work)
     stopped = asyncio.Event()
 

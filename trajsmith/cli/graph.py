@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-from pydantic import ValidationError
 
 from trajsmith.cli.console import print_line, print_note
 from trajsmith.cli.options import MOST_SEED
-from trajsmith.records import InputError, ToolSpec, format_first_error
+from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable, storage_boundary
 from trajsmith.records.text import to_one_line
-from trajsmith.records.yaml_text import compose_yaml
 
 if TYPE_CHECKING:
+    from trajsmith.records import ToolSpec
     from trajsmith.toolgraph.match import Similarity
 
 app = typer.Typer(
@@ -225,6 +224,9 @@ def sample(
     Every chain of `topology` can be called: what a tool needs and a person cannot know, an earlier tool gives.
     With --servers 3 chains may go across up to three servers; --difficulty turns length, servers and shares.
     """
+    from pydantic import ValidationError
+
+    from trajsmith.records import format_first_error
     from trajsmith.toolgraph import SampleSettings, ToolGraph, sample_across
     from trajsmith.toolgraph.html_page import select_servers
 
@@ -241,6 +243,8 @@ def sample(
 def _setting(text: str) -> tuple[str, Any]:
     import yaml
 
+    from trajsmith.records.yaml_text import compose_yaml
+
     name, sign, value = text.partition("=")
     if not sign:
         raise InputError(f"--set {text}: write it as name=value, for example weak=0.5")
@@ -256,7 +260,7 @@ def _print_lines(lines: Iterable[object]) -> None:
     stream.flush()
 
 
-def _library_tools(names: list[str]) -> list[ToolSpec]:
+def _library_tools(names: list[str]) -> "list[ToolSpec]":
     from trajsmith.environments.library import ENVIRONMENTS
 
     chosen = ENVIRONMENTS.names() if "*" in names else names

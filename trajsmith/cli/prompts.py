@@ -1,6 +1,5 @@
 """`trajsmith prompts`: which prompts there are, and the exact messages that are sent for a record."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +7,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from trajsmith.cli.console import out, print_line, print_note
+from trajsmith.cli.console import out, print_line, print_note, run_async
 from trajsmith.records import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def render_prompt(
     wanted = next((purpose for purpose in PURPOSES if purpose == stage), None)
     if wanted is None:
         raise InputError(f"{_unrendered(stage)}: use one of {', '.join(PURPOSES)}")
-    rendered = asyncio.run(render(RunDirectory.open(run), wanted, name))
+    rendered = run_async(render(RunDirectory.open(run), wanted, name))
     if as_json:
         for request in rendered.requests:
             typer.echo(orjson.dumps(request.model_dump(mode="json", exclude_none=True)))

@@ -8,7 +8,6 @@ import typer
 
 from trajsmith.cli.console import print_line
 from trajsmith.cli.log_output import configure_logging
-from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable
 
@@ -56,6 +55,8 @@ def init(
 @configs_app.callback()
 def list_configs(context: typer.Context) -> None:
     """List the configurations that are installed with trajsmith; `trajsmith run NAME` runs one."""
+    from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS
+
     if context.invoked_subcommand:
         return
     files = sorted(PACKAGED_CONFIGS.glob("*.yaml"))
@@ -73,6 +74,8 @@ def copy_config(
     ] = None,
 ) -> None:
     """Copy a packaged configuration, and its phrasebook where it has one, to change it."""
+    from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, find_config
+
     source = find_config(Path(name).name)
     if source.parent != PACKAGED_CONFIGS:
         raise InputError(f"{name} is a file: name a packaged configuration, `trajsmith configs` lists them")

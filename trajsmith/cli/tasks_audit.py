@@ -1,6 +1,5 @@
 """`trajsmith tasks --audit`: the tables of how the checks of a run's tasks stood their test."""
 
-import asyncio
 import functools
 import operator
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.records import RunError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def audit(run: "RunDirectory", mutants: int, limit: int | None) -> None:
     from trajsmith.pipeline.progress import open_progress
 
     with open_progress() as progress:
-        audits = asyncio.run(audit_run(run, mutants, limit, progress))
+        audits = run_async(audit_run(run, mutants, limit, progress))
     for table in build_audit_tables(audits):
         out.print(table)
     _say_what_went_wrong(audits, run.path)

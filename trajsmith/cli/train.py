@@ -1,14 +1,12 @@
 """`trajsmith sft`, `trajsmith dpo`, `trajsmith grpo` and `trajsmith eval`."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, Set
-from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import RunError
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest
 
 def sft(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
     """Fine-tune a model on the rows of a run (needs the train extra)."""
+    from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_sft import SftConfig
     from trajsmith.train_sft.training import prepare_training, train
 
@@ -53,6 +52,7 @@ def show_plan(plan: "TrainingPlan") -> None:
 
 def dpo(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
     """Train a model to prefer accepted messages over rejected ones in the same situation (needs the train extra)."""
+    from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_sft import DpoConfig
     from trajsmith.train_sft.preference import prepare_preference, train
 
@@ -94,6 +94,7 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
     from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts, open_simulated_users
     from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import check_settings, train
     from trajsmith.train_sft.training import check_resume
@@ -104,7 +105,7 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     run = RunDirectory.open(settings.run)
     tasks = list_training_tasks(run, "train", settings.limit)
     with open_simulated_users(settings) as (users, background):
-        train(settings, tasks, asyncio.run(open_eval_contexts(run)), resume, users, background)
+        train(settings, tasks, run_async(open_eval_contexts(run)), resume, users, background)
     print_line(f"model: {settings.out}")
 
 
@@ -112,11 +113,12 @@ def evaluate(config: ConfigFile, overrides: Set = None) -> None:
     """Evaluate a model on held-out tasks; stopped, the same command goes on."""
     from trajsmith.pipeline.evaluation import RESULTS, EvalConfig, run_eval
     from trajsmith.pipeline.progress import open_progress
+    from trajsmith.pipeline.yaml_settings import load_settings
 
     settings = load_settings(config, EvalConfig, overrides or [])
     try:
         with open_progress() as progress:
-            scores = asyncio.run(run_eval(settings, progress))
+            scores = run_async(run_eval(settings, progress))
     except KeyboardInterrupt as stop:
         raise RunError("stopped; finished episodes are stored, the same command continues") from stop
     show_scores(scores)

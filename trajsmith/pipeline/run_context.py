@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.composite import (
@@ -22,6 +22,7 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.phrasing import ScenarioBook, Wording, set_language
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.worker_pool import WorkerPool
 from trajsmith.querygen import TaskWriter
 from trajsmith.querygen.vary import VariantCase
 from trajsmith.records import (
@@ -80,8 +81,11 @@ class RunContext:
         self.grounder = lru_cache(maxsize=256)(self._grounder)
         self.givers = lru_cache(maxsize=64)(self._givers)
         """Environment to what its part of the graph says of who gives which parameter."""
+        self.writer = lru_cache(maxsize=64)(self._writer)
         self.state = lru_cache(maxsize=64)(run.get_state)
         """Initial state by hash; shared, so it must not be changed."""
+        self.workers: WorkerPool | None = None
+        """Processes for the stages that compute; started by the first stage that deserves them."""
 
     @classmethod
     async def open(cls, config: RunConfig, run: RunDirectory) -> "RunContext":
@@ -177,7 +181,9 @@ class RunContext:
         return self.registry.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
 
     async def close(self) -> None:
-        """Let go of the models; safe to call twice."""
+        """Let go of the models and of the workers; safe to call twice."""
+        if self.workers is not None:
+            await self.workers.close()
         if "registry" in vars(self):
             await self.registry.close()
 
@@ -233,9 +239,9 @@ class RunContext:
     def _givers(self, environment: str) -> Producers:
         return index_givers(GraphIndex(self.graph, environment))
 
-    def writer(self, environment: str) -> TaskWriter:
+    def _writer(self, environment: str) -> TaskWriter:
         place = self.place(environment)
-        others = self._list_other_tools(environment) if self.config.write.tools.needs_others else ()
+        others = partial(self._list_other_tools, environment)
         return TaskWriter(place.spec, place.wording, self.config.write, others)
 
     def _list_other_tools(self, environment: str) -> tuple[ToolSpec, ...]:

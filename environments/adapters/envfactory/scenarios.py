@@ -1,12 +1,12 @@
 """Which initial states a tool file accepts."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
 
+from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.records import EnvironmentFault, JsonObject
 
 _FORMS = (
@@ -88,11 +88,11 @@ class ScenarioLoader:
         for name, rule in (self.schema.get("properties") or {}).items():
             pattern = rule.get("pattern") if isinstance(rule, dict) else None
             value = state.get(name)
-            if pattern is None or name not in state or not any(word in name.lower() for word in _CLOCKS):
+            if not isinstance(pattern, str) or name not in state or not any(word in name.lower() for word in _CLOCKS):
                 continue
-            if not (isinstance(value, str) and re.search(pattern, value)):
+            if not (isinstance(value, str) and matches_pattern(pattern, value)):
                 texts = (_parse_datetime(value, self.moment).strftime(form) for form in _FORMS)
-                updated[name] = next((text for text in texts if re.search(pattern, text)), value)
+                updated[name] = next((text for text in texts if matches_pattern(pattern, text)), value)
         return updated
 
     def _fault(self, state: JsonObject) -> str | None:

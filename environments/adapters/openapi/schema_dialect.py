@@ -235,7 +235,7 @@ class Dialect:
         if "pattern" in converted:
             try:
                 re.compile(converted["pattern"])
-            except (re.error, TypeError) as error:
+            except (re.error, TypeError, OverflowError, RecursionError) as error:
                 self.dropped.append(f"pattern {converted.pop('pattern')!r} is not understood ({error}) and not checked")
         examples = [node["example"]] if "example" in node else node.get("examples")
         if isinstance(examples, list) and examples:

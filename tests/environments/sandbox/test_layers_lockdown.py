@@ -155,7 +155,7 @@ def test_shared_memory_that_cannot_be_is_an_error() -> None:
 
 def test_locking_nothing_is_possible() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
-    lock_worker(frozenset({"audit", "hide"}), WorkerLimits(), forks=False)  # names of others' layers
+    lock_worker(frozenset({"audit", "hide"}), WorkerLimits())  # names of others' layers
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 

@@ -181,17 +181,12 @@ def load_that_switches_the_timer_off(info):
 
 
 @attack("load", when="load")
-def load_that_takes_the_fork_from_the_worker(info):
-    import sys
+def load_that_asks_for_the_channel_of_a_play(info):
+    import ctypes
 
-    for name, module in list(sys.modules.items()):
-        if hasattr(module, "fork_session") or hasattr(module, "lock_session"):
-            return f"did: found {name}"
-    frame = sys._getframe()
-    while frame:
-        if "secret" in frame.f_locals:
-            return "did: found the secret"
-        frame = frame.f_back
+    libc = ctypes.CDLL(None, use_errno=True)
+    channel = libc.syscall(info["nr"]["pidfd_getfd"], 0, 0, 0)
+    return "did: has a channel" if channel >= 0 else f"blocked: {ctypes.get_errno()}"
 
 
 @attack("load", when="load", shares=False)

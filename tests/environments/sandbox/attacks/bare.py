@@ -5,6 +5,7 @@ with the canaries of `world.py` in it, and takes one JSON object a line:
 {"layers": [...], "source": ..., "session": false, "deny": {"unshare": 1}, "limits": {...}}.
 """
 
+import asyncio  # noqa: F401
 import ctypes
 import fcntl  # noqa: F401
 import gc
@@ -26,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from attacks.deciding import start_decider
 from attacks.world import World, look, offspring
 
 from trajsmith.environments.sandbox import limits, lockdown, seccomp
@@ -88,7 +90,7 @@ def _start_sibling(world: World, order: dict[str, Any]) -> tuple[int, int]:
         keep = ctypes.create_string_buffer(f"{world.secret}-sibling".encode(), 100)
         try:
             layers = frozenset(order["layers"]) - {"seccomp"}
-            lockdown.lock_worker(layers, lockdown.WorkerLimits(uid=61001), forks=False)
+            lockdown.lock_worker(layers, lockdown.WorkerLimits(uid=61001))
             os.write(writes, str(ctypes.addressof(keep)).encode())
             signal.pause()
         finally:
@@ -132,12 +134,12 @@ def _locked(order: dict[str, Any], info: dict[str, Any]) -> Any:
     if "namespaces" in layers:
         lockdown.enter_namespaces()
     forks = bool(order.get("session"))
-    lockdown.lock_worker(layers, chosen, forks=forks)
-    if forks and lockdown.fork(0):
-        os.wait()
+    lockdown.lock_worker(layers, chosen, start_decider() if forks else None)
+    if forks and os.fork():
+        select.poll().poll(60_000)
         os._exit(0)
     if forks:
-        lockdown.lock_session(layers, chosen)
+        lockdown.take_channel(layers)
     os.write(seccomp.CHANNEL, b'"ready"\n')
     os.read(seccomp.CHANNEL, len(_GO))
     space: dict[str, Any] = {"__name__": "attack"}

@@ -22,7 +22,6 @@ from attacks.world import World, look, offspring
 
 from trajsmith.environments.program_sessions import ProgramSession
 from trajsmith.environments.sandbox import host as pool
-from trajsmith.environments.sandbox.gate import examine_source
 from trajsmith.environments.sandbox.host import WorkerHost
 from trajsmith.environments.sandbox.link import SandboxLink
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -117,24 +116,18 @@ class Campaign:
             self._tell(found.id, where, said, await self._harm(victim, count))
 
     async def _one(self, found: Attack) -> None:
-        """An attack with an environment of its own; in mode default, also where each play has a process."""
-        ways = (False, True) if self.settings.mode == "default" and found.category in ("plays", "channel") else (False,)
-        source = templates.native([found])
-        apart = any(finding.severity == "process" for finding in examine_source(source, "lab.py"))
-        for own_process in ways:
-            host = self.host("native", source, own_process)
-            attacker, victim = await self._session(host, "A"), await self._session(host, "B")
-            self._begin()
-            said, first = await self._together(found, attacker, victim)
-            harm = [] if first == {"token": "B", "counter": 0} else [f"the victim's first answer was {first}"]
-            said += " | " + await self._snapshot(attacker)
-            harm += await self._harm(victim, 1)
-            if found.category == "plays":
-                later = await self._session(host, "B")
-                harm += [f"later: {text}" for text in await self._harm(later, 1)]
-            if apart and not own_process and self.settings.mode == "default":
-                harm = []  # plays of such code never share a worker
-            self._tell(found.id, "process" if own_process else "tool", said, harm)
+        """An attack with an environment of its own."""
+        host = self.host("native", templates.native([found]))
+        attacker, victim = await self._session(host, "A"), await self._session(host, "B")
+        self._begin()
+        said, first = await self._together(found, attacker, victim)
+        harm = [] if first == {"token": "B", "counter": 0} else [f"the victim's first answer was {first}"]
+        said += " | " + await self._snapshot(attacker)
+        harm += await self._harm(victim, 1)
+        if found.category == "plays":
+            later = await self._session(host, "B")
+            harm += [f"later: {text}" for text in await self._harm(later, 1)]
+        self._tell(found.id, "tool", said, harm)
 
     async def _together(self, found: Attack, attacker: ProgramSession, victim: ProgramSession) -> tuple[str, Any]:
         """The attack while the victim asks for something: in the same frame, or in the frame after it."""

@@ -57,11 +57,12 @@ def _zygote(writes: int) -> None:
     reads, worker = os.pipe()
     child = os.fork()
     if child == 0:
-        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.WorkerLimits(uid=61007), forks=False)
+        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.WorkerLimits(uid=61007))
         said = {"worker_uid": os.getuid(), "worker_capabilities": limits.get_capabilities(), "worker_pid": os.getpid()}
         os.write(worker, json.dumps(said).encode())
         os._exit(0)
-    found |= json.loads(os.read(reads, 4096))
+    os.close(worker)  # a worker that fails ends what is read of it
+    found |= json.loads(_line(reads))
     os.waitpid(child, 0)
     os.write(writes, json.dumps(found).encode() + b"\n")
 

@@ -9,7 +9,7 @@ def memory_that_executes(info):
     import mmap
 
     global kept
-    kept = mmap.mmap(-1, 4096, prot=7)
+    kept = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
 
 
 @attack("kernel", "seccomp")
@@ -50,7 +50,7 @@ def machine_code(info):
     import ctypes, mmap, os
 
     text = b"\xb8\x2a\x00\x00\x00\xc3" if os.uname().machine == "x86_64" else b"\x40\x05\x80\x52\xc0\x03\x5f\xd6"
-    memory = mmap.mmap(-1, 4096, prot=7)
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
     memory.write(text)
     answer = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()
     return f"did: ran machine code: {answer}"
@@ -62,7 +62,7 @@ def calls_of_32_bits(info):
 
     if os.uname().machine != "x86_64":
         return "blocked: this machine has none"
-    memory = mmap.mmap(-1, 4096, prot=7)
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
     memory.write(b"\x53\xb8\x14\x00\x00\x00\xcd\x80\x5b\xc3")  # getpid by int 0x80
     answer = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()
     return f"did: called: {answer}" if answer == os.getpid() else f"blocked: {answer}"

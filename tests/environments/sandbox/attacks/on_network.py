@@ -25,7 +25,7 @@ def connect_by_urllib(info):
     urllib.request.urlopen(f"http://127.0.0.1:{info['port']}/", timeout=0.2)
 
 
-@attack("network", "landlock seccomp uid")
+@attack("network", "landlock seccomp")
 def connect_by_asyncio(info):
     import asyncio
 

@@ -15,10 +15,18 @@ def much_memory_by_mmap(info):
     import mmap
 
     global kept
+    kept = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+@attack("resources", "rlimits seccomp")
+def much_memory_by_mmap_that_is_shared(info):
+    import mmap
+
+    global kept
     kept = mmap.mmap(-1, 1 << 30)
 
 
-@attack("resources", "rlimits")
+@attack("resources", "rlimits seccomp")
 def much_memory_that_is_shared(info):
     import ctypes
 

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from attacks.deciding import start_decider
+
 from trajsmith.environments.sandbox import lockdown
 
 
@@ -42,16 +44,16 @@ def _parent(kind: str, layers: frozenset[str]) -> None:
 def _worker(kind: str, layers: frozenset[str], tells: int) -> None:
     if kind == "late":
         time.sleep(0.3)  # the parent is gone by now
-    lockdown.lock_worker(layers, lockdown.WorkerLimits(), forks=kind == "session")
+    lockdown.lock_worker(layers, lockdown.WorkerLimits(), start_decider() if kind == "session" else None)
     if kind == "session":
-        session = lockdown.fork(0)
+        session = os.fork()
         if session:
             os.write(3, str(session).encode())
             select.select([], [], [], 0.2)
             os.write(tells, b"x")
             select.select([], [], [], 0.05)
             os._exit(0)  # the zygote of the environment ends: its session must end too
-        lockdown.lock_session(layers, lockdown.WorkerLimits())
+        lockdown.take_channel(layers)
     else:
         os.write(tells, b"x")
     select.select([], [], [], 60)

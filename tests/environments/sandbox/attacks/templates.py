@@ -129,7 +129,9 @@ def native(attacks: list[Attack], info: dict[str, object] | None = None) -> str:
     )
     now = f"next(iter(ATTACKS.values()))({info!r})"
     start = f"\n    def __init__(self, state: LabState) -> None:\n        {now}\n        super().__init__(state)\n"
-    load = {"load": now, "load_all": all_now}.get(when, "")
+    # nobody hears what loading returns, but what it raises
+    told = f"SAID = {now}\nif 'did: ' in f'{{SAID}}':\n    raise ValueError(SAID)\n"
+    load = {"load": told, "load_all": all_now}.get(when, "")
     return NATIVE.format(
         attacks=_functions(attacks), load=load, states=now if when == "states" else "", start=start * (when == "start")
     )

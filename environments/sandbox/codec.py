@@ -1,0 +1,286 @@
+"""What the parent believes of a worker's replies: sizes are checked first, then types, then values.
+
+A worker runs foreign code, so every byte that it sends may be chosen by an attacker. A reply that breaks a rule raises
+`ProtocolError`, and its worker is killed. Nothing is decoded that is larger than the operation allows, no decoder
+makes an object whose type is not the declared one, and JSON is refused whose objects would take much more memory than
+its text, or that nests deeper than code that walks through it can go.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+
+import msgspec
+import orjson
+from msgspec import Meta
+
+from trajsmith.environments.sandbox.serialization import RawReply, ReplyStatus, Request, WorkerOp
+from trajsmith.records import JsonValue
+from trajsmith.records.errors import FaultKind
+from trajsmith.records.text import to_one_line
+
+ENVELOPE: Final = 32
+"""Bytes around the content of one reply: id, status, and the lengths of MessagePack."""
+LARGEST_BATCH: Final = 256
+"""Requests in one frame."""
+DEEPEST: Final = 100
+"""Levels of lists and objects in JSON of a worker."""
+SPEC_BYTES: Final = 8 << 20
+"""Largest description of an environment."""
+TEXT_BYTES: Final = 16 << 10
+"""Largest content that has no limit of its own: faults, refusals, notes on shared objects."""
+LONGEST_TEXT: Final = 2000
+"""Characters of a fault."""
+LONGEST_NAME: Final = 256
+MOST_TEXTS: Final = 200
+"""Entries of a list of texts, such as the notes of a loader."""
+_VALUE_BYTES: Final = 64
+"""Memory of a small Python object: what each value of a JSON text costs at least."""
+_GROWTH: Final = 3
+"""How many times the largest legal text its values may take in memory."""
+_CHANGE_BYTES: Final = 192
+"""Memory of one change of a state, beside its texts."""
+_LARGEST_PID: Final = 1 << 22
+_SHORT: Final = 16 << 10
+"""Bytes of a text for which the memory of its decoder does not matter."""
+_MANY_DIGITS = re.compile(rb"[0-9]{19}")
+_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+
+Kind = Literal["crash", "timeout", "limit", "output_schema", "server_exited", "protocol", "start", "state"]
+"""Faults that a worker may name; the others are for the parent to say."""
+WORKER_FAULTS: Final = frozenset(get_args(Kind))
+assert frozenset(get_args(FaultKind)) - {"quarantine", "recycled"} == WORKER_FAULTS
+
+Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Texts = Annotated[list[Text], Meta(max_length=MOST_TEXTS)]
+Fault = tuple[Kind, Text, Name | None]
+"""Kind, message, tool."""
+_RESULTS = frozenset(
+    {ReplyStatus.OK, ReplyStatus.WROTE, ReplyStatus.REFUSED, ReplyStatus.INVALID_ARGUMENTS, ReplyStatus.UNKNOWN_TOOL}
+)
+_FILES = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
+"""Operations that may find the environment's files wrong."""
+
+
+class ProtocolError(ValueError):
+    """A worker sent what no worker may send.
+
+    Attributes:
+        request: Id of the request that was answered wrongly, or None if that cannot be told.
+    """
+
+    def __init__(self, message: str, request: int | None = None) -> None:
+        super().__init__(message)
+        self.request = request
+
+
+class Reply(NamedTuple):
+    """Checked reply to one request."""
+
+    status: ReplyStatus
+    content: bytes
+    """As it was sent: equal replies have equal bytes."""
+    value: Any
+    """Of the type that the operation has; see `ReplyCodec`."""
+
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """Largest contents that the settings of an environment allow, in bytes."""
+
+    result_bytes: int
+    state_bytes: int
+
+    def content(self, operation: WorkerOp) -> int:
+        """Return the largest content of a reply to an operation."""
+        if operation == WorkerOp.CALL:
+            return max(self.result_bytes, TEXT_BYTES)
+        if operation in (WorkerOp.CHANGES, WorkerOp.STATES):
+            return max(2 * self.state_bytes, TEXT_BYTES)
+        return SPEC_BYTES if operation == WorkerOp.LOAD else TEXT_BYTES
+
+    def frame(self, operations: Sequence[WorkerOp]) -> int:
+        """Return the largest frame that answers these operations."""
+        return ENVELOPE + sum(self.content(operation) + ENVELOPE for operation in operations)
+
+
+class ReplyCodec:
+    """Decodes the replies of the workers of one environment.
+
+    Values by operation: CALL gives the decoded JSON, CHANGES a list of (part, key, JSON), STATES a list of objects,
+    LOAD (JSON of the spec, notes), PREPARE a text or None, END a list of texts, LOOK two of them, FORK a process id,
+    all others None.
+    A fault gives (kind, message, tool) and wrong files a text, whatever the operation.
+    """
+
+    def __init__(self, limits: SizeLimits) -> None:
+        self.limits = limits
+        most_changes = limits.content(WorkerOp.CHANGES) * _GROWTH // _CHANGE_BYTES
+        changes = Annotated[list[tuple[str, str | None, bytes | None]], Meta(max_length=most_changes)]
+        self._types: dict[WorkerOp, Callable[[bytes], Any]] = {
+            WorkerOp.CHANGES: _decoder(changes),
+            WorkerOp.LOAD: _decoder(tuple[bytes, Texts]),
+            WorkerOp.PREPARE: _decoder(Text | None),
+            WorkerOp.END: _decoder(Texts),
+            WorkerOp.LOOK: _decoder(tuple[Texts, Texts]),
+            WorkerOp.FORK: _decoder(Annotated[int, Meta(gt=1, le=_LARGEST_PID)]),
+        }
+
+    def decode(self, body: bytes, requests: Sequence[Request]) -> list[Reply]:
+        """Return the replies of a frame, one for each request.
+
+        Raises:
+            ProtocolError: The frame is no answer to these requests.
+        """
+        try:
+            frame: list[RawReply] = _decode_frame(body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ProtocolError(f"a frame that cannot be read ({to_one_line(error, 80)})") from error
+        if len(frame) != len(requests):
+            raise ProtocolError(f"{len(frame)} replies to {len(requests)} requests")
+        replies = []
+        for (number, status, content), request in zip(frame, requests, strict=True):
+            if number != request[0]:
+                raise ProtocolError("a reply to another request")
+            try:
+                replies.append(self._reply(request[1], status, content))
+            except (ValueError, RecursionError) as error:
+                raise ProtocolError(to_one_line(error, 120), request[0]) from error
+        return replies
+
+    def _reply(self, operation: WorkerOp, status: int, content: bytes) -> Reply:
+        if status == ReplyStatus.FAULT:
+            return Reply(ReplyStatus.FAULT, content, _read_fault(content))
+        limit = self.limits.content(operation)
+        if len(content) > limit:
+            raise ValueError(f"{len(content)} bytes where {limit} are allowed")
+        if operation == WorkerOp.CALL:
+            if status not in _RESULTS:
+                raise ValueError(f"status {status} of a call")
+            return Reply(ReplyStatus(status), content, decode_json(content, limit))
+        if status == ReplyStatus.INPUT and operation in _FILES:
+            return Reply(ReplyStatus.INPUT, content, _printable(_decode_text(content)))
+        if status != ReplyStatus.OK:
+            raise ValueError(f"status {status} of {WorkerOp(operation).name}")
+        return Reply(ReplyStatus.OK, content, self._value(operation, content, limit))
+
+    def _value(self, operation: WorkerOp, content: bytes, limit: int) -> Any:
+        if operation == WorkerOp.STATES:
+            states = decode_json(content, limit)
+            if not (isinstance(states, list) and all(isinstance(state, dict) for state in states)):
+                raise ValueError("initial states that are no list of objects")
+            return states
+        decode = self._types.get(operation)
+        if decode is None:
+            if content:
+                raise ValueError(f"{WorkerOp(operation).name} has no content")
+            return None
+        value = decode(content)
+        if operation == WorkerOp.CHANGES:
+            _check_changes(value, limit)
+        elif operation == WorkerOp.LOAD:
+            check_json(value[0], limit)
+        return value
+
+
+def encode_content(value: object) -> bytes:
+    """Encode the content of a reply that is no JSON; done in workers."""
+    return _encode(value)
+
+
+def decode_json(text: bytes, limit: int) -> JsonValue:
+    """Decode JSON of a worker.
+
+    Args:
+        limit: Bytes that the largest legal text has.
+
+    Raises:
+        ValueError: It is no JSON, has too many values or too large a number, or nests too deeply.
+    """
+    check_json(text, limit)
+    value: JsonValue
+    if len(text) <= _SHORT:
+        value = orjson.loads(text)
+        return value
+    value = _decode_long(text)  # orjson takes twelve times the memory of the text meanwhile
+    if _MANY_DIGITS.search(text):
+        _check_numbers(value)
+    return value
+
+
+def check_json(text: bytes, limit: int) -> None:
+    """Check a JSON text before it is decoded: the memory that its values will take, and how deep they nest.
+
+    Raises:
+        ValueError: It has too many values for the limit, or nests too deeply.
+    """
+    opened = text.count(b"[") + text.count(b"{")
+    if len(text) * _VALUE_BYTES > _GROWTH * limit:
+        values = 1 + opened + text.count(b",") + text.count(b":")
+        if values * _VALUE_BYTES > _GROWTH * limit:
+            raise ValueError(f"about {values} values in {len(text)} bytes of JSON")
+    if opened > DEEPEST and _is_deeper(text):
+        raise ValueError(f"JSON that nests deeper than {DEEPEST} levels")
+
+
+def _check_numbers(value: JsonValue) -> None:
+    """Refuse integers that other JSON libraries, and the digests of states, cannot write."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
+        elif isinstance(item, int) and not -(2**63) <= item < 2**64:
+            raise ValueError(f"a number of {item.bit_length()} bits")
+
+
+def _is_deeper(text: bytes) -> bool:
+    """Return whether brackets nest deeper than `DEEPEST`; each turn takes the innermost ones away."""
+    brackets = _QUOTED.sub(b"", text).translate(_ONE_KIND, _NO_BRACKETS)
+    for _ in range(DEEPEST):
+        if not brackets:
+            return False
+        shorter = brackets.replace(b"[]", b"")
+        if len(shorter) == len(brackets):
+            return False  # no JSON: the decoder says so
+        brackets = shorter
+    return bool(brackets)
+
+
+def _check_changes(changes: list[tuple[str, str | None, bytes | None]], limit: int) -> None:
+    values = 0
+    for _, _, text in changes:
+        if text is not None:
+            check_json(text, limit)
+            values += 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
+    if values * _VALUE_BYTES > _GROWTH * limit:
+        raise ValueError(f"about {values} values in the changes of a state")
+
+
+def _read_fault(content: bytes) -> Fault:
+    if len(content) > TEXT_BYTES:
+        raise ValueError(f"a fault of {len(content)} bytes")
+    kind, message, tool = _decode_fault(content)
+    return kind, _printable(message), tool
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which terminals obey."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _decoder(kind: Any) -> Callable[[bytes], Any]:
+    return msgspec.msgpack.Decoder(kind).decode
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_long = msgspec.json.Decoder().decode
+_decode_frame = _decoder(Annotated[list[RawReply], Meta(max_length=LARGEST_BATCH)])
+_decode_fault: Callable[[bytes], Fault] = _decoder(Fault)
+_decode_text: Callable[[bytes], str] = _decoder(Text)
