@@ -25,7 +25,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Task, Verdict
 from trajsmith.records.journal import read_records
 
-CONFIGS = {"program": "programs.yaml", "long": "long_requests.yaml", "state": "state_first.yaml"}
+CONFIGS = {"program": "programs.yaml", "long": "long_requests.yaml"}
 FOLDER = Path(__file__).parents[1] / "configs"
 
 
@@ -46,11 +46,11 @@ def measure(source: str, count: int, folder: Path) -> list[tuple[str, str]]:
     verdicts = {verdict.task_id: verdict for verdict in read_records(run.file(VERDICTS), Verdict)}
     own = [verdicts[task.id] for task in tasks]
     operations = Counter(name for task in tasks if task.solution for name in set(task.solution.operations))
-    made, caught = Counter[str](), Counter[str]()
+    executed, caught = Counter[str](), Counter[str]()
     equivalent = accepted = 0
     for task in tasks:
         assert task.audit is not None
-        made.update(task.audit.made)
+        executed.update(task.audit.made)
         caught.update(task.audit.caught)
         equivalent += task.audit.equivalent
         accepted += task.audit.accepted
@@ -71,12 +71,12 @@ def measure(source: str, count: int, folder: Path) -> list[tuple[str, str]]:
         ("different requests", str(len({task.turns[0].intent for task in tasks}))),
         ("replayed alike", f"{sum(verdict.replay_match is True for verdict in own)} of {len(own)}"),
         ("plays accepted", f"{sum(verdict.accepted for verdict in own)} of {len(own)}"),
-        ("mutants caught", f"{sum(caught.values())} of {sum(made.values())}"),
+        ("mutants caught", f"{sum(caught.values())} of {sum(executed.values())}"),
         ("equivalents accepted", f"{accepted} of {equivalent}"),
         ("CPU ms a task, whole run", f"{1000 * spent / total:.0f}"),
         (
             "mutants escaped",
-            ", ".join(f"{name} {made[name] - caught[name]}" for name in made if made[name] > caught[name]),
+            ", ".join(f"{name} {executed[name] - caught[name]}" for name in executed if executed[name] > caught[name]),
         ),
         ("reasons", ", ".join(sorted({reason for verdict in own for reason in verdict.reasons})) or "-"),
     ]

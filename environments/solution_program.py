@@ -61,14 +61,14 @@ class SolutionCode:
         recorded, calls = arguments["recorded"], list[JsonObject]()
         pending: list[JsonObject] = []
 
-        def call(name: str, /, **given: Any) -> Any:
-            made = {"tool": name, "arguments": given}
+        def call(name: str, /, **keywords: Any) -> Any:
+            request = {"tool": name, "arguments": keywords}
             if len(calls) == len(recorded):
-                pending.append(made)
+                pending.append(request)
                 raise _Pending
             if len(calls) >= MOST_CALLS:
                 raise RuntimeError(f"more than {MOST_CALLS} calls")
-            calls.append(made)
+            calls.append(request)
             return orjson.loads(orjson.dumps(recorded[len(calls) - 1]))
 
         answer = None

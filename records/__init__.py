@@ -1,89 +1,5 @@
 """The records that flow through trajsmith, their ids and the error vocabulary.
 
-<<<<<<< HEAD
-from trajsmith.records.answers import AnswerFact, RequestedInfo
-from trajsmith.records.bounds import PlainName, Seed
-from trajsmith.records.canonical import (
-    JsonObject,
-    JsonValue,
-    canonical_json,
-    compute_entry_weight,
-    compute_part_digest,
-    compute_parts_digest,
-    compute_state_digest,
-    compute_table_digest,
-    content_hash,
-    derive_seed,
-    hash_bytes,
-)
-from trajsmith.records.chain import Chain, Dependency
-from trajsmith.records.checks import (
-    AnswerCheck,
-    Check,
-    CheckAudit,
-    CodeCheck,
-    InstalledCheck,
-    NondeterminismMask,
-    Origin,
-    PolicyCheck,
-    StateCheck,
-    UntouchedCheck,
-)
-from trajsmith.records.directory_tools import (
-    CALL_TOOL,
-    DIRECTORY_TOOLS,
-    LIST_TOOLS,
-    SEARCH_TOOLS,
-    TOOL_SEARCH,
-    TWO_LEVEL,
-)
-from trajsmith.records.environment import EnvironmentSpec, PolicyRule
-from trajsmith.records.errors import (
-    BudgetExceeded,
-    EnvironmentFault,
-    InputError,
-    ModelFault,
-    RecordDropped,
-    RunError,
-    ToolError,
-    TrajsmithError,
-    environment_boundary,
-)
-from trajsmith.records.extras import install_command
-from trajsmith.records.grounded import (
-    Composite,
-    Constant,
-    FromDefault,
-    FromOutput,
-    FromUser,
-    GoldCall,
-    GroundedChain,
-    Provenance,
-    Selector,
-    UserFact,
-)
-from trajsmith.records.message import FunctionCall, Message, ToolCall
-from trajsmith.records.paths import SourcePath, SourceReference
-from trajsmith.records.record import FrozenModel, Record, format_first_error
-from trajsmith.records.registry import PluginSource, Registry
-from trajsmith.records.solution import ProgramSolution, TaskSource
-from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
-from trajsmith.records.task import (
-    MAX_FACTS,
-    Persona,
-    Perturbation,
-    RefusedMember,
-    Task,
-    TaskHeader,
-    ToolSearch,
-    Turn,
-    list_answer_facts,
-)
-from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
-from trajsmith.records.tool_rendering import ToolStyle, render_tools
-from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
-from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
-=======
 Each name is imported when it is first used, so that a command that only prints its help loads no models of records.
 """
 
@@ -156,6 +72,7 @@ if TYPE_CHECKING:
     from trajsmith.records.paths import SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, format_first_error
     from trajsmith.records.registry import PluginSource, Registry
+    from trajsmith.records.solution import ProgramSolution, TaskSource
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
     from trajsmith.records.task import (
         MAX_FACTS,
@@ -200,6 +117,7 @@ _NAMES = {
     "record": "FrozenModel Record format_first_error",
     "registry": "PluginSource Registry",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
+    "solution": "ProgramSolution TaskSource",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
     "tool_rendering": "ToolStyle render_tools",
@@ -208,7 +126,6 @@ _NAMES = {
 }
 """Module to the public names that it defines."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
->>>>>>> main
 
 __all__ = [
     "CALL_TOOL",

@@ -45,9 +45,9 @@ def check_solution(answer: str, value: Any, ordered: bool = False, others: Seque
     missing = [label for label, place in zip(wanted, places, strict=True) if place < 0]
     if missing:
         return False, f"not told: {missing[0]}"
-    told = [label for label in others if find_label(text, label) >= 0]
-    if told:
-        return False, f"told, and not meant: {told[0]}"
+    unwanted = [label for label in others if find_label(text, label) >= 0]
+    if unwanted:
+        return False, f"told, and not meant: {unwanted[0]}"
     if ordered and places != sorted(places):
         return False, "told in another order"
     return True, ""

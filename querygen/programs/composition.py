@@ -162,9 +162,10 @@ class ProgramComposer:
             else:
                 keys = [str(row.get(phrases.key)) for row in run.listed]
                 if len(set(keys)) == len(keys) >= self.settings.least_rows:
-                    said = {key: format_value(value) for call in opening for key, value in call.arguments.items()}
-                    whole = pick_text([phrases.whole], said, self.rng)
-                    how_many = pick_text([phrases.how_many], said, self.rng)
+                    known = [item for call in opening for item in call.arguments.items()]
+                    spoken_values = {key: format_value(value) for key, value in known}
+                    whole = pick_text([phrases.whole], spoken_values, self.rng)
+                    how_many = pick_text([phrases.how_many], spoken_values, self.rng)
                     if whole and how_many:
                         return _Table(name, phrases, opening, listing, run.listed, whole, how_many)
             if not phrases.opening:
@@ -263,7 +264,7 @@ class ProgramComposer:
             raise ProgramFailed("fewer than two rows to write to")
         arguments = {name: self.rng.choice(values) for name, values in write.arguments.items()}
         spoken = self.grounder.phrasebook.parameters
-        said = {name: self._say(spoken.get(name), value) for name, value in arguments.items()}
+        spoken_values = {name: self._say(spoken.get(name), value) for name, value in arguments.items()}
         clause = join_clauses([each.clause for each in filters])
         measures = {name: each for name, each in write.measures.items() if each.sums}
         answer, measure, tested, adds = Aggregate(how="done"), None, None, ""
@@ -283,7 +284,7 @@ class ProgramComposer:
         )
         words = ProgramWords(
             whole=table.whole, how_many=table.how_many, rows=f"{table.whole}{clause}", clauses=clause, measure=measure,
-            said=said,
+            spoken_values=spoken_values,
         )  # fmt: skip
         return program, words, write
 

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 class ProgramRun(FrozenModel):
-    """What a program did on one state."""
+    """Result of a program on one state."""
 
     model_config = ConfigDict(frozen=False)
 
@@ -178,11 +178,11 @@ class _Run:
             if listing.page:
                 arguments = {**arguments, listing.page: page}
                 provenance = {**provenance, listing.page: Constant()}
-            found = get_rows(await self._read(listing.tool, arguments, provenance))
-            rows += found
-            size = size or len(found)
+            page_rows = get_rows(await self._read(listing.tool, arguments, provenance))
+            rows += page_rows
+            size = size or len(page_rows)
             page += 1
-            if not listing.page or not found or len(found) < size:
+            if not listing.page or not page_rows or len(page_rows) < size:
                 break
         self.group += 1
         return rows

@@ -54,10 +54,16 @@ def load_composed(grounded: GroundedChain) -> ComposedProgram:
 
 def _list_facts(composed: ComposedProgram) -> list[UserFact]:
     """List what the user says of fixed arguments: those of the writes, and those of the list."""
-    write, said = composed.program.write, composed.words.said
+    write, spoken_values = composed.program.write, composed.words.spoken_values
     fixed = [("each", name, value) for name, value in (write.arguments if write else {}).items()]
     fixed += [("list", name, value) for name, value in composed.program.rows.arguments.items()]
     return [
-        UserFact(key=f"{kind}.{name}", label=humanize(name), value=value, said=said.get(name, str(value)), slot=name)
+        UserFact(
+            key=f"{kind}.{name}",
+            label=humanize(name),
+            value=value,
+            said=spoken_values.get(name, str(value)),
+            slot=name,
+        )
         for kind, name, value in fixed
     ]

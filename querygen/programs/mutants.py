@@ -85,12 +85,12 @@ def list_equivalent_answers(
             texts += [f"There are {_NUMBERS[answer]}.", f"{_NUMBERS[answer].capitalize()} of them."]
         return texts
     labels = [str(each) for each in answer] if isinstance(answer, list) else [str(answer)]
-    told = labels if ordered else rng.sample(labels, len(labels))
+    spelled = labels if ordered else rng.sample(labels, len(labels))
     texts += [
-        ", ".join(told),
-        "\n".join(f"- {label}" for label in told),
-        f'{{"answer": {told!r}}}',
-        join_words(told).lower(),
+        ", ".join(spelled),
+        "\n".join(f"- {label}" for label in spelled),
+        f'{{"answer": {spelled!r}}}',
+        join_words(spelled).lower(),
     ]
-    texts += ["\n".join(f"{number}. **{label}**" for number, label in enumerate(told, 1))]
+    texts += ["\n".join(f"{number}. **{label}**" for number, label in enumerate(spelled, 1))]
     return texts

@@ -89,7 +89,7 @@ class WriteRows(FrozenModel):
 
 
 class Aggregate(FrozenModel):
-    """What a program answers with."""
+    """Answer of a program, computed from its rows."""
 
     how: Literal["count", "sum", "mean", "largest", "smallest", "labels", "ordered", "share", "difference", "done"]
     """`labels` and `ordered` list the labels of rows, `share` is the percentage that is left, `difference` is largest

@@ -27,12 +27,12 @@ class ProgramWords(FrozenModel):
     clauses: str = ""
     """The part of it that singles them out."""
     measure: MeasurePhrases | None = None
-    said: dict[str, str] = {}
+    spoken_values: dict[str, str] = {}
     """Fixed argument to how the user says it."""
 
 
 def format_measure(value: Any, measure: MeasurePhrases | None) -> str:
-    """Format a number as its measure is told: "£12.50", "3 GB"."""
+    """Format a number in the form of its measure: "£12.50", "3 GB"."""
     if measure is not None and measure.form == "money":
         return format_money(value)
     return f"{format_value(value)} {measure.unit}" if measure is not None and measure.unit else format_value(value)
@@ -71,7 +71,7 @@ def render_question(
     if program.branch is not None and write is not None:
         return _ask_branch(program.branch, words, write, rng)
     if write is not None:
-        asked = _fill(rng.choice(write.ask), {"rows": words.rows, **words.said}, rng)
+        asked = _fill(rng.choice(write.ask), {"rows": words.rows, **words.spoken_values}, rng)
         frame = rng.choice(("Please {}.", "Could you {}?", "I'd like you to {}."))
         text = capitalize_first(frame.format(asked))
         if program.answer.how == "done":
@@ -85,7 +85,7 @@ def render_question(
 def _ask_branch(branch: Branch, words: ProgramWords, write: WritePhrases, rng: random.Random) -> str:
     side = "more" if branch.above else "less"
     bound = format_measure(branch.value, words.measure)
-    asked = _fill(rng.choice(write.ask), {"rows": "all of them", **words.said}, rng)
+    asked = _fill(rng.choice(write.ask), {"rows": "all of them", **words.spoken_values}, rng)
     noun = words.measure.noun if words.measure is not None else "amount"
     options = (
         f"Please add up the {noun} of {words.rows}. If it comes to {side} than {bound}, {asked}; if not, leave them as "
@@ -150,18 +150,20 @@ def _answer_write(
 ) -> tuple[str, ...]:
     names = join_words(format_value(row.get(table.label)) for row in run.rows)
     noun = words.measure.noun if words.measure is not None else ""
-    told = (
+    statement = (
         [f"The combined {noun} is {format_measure(run.answer, words.measure)}."] if program.answer.how != "done" else []
     )
     if not run.taken:
-        return tuple(f"{told[0]} {end}" for end in ("So I've left everything as it is.", "I haven't changed anything."))
+        return tuple(
+            f"{statement[0]} {end}" for end in ("So I've left everything as it is.", "I haven't changed anything.")
+        )
     done = [
-        pick_text([text], {"names": names, "count": len(run.rows), **words.said}, random.Random(0))
+        pick_text([text], {"names": names, "count": len(run.rows), **words.spoken_values}, random.Random(0))
         for text in write.done
     ]
     if program.branch is not None:
-        return tuple(f"{told[0]} {text}" for text in done if text)
-    return tuple(" ".join([text, *told]) for text in done if text)
+        return tuple(f"{statement[0]} {text}" for text in done if text)
+    return tuple(" ".join([text, *statement]) for text in done if text)
 
 
 def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run: ProgramRun) -> list[str]:
@@ -181,13 +183,13 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
         row = next(row for row in run.rows if row.get(answer.label) == value)
         own = format_measure(row[answer.field], measure)
         return [f"{value} has the {side} {noun}: {own}.", f"That is {value}, at {own}."]
-    told = format_measure(value, measure)
+    statement = format_measure(value, measure)
     texts = {
-        "count": [f"The answer is {told}.", f"I count {told}."],
-        "sum": [f"The combined {noun} is {told}.", f"Altogether, it comes to {told}."],
-        "mean": [f"The average {noun} is {told}.", f"On average, it is {told}."],
-        "share": [f"That is {told}% of them.", f"{told}%."],
-        "difference": [f"They are {told} apart.", f"The difference is {told}."],
+        "count": [f"The answer is {statement}.", f"I count {statement}."],
+        "sum": [f"The combined {noun} is {statement}.", f"Altogether, it comes to {statement}."],
+        "mean": [f"The average {noun} is {statement}.", f"On average, it is {statement}."],
+        "share": [f"That is {statement}% of them.", f"{statement}%."],
+        "difference": [f"They are {statement} apart.", f"The difference is {statement}."],
     }
     return texts[answer.how]
 

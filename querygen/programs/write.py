@@ -52,7 +52,7 @@ MOST_WRITE_MUTANTS = 3
 
 @dataclass(frozen=True)
 class ProgramTaskParts:
-    """What a task has of a program."""
+    """Parts of a task that come from a program."""
 
     persona: Persona
     scenario: str
@@ -122,8 +122,8 @@ async def write_program_parts(
     others = _list_other_labels(composed)
     if answer is not None:
         settings: JsonObject = {"value": answer, "ordered": composed.program.answer.how == "ordered", "others": others}
-        told = f"the answer tells {format_value(answer)}" + (" and nothing else" if others else "")
-        checks.append(InstalledCheck(says=told, name="solution", settings=settings))
+        statement = f"the answer tells {format_value(answer)}" + (" and nothing else" if others else "")
+        checks.append(InstalledCheck(says=statement, name="solution", settings=settings))
     facts = [tuple(AnswerFact(value=value) for value in values)]
     panel = CheckPanel(gold, proof.masks, [checks], facts, asked=[()])
     seed = derive_seed(grounded.seed, "audit")
@@ -131,9 +131,9 @@ async def write_program_parts(
     tested = await audit_task(panel, spec, quick, seed, proof.equal)
     if tested.weakness:
         raise RecordDropped("weak_checks", tested.weakness)
-    kept = tested.checks[0]
+    proved = tested.checks[0]
     figures = await _test_mutants(
-        composed, ProgramRunner(session, state), proof, kept, others, sentences, seed, audit.mutants
+        composed, ProgramRunner(session, state), proof, proved, others, sentences, seed, audit.mutants
     )
     figures = _merge(tested.audit, figures)
     if (figures.discrimination or 0) < audit.least or figures.accepted < figures.equivalent:
@@ -171,9 +171,9 @@ def _write_query(
 ) -> str:
     """Write the message: a greeting, who the user is, and the question."""
     opening, table = composed.program.opening, wording.phrasebook.tables[composed.program.table]
-    said = list_slots(table.whole) | list_slots(table.how_many)
+    slots = list_slots(table.whole) | list_slots(table.how_many)
     needed = [
-        key for call in opening for key in list_needed_keys(call) if known[key].slot.partition("|")[0] not in said
+        key for call in opening for key in list_needed_keys(call) if known[key].slot.partition("|")[0] not in slots
     ]
     initial = canonical_json(state).decode()
     writer = RequestWriter(wording, opening, known, initial, rng, voice=get_user_voice(persona.style))
@@ -204,7 +204,7 @@ async def _test_mutants(
 ) -> CheckAudit:
     """Run wrong programs and tell wrong answers: each must fail a check; equivalent answers must pass all."""
     rng = random.Random(derive_seed(seed, "program mutants"))
-    made: dict[str, int] = {}
+    executed: dict[str, int] = {}
     caught: dict[str, int] = {}
     escaped, refused = list[str](), list[str]()
     gold, final, calls = composed.run, proof.gold.ran.states[-1], proof.gold.ran.calls
@@ -215,7 +215,7 @@ async def _test_mutants(
         return all(outcome.passed is not False for outcome in outcomes)
 
     async def note(kind: str, says: str, state: JsonObject, text: str) -> None:
-        made[kind] = made.get(kind, 0) + 1
+        executed[kind] = executed.get(kind, 0) + 1
         wrong = not await passes(state, text)
         caught[kind] = caught.get(kind, 0) + wrong
         if not wrong:
@@ -234,8 +234,10 @@ async def _test_mutants(
         if same_writes and _is_same_answer(ran.answer, gold.answer):
             continue
         state = final if same_writes else await runner.session.snapshot() if written else proof.gold.initial
-        told = ran.answer if isinstance(ran.answer, list) else [ran.answer]
-        await note(kind, str(ran.answer), state, ", ".join(format_value(value) for value in told if value is not None))
+        answers = ran.answer if isinstance(ran.answer, list) else [ran.answer]
+        await note(
+            kind, str(ran.answer), state, ", ".join(format_value(value) for value in answers if value is not None)
+        )
     if gold.answer is not None and limit:
         wrong = list(mutate_answer(gold.answer, others, composed.program.answer.how == "ordered", rng))
         for kind, text in rng.sample(wrong, min(len(wrong), 2 * limit)):
@@ -245,8 +247,8 @@ async def _test_mutants(
         if not await passes(final, text):
             refused.append(f"the answer {text!r}")
     return CheckAudit(
-        made=made, caught=caught, escaped=tuple(escaped[:5]), equivalent=len(equal), accepted=len(equal) - len(refused),
-        refused=tuple(refused[:5]),
+        made=executed, caught=caught, escaped=tuple(escaped[:5]), equivalent=len(equal),
+        accepted=len(equal) - len(refused), refused=tuple(refused[:5]),
     )  # fmt: skip
 
 

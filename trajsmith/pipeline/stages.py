@@ -178,7 +178,7 @@ class ChainPlan:
                     state=states[index // len(names) % len(states)],
                     sampler={},
                     seed=derive_seed(seed, source, index),
-                    source=source,  # type: ignore[arg-type]
+                    source=source,
                 )
 
 
