@@ -76,6 +76,7 @@ class EnvironmentProgram(Protocol):
 _LOADERS = {
     "native": "trajsmith.environments.native_program:load",
     "check": "trajsmith.environments.check_program:load",
+    "solution": "trajsmith.environments.solution_program:load",
 }
 
 

@@ -4,8 +4,6 @@ from trajsmith.grounding.argument_paths import replace_value_at
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.list_limits import is_end_out_of_reach, is_extreme_certain, is_list_cut
-from trajsmith.grounding.program_generation import ProgramSettings, make_programs
-from trajsmith.grounding.programs import ProgramFailed, ProgramRun, SolutionProgram, run_program
 from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.scenario_checks import check_scenarios
@@ -20,11 +18,7 @@ __all__ = [
     "Grounder",
     "Lessons",
     "Producers",
-    "ProgramFailed",
-    "ProgramRun",
-    "ProgramSettings",
     "ReferenceNotResolved",
-    "SolutionProgram",
     "ValueSource",
     "build_selector_key",
     "check_scenarios",
@@ -37,8 +31,6 @@ __all__ = [
     "iterate_leaves",
     "leads_to",
     "list_needed_keys",
-    "make_programs",
     "replace_value_at",
     "resolve_reference",
-    "run_program",
 ]

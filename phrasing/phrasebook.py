@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from trajsmith.phrasing.table_phrases import TablePhrases
 from trajsmith.phrasing.yaml_files import load_yaml_model, read_yaml
 from trajsmith.records import FrozenModel
 
@@ -128,6 +129,8 @@ class Phrasebook(FrozenModel):
     parameters: dict[str, ParameterPhrases] = {}
     """By parameter name, or by "tool.parameter" where one tool needs its own words."""
     entities: dict[str, EntityPhrases] = {}
+    tables: dict[str, TablePhrases] = {}
+    """Tool that lists rows to the words about them; programmatic tasks ask about these."""
 
 
 def load_phrasebook(path: Path) -> Phrasebook:

@@ -2,6 +2,7 @@
 
 from trajsmith.querygen.author import PERSONA, REFINE, WRITE, AuthorSettings, ModelTaskAuthor
 from trajsmith.querygen.duplicates import EarlierRequests
+from trajsmith.querygen.programs import ProgramSettings, ground_program, load_composed, prove_python
 from trajsmith.querygen.query_gates import QueryGates
 from trajsmith.querygen.write import TaskWriter, WriteSettings
 
@@ -12,7 +13,11 @@ __all__ = [
     "AuthorSettings",
     "EarlierRequests",
     "ModelTaskAuthor",
+    "ProgramSettings",
     "QueryGates",
     "TaskWriter",
     "WriteSettings",
+    "ground_program",
+    "load_composed",
+    "prove_python",
 ]

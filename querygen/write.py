@@ -20,6 +20,7 @@ from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario, raise_joins
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
+from trajsmith.querygen.programs.write import write_program_parts
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
@@ -165,6 +166,41 @@ class TaskWriter:
         if author:
             author.keep(grounded.id, words.queries)
         return task
+
+    async def write_program(self, grounded: GroundedChain, state: JsonObject, session: Session, source: str) -> Task:
+        """Write the task of a grounded program; `source` is its Python text, which was proved in the sandbox.
+
+        Raises:
+            RecordDropped: The words lack a value, the gold run fails, or the checks are weak.
+        """
+        parts = await write_program_parts(
+            grounded, self.spec, self.wording, state, session, self.settings.audit, source
+        )
+        fault = find_tool_mention(parts.turn.query, self.tool_names)
+        if fault:
+            raise RecordDropped(fault.reason, fault.detail)
+        exposed, distractors, search = self._draw_shown_tools(grounded)
+        return Task(
+            grounded_id=grounded.id,
+            environments=(grounded.environment,),
+            initial_state=grounded.initial_state,
+            persona=parts.persona,
+            scenario=parts.scenario,
+            policy=self.spec.policy if self.settings.policy else "",
+            exposed_tools=exposed,
+            distractors=distractors,
+            search=search,
+            user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
+            mode="direct",
+            source=grounded.source,
+            solution=parts.solution,
+            difficulty=estimate_difficulty(grounded, [parts.turn]),
+            language="scripted",
+            turns=(parts.turn,),
+            masks=parts.proof.masks,
+            audit=parts.audit,
+            seed=grounded.seed,
+        )
 
     def _draw_shown_tools(
         self, grounded: GroundedChain

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from trajsmith.records.paths import SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, format_first_error
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
+    from trajsmith.records.solution import ProgramSolution, TaskSource
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
     from trajsmith.records.task import (
         MAX_FACTS,
@@ -116,6 +117,7 @@ _NAMES = {
     "record": "FrozenModel Record format_first_error",
     "registry": "PluginSource Registry list_program_plugins",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
+    "solution": "ProgramSolution TaskSource",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
     "tool_rendering": "ToolStyle render_tools",
@@ -174,6 +176,7 @@ __all__ = [
     "PluginSource",
     "PolicyCheck",
     "PolicyRule",
+    "ProgramSolution",
     "Provenance",
     "PrunedCall",
     "Record",
@@ -191,6 +194,7 @@ __all__ = [
     "Summary",
     "Task",
     "TaskHeader",
+    "TaskSource",
     "ToolAnnotations",
     "ToolCall",
     "ToolError",

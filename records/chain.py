@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from trajsmith.records.canonical import JsonObject
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.solution import TaskSource
 
 
 class Dependency(FrozenModel):
@@ -41,3 +42,5 @@ class Chain(Record):
     state, grounding tells another one."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each tool is, "" for look-ups that lead to one."""
+    source: TaskSource | None = None
+    """Where the task starts, if not with these tools: they are empty then, and grounding finds the calls."""

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from trajsmith.records.canonical import JsonObject, JsonValue
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.solution import TaskSource
 from trajsmith.records.tool import Actor
 
 
@@ -129,3 +130,7 @@ class GroundedChain(Record):
     """Scenario that the calls tell; empty outside of scenarios."""
     steps: tuple[str, ...] = ()
     """In a scenario: the step that each call is, "" for look-ups that lead to one."""
+    source: TaskSource | None = None
+    """Where the task starts; None for a chain."""
+    program: JsonObject | None = None
+    """Of a programmatic task: its program, its words and its run."""

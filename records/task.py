@@ -12,6 +12,7 @@ from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.directory_tools import TOOL_SEARCH
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.solution import ProgramSolution, TaskSource
 from trajsmith.records.tool import ToolSpec
 
 MAX_FACTS = 8
@@ -136,6 +137,7 @@ class TaskHeader(Record):
     environments: tuple[str, ...]
     mode: Literal["conversation", "direct"]
     variant: str = "base"
+    source: TaskSource | None = None
     difficulty: float
     language: str
     seed: int
@@ -184,6 +186,10 @@ class Task(Record):
     """Plain names of the tools that only the user can call."""
     mode: Literal["conversation", "direct"]
     variant: str = "base"
+    source: TaskSource | None = None
+    """Where the task starts; None for a chain."""
+    solution: ProgramSolution | None = None
+    """Of a programmatic task: the program that solves it."""
     twist: Perturbation | None = None
     """Of a variant: what is different."""
     difficulty: float

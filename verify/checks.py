@@ -185,7 +185,7 @@ KINDS = ("answer", "code", "policy", "state", "untouched")
 CheckResult = bool | tuple[bool | None, str] | None
 """Passed or not, None if the check could not tell; or that with a detail."""
 CHECKS: Registry[Callable[[Any, CheckInput], CheckResult]] = Registry(
-    "checks", dict.fromkeys(KINDS, "trajsmith.verify.checks")
+    "checks", {**dict.fromkeys(KINDS, "trajsmith.verify.checks"), "solution": "trajsmith.verify.solution_check"}
 )
 """Kind of a check, or name of an installed one, to its function of the check and of what it looks at."""
 

@@ -126,6 +126,11 @@ def find_play_claims(
     if shown < sum(event.actor == "assistant" for event in trajectory.events):
         return ()
     perturbation = task.twist
+    if task.solution is not None:
+        answer = task.solution.answer
+        proved = answer if isinstance(answer, list) else [answer]
+        claims = find_unsupported_claims(trajectory.messages, phrasebook)
+        return tuple(claim for claim in claims if not any(is_value_mentioned(claim.value, value) for value in proved))
     if perturbation is None or perturbation.act != "offer":
         return find_unsupported_claims(trajectory.messages, phrasebook)
     offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())

@@ -17,7 +17,7 @@ from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
-from trajsmith.querygen import WriteSettings
+from trajsmith.querygen import ProgramSettings, WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath
 from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings
@@ -59,6 +59,28 @@ class ExportSettings(FrozenModel):
     """Assistant turns of history in the rows of `per_turn` and `per_step`; None is the format's own default."""
 
 
+class SourceSettings(FrozenModel):
+    """Shares of the sources of tasks; they need not sum to one."""
+
+    chains: float = Field(1.0, ge=0)
+    """Chains of tools drawn from the graph or a scenario (EnvFactory)."""
+    programs: float = Field(0.0, ge=0)
+    """Solution programs with joins, aggregates, branches and loops (Agent-World 3.1.1)."""
+    long: float = Field(0.0, ge=0)
+    """Programs of 15 to 50 calls for one request."""
+
+    @model_validator(mode="after")
+    def _is_something(self) -> Self:
+        if not sum(self.shares.values()):
+            raise ValueError("give at least one source a share above 0")
+        return self
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of each source by its name in records."""
+        return {"chain": self.chains, "program": self.programs, "long": self.long}
+
+
 class RunConfig(FrozenModel):
     """Everything that a run needs; saved in the run directory as it was resolved."""
 
@@ -77,6 +99,10 @@ class RunConfig(FrozenModel):
     budget: BudgetSettings = BudgetSettings()
     graph: GraphSettings = GraphSettings()
     sample: SampleSettings = SampleSettings()
+    sources: SourceSettings = SourceSettings()
+    """Where tasks start; `sample.count` is shared out among them."""
+    programs: ProgramSettings = ProgramSettings()
+    """Programmatic tasks, where `sources` asks for some."""
     ground: GroundSettings = GroundSettings()
     write: WriteSettings = WriteSettings()
     vary: VarySettings = VarySettings()
@@ -187,6 +213,10 @@ def _check_language(config: RunConfig) -> None:
         raise InputError(f"language: {code}: environment {wrong} has no phrases in it; there are: {', '.join(known)}")
     if config.vary.on:
         raise InputError(f"language: {code}: variants are written in English only: remove vary.rates")
+    if any(share for name, share in config.sources.shares.items() if name != "chain"):
+        raise InputError(
+            f"language: {code}: programmatic tasks are written in English only: leave sources.chains alone"
+        )
     if config.play.reasoning != "off":
         raise InputError(f"language: {code}: reasoning is written in English only: set play.reasoning=off")
     spoken = next((role for role in ("writer", "user") if config.roles.of(role).model != "scripted"), None)

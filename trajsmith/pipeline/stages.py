@@ -13,12 +13,23 @@ from trajsmith.models.settings import DIALOGUE
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
+from trajsmith.pipeline.quotas import apportion
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
-from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
+from trajsmith.querygen import (
+    PERSONA,
+    REFINE,
+    WRITE,
+    EarlierRequests,
+    ModelTaskAuthor,
+    QueryGates,
+    ground_program,
+    load_composed,
+    prove_python,
+)
 from trajsmith.querygen.vary import choose_variants, derive_variant
 from trajsmith.records import (
     Chain,
@@ -134,7 +145,7 @@ class ChainPlan:
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
         samplers = self.context.samplers() if self.context.config.sample.servers == 1 else {}
         for number, each in enumerate(self.rounds):
-            for chain in self._drawn(number, each, samplers):
+            for chain in islice(self._drawn(number, each, samplers), *self._find_part(each)):
                 yield chain.id, chain
 
     def _drawn(self, number: int, round_: TopUpRound, samplers: Mapping[str, Sampler]) -> Iterable[Chain]:
@@ -143,11 +154,39 @@ class ChainPlan:
         seed = derive_seed(context.config.seed, "round", number) if number else context.config.seed
         settings = context.config.sample.model_copy(update={"count": round_.chains})
         states = {name: list(place.states) for name, place in context.places.items()}
+        counts = apportion(
+            round_.chains, {name: share for name, share in context.config.sources.shares.items() if share}
+        )
+        yield from self._draw_sources(round_, counts, seed)
+        settings = settings.model_copy(update={"count": counts.get("chain", 0)})
+        if not settings.count:
+            return
         if settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            return islice(sample_chains(some, states, settings, seed), *self._find_part(round_))
-        chains = sample_across(context.graph, settings, seed, states)
-        return map(context.joined, islice(chains, *self._find_part(round_)))
+            yield from sample_chains(some, states, settings, seed)
+        else:
+            yield from map(context.joined, sample_across(context.graph, settings, seed, states))
+
+    def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
+        """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
+        places = self.context.places
+        names = [name for name in round_.environments or sorted(places) if places[name].wording.phrasebook.tables]
+        for source in ("program", "long"):
+            for index in range(counts.get(source, 0)):
+                if not names:
+                    raise InputError(f"sources.{source}: no environment of the run has tables in its phrasebook")
+                name = names[index % len(names)]
+                states = places[name].states
+                yield Chain(
+                    index=index,
+                    environment=name,
+                    tools=(),
+                    dependencies=(),
+                    state=states[index // len(names) % len(states)],
+                    sampler={},
+                    seed=derive_seed(seed, source, index),
+                    source=source,
+                )
 
 
 def check_roles(config: RunConfig) -> None:
@@ -216,6 +255,13 @@ class RoleFactory:
             )
             return await self._written(grounded, author)
 
+    async def write_program(self, grounded: GroundedChain) -> Task:
+        """Write the task of a grounded program, after its Python text did the same in the sandbox."""
+        source = await prove_python(load_composed(grounded), self.config.verify.sandbox)
+        state = self.context.state(grounded.initial_state)
+        async with self.context.place(grounded.environment).session() as session:
+            return await self.context.writer(grounded.environment).write_program(grounded, state, session, source)
+
     async def _written(self, grounded: GroundedChain, author: ModelTaskAuthor | None) -> Task:
         state = self.context.state(grounded.initial_state)
         async with self.context.place(grounded.environment).session() as session:
@@ -276,6 +322,8 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def ground(chain: Chain) -> tuple[GroundedChain]:
         grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
+            if chain.source is not None:
+                return (await ground_program(chain, grounder, session, context.config.programs),)
             tried = {chain.scenario}
             try:
                 return (await grounder.ground(chain, session),)
@@ -290,7 +338,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
                 raise
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
-        return (await cast.write(grounded),)
+        return (await (cast.write(grounded) if grounded.program is None else cast.write_program(grounded)),)
 
     async def vary(wanted: VaryInput) -> tuple[Task]:
         task, name = wanted

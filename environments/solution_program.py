@@ -1,0 +1,85 @@
+"""Solution programs of tasks as a program of the sandbox: Python text over a recording of tool results.
+
+`solve(call)` is run against the results that are known so far. Where it asks for a call that is not among them, the
+host makes the call and runs the function again: the code itself never reaches an environment.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from trajsmith.environments.foreign import run_source
+from trajsmith.environments.programs import StateChange
+from trajsmith.environments.session import ToolResult
+from trajsmith.records import (
+    Actor,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    ToolSpec,
+    content_hash,
+    environment_boundary,
+)
+
+TOOL = "solve"
+MOST_CALLS = 200
+"""Calls of one program: more are a loop that never ends."""
+
+
+class _Pending(BaseException):
+    """The program asks for a call that nobody has made yet; no handler for `Exception` in it stops this."""
+
+
+class SolutionCode:
+    """One program; an episode has no state."""
+
+    def __init__(self, name: str, source: str) -> None:
+        solve = vars(run_source(source, f"{name}.py", "solution_code")).get("solve")
+        if not callable(solve):
+            raise InputError(f"program {name}: its code has no function solve(call)")
+        schema: JsonObject = {"type": "object", "properties": {"recorded": {}}}
+        self._solve = solve
+        self.notes: list[str] = []
+        self.spec = EnvironmentSpec(
+            name=name,
+            version=content_hash(source, 16),
+            description="A solution program.",
+            tools=(ToolSpec(server=name, name=TOOL, input_schema=schema),),
+            source="solution",
+        )
+
+    def states(self, seed: int) -> list[JsonObject]:
+        return [{}]
+
+    def start(self, state: bytes, changes: Sequence[StateChange] = ()) -> "SolutionCode":
+        return self
+
+    def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
+        """Run a program on a recording; the result holds the calls that it made, and its answer or its next call."""
+        recorded, calls = arguments["recorded"], list[JsonObject]()
+        pending: list[JsonObject] = []
+
+        def call(name: str, /, **keywords: Any) -> Any:
+            request = {"tool": name, "arguments": keywords}
+            if len(calls) == len(recorded):
+                pending.append(request)
+                raise _Pending
+            if len(calls) >= MOST_CALLS:
+                raise RuntimeError(f"more than {MOST_CALLS} calls")
+            calls.append(request)
+            return orjson.loads(orjson.dumps(recorded[len(calls) - 1]))
+
+        answer = None
+        with environment_boundary(self.spec.name, tool), contextlib.suppress(_Pending):
+            answer = self._solve(call)
+        return ToolResult({"calls": calls, "pending": pending[0] if pending else None, "answer": answer})
+
+    def changes(self) -> list[StateChange]:
+        return []
+
+
+def load(payload: JsonObject) -> SolutionCode:
+    """Load a program from `{"name", "source"}`."""
+    return SolutionCode(payload["name"], payload["source"])

@@ -1,0 +1,201 @@
+"""English for solution programs: the rows that are meant, the question, and the answer."""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trajsmith.phrasing import capitalize_first, pick_text
+from trajsmith.phrasing.table_phrases import MeasurePhrases, TablePhrases, WritePhrases
+from trajsmith.phrasing.value_formatting import format_money, format_value, join_words
+from trajsmith.querygen.programs.execution import ProgramRun
+from trajsmith.querygen.programs.operations import Aggregate, Branch, SolutionProgram, TakeRows
+from trajsmith.records import FrozenModel, JsonValue
+
+_RELATIVE = ("that ", "whose ", "which ", "where ", "on which", "from which")
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class ProgramWords(FrozenModel):
+    """Words that a program's composition chose."""
+
+    whole: str
+    """All rows of the table."""
+    how_many: str
+    """Opening of a question for their number."""
+    rows: str
+    """The rows that are meant: "my orders that have been shipped"."""
+    clauses: str = ""
+    """The part of it that singles them out."""
+    measure: MeasurePhrases | None = None
+    spoken_values: dict[str, str] = {}
+    """Fixed argument to how the user says it."""
+
+
+def format_measure(value: Any, measure: MeasurePhrases | None) -> str:
+    """Format a number in the form of its measure: "£12.50", "3 GB"."""
+    if measure is not None and measure.form == "money":
+        return format_money(value)
+    return f"{format_value(value)} {measure.unit}" if measure is not None and measure.unit else format_value(value)
+
+
+def spell_number(number: int) -> str:
+    """Spell a small whole number in words."""
+    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
+
+
+def join_clauses(clauses: Sequence[str]) -> str:
+    """Join clauses behind a noun: those with a preposition first, then relative ones with "and" between them."""
+    relative = [clause for clause in clauses if clause.startswith(_RELATIVE)]
+    plain = [clause for clause in clauses if not clause.startswith(_RELATIVE)]
+    return "".join(f" {part}" for part in (*plain, " and ".join(relative)) if part)
+
+
+def find_predicate(clauses: str) -> str:
+    """Return a clause as a predicate of a plural: " that are paid" as "are paid"; empty for those that are none."""
+    text = clauses.strip()
+    if text.startswith("that ") and text[5:].startswith(
+        ("are ", "have ", "were ", "cost ", "include ", "lie ", "wait ")
+    ):
+        return text[5:]
+    return f"are {text}" if text and not text.startswith(_RELATIVE) else ""
+
+
+def render_question(
+    program: SolutionProgram, table: TablePhrases, words: ProgramWords, write: WritePhrases | None, rng: random.Random
+) -> str:
+    """Render what the user asks for, without who they are.
+
+    Raises:
+        ValueError: A phrase of the table lacks a value.
+    """
+    if program.branch is not None and write is not None:
+        return _ask_branch(program.branch, words, write, rng)
+    if write is not None:
+        asked = _fill(rng.choice(write.ask), {"rows": words.rows, **words.spoken_values}, rng)
+        frame = rng.choice(("Please {}.", "Could you {}?", "I'd like you to {}."))
+        text = capitalize_first(frame.format(asked))
+        if program.answer.how == "done":
+            return text
+        noun = words.measure.noun if words.measure is not None else "amount"
+        follow = (f"What is the combined {noun}?", f"And tell me the combined {noun}, please.")
+        return f"{text} {rng.choice(follow)}"
+    return _ask_answer(program, program.answer, table, words, rng)
+
+
+def _ask_branch(branch: Branch, words: ProgramWords, write: WritePhrases, rng: random.Random) -> str:
+    side = "more" if branch.above else "less"
+    bound = format_measure(branch.value, words.measure)
+    asked = _fill(rng.choice(write.ask), {"rows": "all of them", **words.spoken_values}, rng)
+    noun = words.measure.noun if words.measure is not None else "amount"
+    options = (
+        f"Please add up the {noun} of {words.rows}. If it comes to {side} than {bound}, {asked}; if not, leave them as "
+        f"they are. Either way, tell me the combined {noun}.",
+        f"What is the combined {noun} of {words.rows}? If it is {side} than {bound}, please {asked}. Otherwise don't "
+        "change anything.",
+    )
+    return rng.choice(options)
+
+
+def _ask_answer(
+    program: SolutionProgram, answer: Aggregate, table: TablePhrases, words: ProgramWords, rng: random.Random
+) -> str:
+    measure, rows = words.measure, words.rows
+    noun = measure.noun if measure is not None else ""
+    unit = f" in {measure.unit}" if measure is not None and measure.unit else ""
+    options: dict[str, tuple[str, ...]] = {
+        "count": (f"{words.how_many}{words.clauses}?",),
+        "sum": (f"What is the combined {noun} of {rows}?", f"Please add up the {noun} of {rows} for me."),
+        "mean": (
+            f"What is the average {noun} of {rows}, to two decimal places?",
+            f"Please work out the average {noun} of {rows}{unit}, rounded to two decimal places.",
+        ),
+        "largest": (f"Which of {rows} has the highest {noun}?",),
+        "smallest": (f"Which of {rows} has the lowest {noun}?",),
+        "labels": (
+            f"Please give me the {table.labels} of {rows}.",
+            f"What are the {table.labels} of {rows}?",
+            f"I need a list of {rows}. The {table.labels} will do.",
+        ),
+        "share": (
+            f"What percentage of {words.whole} {find_predicate(words.clauses)}? One decimal place is enough.",
+            f"What percentage of {words.whole} {find_predicate(words.clauses)}, to one decimal place?",
+        ),
+        "difference": (f"How far apart are the highest and the lowest {noun} among {rows}?",),
+    }
+    if answer.how == "ordered":
+        step = next(step for step in program.steps if isinstance(step, TakeRows))
+        side = "highest" if step.descending else "lowest"
+        way = "down" if step.descending else "up"
+        count = spell_number(step.count)
+        return rng.choice(
+            (
+                f"Which {count} of {rows} have the {side} {noun}? Give me their {table.labels}, from the {side} {way}.",
+                f"Please name the {count} of {rows} with the {side} {noun}, in order from the {side} {way}.",
+            )
+        )
+    return rng.choice(options[answer.how])
+
+
+def render_answers(
+    program: SolutionProgram, table: TablePhrases, words: ProgramWords, write: WritePhrases | None, run: ProgramRun
+) -> tuple[str, ...]:
+    """Render sentences that tell the answer of a run, any of which will do."""
+    if write is not None:
+        return _answer_write(program, table, words, write, run)
+    return tuple(_answer_plain(program.answer, words, run.answer, run))
+
+
+def _answer_write(
+    program: SolutionProgram, table: TablePhrases, words: ProgramWords, write: WritePhrases, run: ProgramRun
+) -> tuple[str, ...]:
+    names = join_words(format_value(row.get(table.label)) for row in run.rows)
+    noun = words.measure.noun if words.measure is not None else ""
+    statement = (
+        [f"The combined {noun} is {format_measure(run.answer, words.measure)}."] if program.answer.how != "done" else []
+    )
+    if not run.taken:
+        return tuple(
+            f"{statement[0]} {end}" for end in ("So I've left everything as it is.", "I haven't changed anything.")
+        )
+    done = [
+        pick_text([text], {"names": names, "count": len(run.rows), **words.spoken_values}, random.Random(0))
+        for text in write.done
+    ]
+    if program.branch is not None:
+        return tuple(f"{statement[0]} {text}" for text in done if text)
+    return tuple(" ".join([text, *statement]) for text in done if text)
+
+
+def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run: ProgramRun) -> list[str]:
+    measure = words.measure
+    noun = measure.noun if measure is not None else ""
+    if answer.how in ("labels", "ordered"):
+        names = (
+            join_words(format_value(label) for label in value if label is not None) if isinstance(value, list) else ""
+        )
+        return (
+            [f"They are {names}.", f"Here they are: {names}."]
+            if answer.how == "labels"
+            else [f"In that order: {names}."]
+        )
+    if answer.how in ("largest", "smallest"):
+        side = "highest" if answer.how == "largest" else "lowest"
+        row = next(row for row in run.rows if row.get(answer.label) == value)
+        own = format_measure(row[answer.field], measure)
+        return [f"{value} has the {side} {noun}: {own}.", f"That is {value}, at {own}."]
+    statement = format_measure(value, measure)
+    texts = {
+        "count": [f"The answer is {statement}.", f"I count {statement}."],
+        "sum": [f"The combined {noun} is {statement}.", f"Altogether, it comes to {statement}."],
+        "mean": [f"The average {noun} is {statement}.", f"On average, it is {statement}."],
+        "share": [f"That is {statement}% of them.", f"{statement}%."],
+        "difference": [f"They are {statement} apart.", f"The difference is {statement}."],
+    }
+    return texts[answer.how]
+
+
+def _fill(template: str, values: Mapping[str, str], rng: random.Random) -> str:
+    text = pick_text([template], dict(values), rng)
+    if text is None:
+        raise ValueError(f"the phrase {template!r} lacks a value")
+    return text

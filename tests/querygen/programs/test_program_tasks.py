@@ -1,0 +1,148 @@
+"""Programmatic tasks: natural requests, checks that catch mutants, and plays that are accepted."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
+from trajsmith.phrasing import load_phrasebook
+from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
+from trajsmith.pipeline.runner import run_pipeline
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.querygen.programs.sentences import find_predicate, join_clauses
+from trajsmith.records import InputError, Task, Trajectory, Verdict
+from trajsmith.records.journal import read_records
+from trajsmith.verify.solution_check import check_solution
+
+CONFIG = """
+name: p
+seed: 3
+environments: [{library: smart_home, states: {medium: 1}}, {library: retail, states: {medium: 1}}]
+sample: {count: 16, length: [4, 6]}
+sources: {chains: 0.25, programs: 0.75}
+play: {candidates: 1}
+"""
+
+
+def run(folder: Path, config: str = CONFIG) -> RunDirectory:
+    (folder / "c.yaml").write_text(config)
+    loaded = load_config(folder / "c.yaml", [f"run={folder / 'run'}"])
+    directory = RunDirectory.create(folder / "run", dump_settings(loaded))
+    asyncio.run(run_pipeline(directory))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return run(tmp_path_factory.mktemp("programs"))
+
+
+def test_sources_come_together_in_one_run(done: RunDirectory) -> None:
+    tasks = list(read_records(done.file(TASKS), Task))
+    programs = [task for task in tasks if task.source == "program"]
+    assert len(programs) >= 8 and any(task.source is None for task in tasks)
+    verdicts = {verdict.task_id: verdict for verdict in read_records(done.file(VERDICTS), Verdict)}
+    assert all(verdicts[task.id].accepted and verdicts[task.id].replay_match for task in programs)
+    for task in programs:
+        assert task.solution is not None and "def solve(call):" in task.solution.python
+        assert task.audit is not None and task.audit.discrimination == 1.0
+        assert task.audit.accepted == task.audit.equivalent > 0
+        assert len(task.gold_calls) >= 2
+
+
+def test_the_agent_plays_the_program_and_tells_its_answer(done: RunDirectory) -> None:
+    tasks = {task.id: task for task in read_records(done.file(TASKS), Task) if task.source == "program"}
+    for trajectory in read_records(done.file(TRAJECTORIES), Trajectory):
+        task = tasks.get(trajectory.task_id)
+        if task is not None and task.solution is not None:
+            made = sorted((event.tool, orjson.dumps(event.arguments)) for event in trajectory.events)
+            assert made == sorted((call.tool, orjson.dumps(call.arguments)) for call in task.gold_calls)
+            assert any(sentence in trajectory.messages[-1].content for sentence in task.solution.sentences)
+
+
+def test_the_same_seed_gives_the_same_tasks(done: RunDirectory, tmp_path: Path) -> None:
+    again = run(tmp_path)
+    assert again.file(TASKS).read_bytes() == done.file(TASKS).read_bytes()
+
+
+def test_programs_are_english_only(tmp_path: Path) -> None:
+    english = CONFIG.replace("{library: smart_home, states: {medium: 1}}, ", "")
+    (tmp_path / "c.yaml").write_text(english + "language: de\n")
+    with pytest.raises(InputError, match="programmatic tasks are written in English only"):
+        load_config(tmp_path / "c.yaml")
+
+
+def test_a_run_without_any_source_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("{chains: 0.25, programs: 0.75}", "{chains: 0}"))
+    with pytest.raises(InputError, match="at least one source"):
+        load_config(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS.names())
+def test_tables_name_tools_fields_and_values_that_exist(name: str) -> None:
+    cls = ENVIRONMENTS.get(name)
+    tools = {tool.name: tool for tool in cls.describe().tools}
+    for table, words in load_phrasebook(get_phrases_path(cls)).tables.items():
+        fields = row_fields(tools[table].output_schema)
+        if words.parent:
+            fields = {**row_fields(tools[words.parent].output_schema), **fields}
+            assert words.parent_key in tools[table].parameters
+        assert {words.key, words.label, *words.measures, *words.bounds} <= fields.keys()
+        assert {words.page, words.owner, *words.arguments} - {""} <= set(tools[table].parameters)
+        for field, clauses in words.where.items():
+            assert field in fields
+            known = fields[field].get("enum")
+            assert known is None or set(clauses) - {"*"} <= set(known), (table, field)
+        for write in words.writes:
+            assert {write.parameter, *write.arguments} == set(tools[write.tool].required), (table, write.tool)
+        for look_up in words.lookups:
+            shown = row_fields({"properties": {"result": {"items": tools[look_up.tool].output_schema}}})
+            assert {*look_up.where, *look_up.measures} <= shown.keys(), (table, look_up.tool)
+
+
+def row_fields(schema: Any) -> dict[str, Any]:
+    """Fields of the rows of a list result, with their schemas."""
+    definitions = schema.get("$defs", {})
+    items = schema["properties"]["result"]["items"]
+    own = definitions | items.get("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if "$ref" in node:
+            return resolve(own[node["$ref"].rsplit("/", 1)[-1]])
+        options = [each for each in node.get("anyOf", ()) if each.get("type") != "null"]
+        return resolve(options[0]) if options else node
+
+    return {name: resolve(child) for name, child in resolve(items)["properties"].items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "more", "passes"),
+    [
+        pytest.param("It comes to £1,234.50 in all.", 1234.5, {}, True, id="money"),
+        pytest.param("1234.5", 1234.5, {}, True, id="digits"),
+        pytest.param("There are three.", 3, {}, True, id="word"),
+        pytest.param("Order W3 has 4.", 3, {}, False, id="part-of-a-name"),
+        pytest.param("About 1234", 1234.5, {}, False, id="rounded-too-far"),
+        pytest.param(" ".join(map(str, range(40))), 7, {}, False, id="every-number-there-is"),
+        pytest.param("They are B and A.", ["A", "B"], {"others": ["C"]}, True, id="any-order"),
+        pytest.param("They are B and A.", ["A", "B"], {"ordered": True}, False, id="wrong-order"),
+        pytest.param("A, B and C", ["A", "B"], {"others": ["C"]}, False, id="one-too-many"),
+        pytest.param("Just A.", ["A", "B"], {}, False, id="one-too-few"),
+        pytest.param("", 3, {}, False, id="nothing"),
+    ],
+)
+def test_structured_answers(text: str, value: Any, more: dict[str, Any], passes: bool) -> None:
+    assert check_solution(text, value, **more)[0] is passes
+
+
+def test_clauses_are_joined_as_people_say_them() -> None:
+    assert join_clauses(["that are late", "with low priority", "whose total is high"]) == (
+        " with low priority that are late and whose total is high"
+    )
+    assert find_predicate(" that have been paid") == "have been paid"
+    assert find_predicate(" with low priority") == "are with low priority"
+    assert find_predicate(" whose total is high") == ""
