@@ -1,5 +1,6 @@
 """The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from trajsmith.pipeline.quotas import apportion
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
+from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.querygen import (
     PERSONA,
@@ -133,7 +135,12 @@ class ChainPlan:
         self.rounds = rounds or (build_first_round(context.config),)
 
     def __len__(self) -> int:
-        return sum(each.chains for each in self.rounds)
+        return sum(stop - start for start, stop in map(self._find_part, self.rounds))
+
+    def _find_part(self, round_: TopUpRound) -> tuple[int, int]:
+        """First number of the chains of a round that this run draws, and the first after them; all but in a shard."""
+        shard = self.context.config.shard
+        return ShardRange.parse(shard).slice(round_.chains) if shard else (0, round_.chains)
 
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
         samplers = self.context.samplers() if self.context.config.sample.servers == 1 else {}
@@ -150,15 +157,16 @@ class ChainPlan:
         counts = apportion(
             round_.chains, {name: share for name, share in context.config.sources.shares.items() if share}
         )
-        yield from self._draw_sources(round_, counts, seed)
         settings = settings.model_copy(update={"count": counts.get("chain", 0)})
         if not settings.count:
-            return
-        if settings.servers == 1:
+            chains: Iterable[Chain] = ()
+        elif settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            yield from sample_chains(some, states, settings, seed)
+            chains = sample_chains(some, states, settings, seed)
         else:
-            yield from map(context.joined, sample_across(context.graph, settings, seed, states))
+            chains = sample_across(context.graph, settings, seed, states)
+        every = itertools.chain(self._draw_sources(round_, counts, seed), chains)
+        return map(context.joined, itertools.islice(every, *self._find_part(round_)))
 
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
@@ -196,6 +204,12 @@ def check_roles(config: RunConfig) -> None:
     for role, specs in PROMPTS.items():
         for spec in specs if config.roles.of(role).model != SCRIPTED else ():
             prompts.get(spec)
+
+
+def find_record_files(config: RunConfig) -> dict[str, str]:
+    """Return the record file of each stage of a run, in the order of the stages."""
+    files = zip(ORDER, (CHAINS, GROUNDED, TASKS, VARIED, TRAJECTORIES, VERDICTS), strict=True)
+    return {stage: file for stage, file in files if stage in list_stages(config)}
 
 
 class RoleFactory:
