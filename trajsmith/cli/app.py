@@ -14,11 +14,13 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    diagnose,
     env,
     env_growth,
     filter_run,
     graph,
     import_traces,
+    merge,
     models,
     plugins,
     prompts,
@@ -61,6 +63,7 @@ app.callback()(scaffold.set_global_options)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
+app.command()(merge.merge)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
 app.command()(push.push)
@@ -69,6 +72,7 @@ app.command()(train.sft)
 app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
+app.command()(diagnose.diagnose)
 
 
 @app.command()
@@ -80,11 +84,18 @@ def run(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete an existing run in that directory first.")] = False,
     dry_run: DryRun = False,
+    shard: merge.Shard = None,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
     Stopped or killed, resume it with: trajsmith resume RUN
+
+    With --shard 3/8, do only the third of eight parts, in a directory of its own; the same command goes on with a part
+    that was stopped, and trajsmith merge makes one run of all parts.
     """
+    if shard is not None:
+        merge.run_shard(config, overrides or [], directory, shard, fresh)
+        return
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
@@ -185,7 +196,12 @@ def report(
     every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Count faults of language of all dialogues, too.")] = False,
 ) -> None:
-    """Write the HTML report of a run again, and say where it is."""
+    """Write the HTML report of a run again, or the pages of an evaluation's episodes, and say where it is."""
+    from trajsmith.evals import is_evaluation, write_gallery
+
+    if directory is not None and option is None and is_evaluation(directory):
+        print_line(f"open {write_gallery(directory)} in a browser")
+        return
     opened = _open(directory, option)
     if every:
         from trajsmith.pipeline.runner import browse_run
