@@ -163,12 +163,19 @@ class RunConfig(FrozenModel):
 def load_config(path: Path, overrides: Sequence[str] = (), must_exist: bool = False) -> RunConfig:
     """Read, override, validate; entries that stand for several (`library: "*"`, a checkout) are spelled out.
 
+    A JSON file is a client's list of MCP servers (`mcp.json`); all other settings have their defaults.
+
     Args:
         must_exist: The environments that are named must be there, as for a new run.
 
     Raises:
         InputError: One line with file, line and what to do.
     """
+    if Path(path).suffix == ".json":
+        text = dump_yaml(
+            {"name": Path(path).stem, "run": f"runs/{Path(path).stem}", "environments": [{"mcp": str(path)}]}
+        )
+        return _expand_entries(parse_settings(text, str(path), Path.cwd(), RunConfig, overrides, must_exist))
     return _expand_entries(load_settings(path, RunConfig, overrides, must_exist))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from trajsmith.environments.adapters.mcp import is_client_file
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
@@ -148,7 +149,7 @@ def _of_python(path: Path, cls: str | None) -> dict[str, Any]:
 
 
 def _of_json(path: Path) -> dict[str, Any]:
-    """An OpenAPI document, or environments of EnvScaler."""
+    """An OpenAPI document, a client's list of MCP servers, or environments of EnvScaler."""
     if path.suffix == ".json":
         try:
             document = orjson.loads(path.read_bytes())
@@ -156,6 +157,8 @@ def _of_json(path: Path) -> dict[str, Any]:
             raise InputError(f"{path}:{error.lineno}: no JSON: {error.msg}") from error
         if isinstance(document, dict) and "openapi" in document:
             return {"openapi": path}
+        if is_client_file(document):
+            return {"mcp": {"file": path}}
     return {"envscaler": {"file": path}}
 
 
