@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 
-import orjson
 from pydantic import PositiveInt
 
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
+from trajsmith.evals.transcripts import build_transcript
 from trajsmith.export.history import apply_window
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
-from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task, Trajectory, Verdict
+from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
 from trajsmith.records.journal import AppendFile, read_lines
 from trajsmith.records.links import refuse_link
 from trajsmith.records.storage import storage_boundary
@@ -62,7 +62,7 @@ async def evaluate(
         users: Who plays the user.
         over: Told how many more episodes are over, at first those of an earlier part of the work.
         past_reasoning: Show the model its reasoning of earlier turns, as contexts of training have it.
-        transcripts: Where the messages of every episode are written, one line each; None keeps none.
+        transcripts: Where messages, calls, diff and verdict of each episode are written, a line each; None keeps none.
 
     Raises:
         InputError: `file` is a symbolic link.
@@ -102,29 +102,6 @@ async def evaluate(
                 opened.cut_torn_line()
         await _await_all(one(task, sample, out, read) for task, sample in missing)
     return [done[task.id, sample] for task, sample in wanted]
-
-
-def build_transcript(episode: Episode, trajectory: Trajectory, verdict: Verdict) -> bytes:
-    """Build the line of an episode that a person reads: result, messages, and the checks that did not pass."""
-    checks = [
-        {"says": check.says, "kind": check.kind, "passed": check.passed, "detail": check.detail}
-        for check in verdict.checks
-        if check.passed is not True
-    ]
-    line = {
-        "task_id": episode.task_id,
-        "sample": episode.sample,
-        "environment": episode.environment,
-        "variant": episode.variant,
-        "passed": episode.passed,
-        "error": episode.error,
-        "outcome": verdict.outcome,
-        "failed_checks": checks,
-        "tools": list(trajectory.tools),
-        "messages": [message.model_dump(mode="json", exclude_none=True) for message in trajectory.messages],
-        "trajectory_id": trajectory.id,
-    }
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def limit_history(model: ChatModel, window: int) -> ChatModel:

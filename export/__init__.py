@@ -1,5 +1,6 @@
 """From accepted trajectories to a dataset with its card, and the report that shows how it came about."""
 
+from trajsmith.export._templates import render_page
 from trajsmith.export.card import build_card
 from trajsmith.export.conversation_pages import INDEX, ConversationBrowser, write_overview
 from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
@@ -36,5 +37,6 @@ __all__ = [
     "build_report",
     "build_row",
     "compute_tool_coverage",
+    "render_page",
     "write_overview",
 ]

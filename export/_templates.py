@@ -33,6 +33,14 @@ def create_template_environment() -> "Environment":
     return jinja_environment
 
 
+def render_page(template: str, **values: object) -> str:
+    """Render an HTML template of this package with the style of the report, as `css`."""
+    from markupsafe import Markup
+
+    css = Markup((FOLDER / "report.css").read_text("utf-8"))
+    return create_template_environment().get_template(template).render(css=css, **values)
+
+
 def format_percent(share: float) -> str:
     """A share as a percentage; small ones keep a digit."""
     value = share * 100

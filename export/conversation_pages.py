@@ -22,6 +22,7 @@ PREFIX = 2
 """Last characters of an id by which ids are looked up, a page of links for each."""
 ALL_IDS = "all"
 INDEX = "index.html"
+REPORT = "../report.html"
 
 Group = tuple[str, str]
 """Environment and outcome."""
@@ -34,10 +35,12 @@ class ConversationBrowser:
         directory: Folder of the pages.
         name: What the run is called.
         prefix: Last characters of an id by which ids are looked up; 0 puts all ids on one page.
+        report: Page that the overview leads back to, seen from its folder; empty for none.
     """
 
-    def __init__(self, directory: Path, name: str, prefix: int = PREFIX) -> None:
+    def __init__(self, directory: Path, name: str, prefix: int = PREFIX, report: str = REPORT) -> None:
         self.prefix = prefix
+        self.report = report
         self.directory = directory
         self.name = name
         self.counts: dict[Group, int] = defaultdict(int)
@@ -82,7 +85,15 @@ class ConversationBrowser:
             self._write_ids(places)
         groups = [(*group, self.counts[group], list(self._files(group))) for group in sorted(self.counts)]
         total = sum(self.counts.values())
-        self._write(INDEX, "browse_index.html.j2", total=total, groups=groups, prefix=self.prefix, command="")
+        self._write(
+            INDEX,
+            "browse_index.html.j2",
+            total=total,
+            groups=groups,
+            prefix=self.prefix,
+            command="",
+            report=self.report,
+        )
         shutil.rmtree(self.directory, ignore_errors=True)
         self._part.replace(self.directory)
 
@@ -151,6 +162,7 @@ def write_overview(directory: Path, name: str, counts: Mapping[Group, int], comm
             groups=groups,
             prefix=0,
             command=command,
+            report=REPORT,
         )
     )
     shutil.rmtree(directory, ignore_errors=True)

@@ -183,3 +183,45 @@ async def test_shown_tools_hold_what_is_needed(tasks):
         assert needed <= set(task.exposed_tools)
         assert len(task.exposed_tools) == max(2, len(needed))
         assert task.policy == ""
+
+
+async def test_episodes_of_an_evaluation_are_read_back_and_shown_as_pages(run, tasks, tmp_path):
+    from typer.testing import CliRunner
+
+    from trajsmith.cli.app import app
+    from trajsmith.evals import read_transcripts, store_tasks
+
+    grounds = await open_eval_contexts(run)
+    gold = Gold(tasks, grounds)
+    store_tasks(tmp_path, tasks[:2])
+    store_tasks(tmp_path, tasks[:3])
+    files = tmp_path / "episodes.jsonl", tmp_path / "transcripts.jsonl"
+    model = CallableModel("gold", gold.complete)
+    await evaluate(tasks[:3], grounds, model, EvalSettings(), files[0], transcripts=files[1])
+    with files[1].open("ab") as again:  # played once more after its server failed: the last play counts
+        again.write(files[1].read_bytes().splitlines(keepends=True)[0])
+    played = list(read_transcripts(tmp_path))
+    assert sorted(one.task.id for one in played) == sorted(task.id for task in tasks[:3])
+    for one in played:
+        assert one.trajectory.content_id() == one.trajectory.id and one.verdict.content_id() == one.verdict.id
+        assert [event.tool for event in one.trajectory.events] == [call.tool for call in one.task.gold_calls]
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    pages = list((tmp_path / "gallery").glob("smart_home-accepted-*.html"))
+    assert len(pages) == 1 and all(one.trajectory.id in pages[0].read_text() for one in played)
+    assert "../report.html" not in (tmp_path / "gallery" / "index.html").read_text()
+
+
+async def test_an_evaluation_without_transcripts_says_what_to_do(tmp_path):
+    from trajsmith.evals import read_transcripts
+    from trajsmith.records import InputError
+
+    with pytest.raises(InputError, match="is no evaluation"):
+        list(read_transcripts(tmp_path))
+    (tmp_path / "episodes.jsonl").touch()
+    with pytest.raises(InputError, match=r"tasks.jsonl.*transcripts: true"):
+        list(read_transcripts(tmp_path))
+    (tmp_path / "tasks.jsonl").touch()
+    (tmp_path / "transcripts.jsonl").write_text('{"task_id": "task_1", "sample": 0, "messages": []}\n')
+    with pytest.raises(InputError, match="older version"):
+        list(read_transcripts(tmp_path))

@@ -9,9 +9,10 @@ from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import run_blocking
 from trajsmith.evals import EvalSettings, Score, score_episodes
 from trajsmith.evals import evaluate as evaluate_tasks
+from trajsmith.evals.transcripts import EPISODES
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest, ModelSettings
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
-from trajsmith.pipeline.evaluation import EPISODES, EvalConfig, run_eval
+from trajsmith.pipeline.evaluation import EvalConfig, run_eval
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.records import InputError, Task
 

@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    diagnose,
     env,
     env_growth,
     filter_run,
@@ -26,6 +27,7 @@ from trajsmith.cli import (
     prompts,
     push,
     scaffold,
+    task,
     train,
 )
 from trajsmith.cli import export as cli_export
@@ -55,6 +57,7 @@ env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(models.app, name="models")
+app.add_typer(task.app, name="task")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.set_global_options)
@@ -71,6 +74,7 @@ app.command()(train.sft)
 app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
+app.command()(diagnose.diagnose)
 
 
 @app.command()
@@ -169,6 +173,7 @@ def export(
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
+    formats = cli_export.write_harbor(opened, formats, target)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 
@@ -176,8 +181,8 @@ def export(
             opened.path, lambda progress: export_formats(opened, formats, target, window, progress, choice)
         )
         cli_export.show_written(written)
-        return
-    _export_all(opened)
+    if formats is None:
+        _export_all(opened)
 
 
 def _export_all(opened: "RunDirectory", audited: bool = False) -> None:
@@ -193,7 +198,12 @@ def report(
     every: Annotated[bool, typer.Option("--all", help="All conversations as pages in RUN/gallery instead.")] = False,
     audit: Annotated[bool, typer.Option("--audit", help="Count faults of language of all dialogues, too.")] = False,
 ) -> None:
-    """Write the HTML report of a run again, and say where it is."""
+    """Write the HTML report of a run again, or the pages of an evaluation's episodes, and say where it is."""
+    from trajsmith.evals import is_evaluation, write_gallery
+
+    if directory is not None and option is None and is_evaluation(directory):
+        print_line(f"open {write_gallery(directory)} in a browser")
+        return
     opened = _open(directory, option)
     if every:
         from trajsmith.pipeline.runner import browse_run

@@ -16,7 +16,10 @@ from trajsmith.evals import (
     evaluate,
     read_episodes,
     score_episodes,
+    store_tasks,
+    write_gallery,
 )
+from trajsmith.evals.transcripts import EPISODES, TRANSCRIPTS
 from trajsmith.models import (
     SCRIPTED,
     BudgetSettings,
@@ -50,7 +53,9 @@ from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
 from trajsmith.usersim import build_user_factory
 
-EPISODES, QUESTION, RESULTS, TRANSCRIPTS = "episodes.jsonl", "question.json", "results.json", "transcripts.jsonl"
+QUESTION, RESULTS = "question.json", "results.json"
+PAGES = 1000
+"""Episodes of the largest evaluation whose pages are written at its end; of any other `trajsmith report` does."""
 SAMPLING = {"model", "extra_body", "temperature", "top_p", "max_tokens", "seed"}
 """Settings of a served model that decide its answers; the others say how it is reached."""
 
@@ -89,7 +94,8 @@ class EvalConfig(FrozenModel):
     """Number format of a model on this machine; None is the one that its weights are stored in, or float32 where the
     processor has no instructions for bfloat16."""
     transcripts: bool = True
-    """Write the messages of every episode into `transcripts.jsonl`, to read what went wrong."""
+    """Write messages, calls, diff and verdict of every episode into `transcripts.jsonl`, and pages to read them into
+    `gallery/`; `trajsmith diagnose` reads them, too."""
     settings: EvalSettings = EvalSettings()
 
     @property
@@ -170,6 +176,8 @@ async def run_eval(
     results = {"model": config.model, "split": config.split, "scores": scores, "usage": usage}
     data = orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     write_whole_file(config.out / RESULTS, data)
+    if config.transcripts and len(tasks) * config.settings.samples <= PAGES:
+        write_gallery(config.out)
     return scores
 
 
@@ -204,6 +212,8 @@ async def _play(
         with progress.stage("play episodes", total, 0, 0) as bar:
             over, settings = _counter(bar.advance), config.settings
             transcripts = config.out / TRANSCRIPTS if config.transcripts else None
+            if transcripts is not None:
+                store_tasks(config.out, tasks)
             return score_episodes(
                 await evaluate(
                     tasks,

@@ -1,0 +1,89 @@
+"""`trajsmith diagnose`: episodes of an evaluation, a benchmark or a run, and the page of what they show."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from trajsmith.evals import PlayedEpisode, is_evaluation, read_transcripts
+from trajsmith.evals.diagnosis import Diagnosis, diagnose
+from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, observe_episode, read_observations
+from trajsmith.export import render_page
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.records import InputError
+from trajsmith.records.storage import ensure_writable, write_whole_file
+
+DIAGNOSIS, PAGE = "diagnosis.json", "diagnosis.html"
+UNSCORED = ("environment_error", "undecided", "user_error")
+
+
+def load_observations(folder: Path) -> list[EpisodeObservation]:
+    """Read the episodes of an evaluation, of a benchmark, or of a run, such as one of imported traces.
+
+    Raises:
+        InputError: The folder is none of them, or holds no episode.
+    """
+    if (folder / OBSERVATIONS).is_file():
+        observations = read_observations(folder / OBSERVATIONS)
+    elif is_evaluation(folder):
+        observations = [observe_episode(played) for played in read_transcripts(folder)]
+    elif (folder / VERDICTS).is_file():
+        observations = [observe_episode(played) for played in _read_run(folder)]
+    else:
+        raise InputError(
+            f"{folder} is no evaluation, no benchmark and no run with verdicts: name a folder that trajsmith eval, "
+            "bench, run or import wrote"
+        )
+    if not observations:
+        raise InputError(f"{folder} holds no episode yet: give the command that writes it again")
+    return observations
+
+
+def _read_run(folder: Path) -> Iterator[PlayedEpisode]:
+    for task, trajectory, verdict in join_verdicts(RunDirectory.open(folder)):
+        passed = None if verdict.outcome in UNSCORED else verdict.outcome == "completed"
+        yield PlayedEpisode(task, trajectory.candidate, passed, "", trajectory, verdict)
+
+
+def write_diagnosis(diagnosis: Diagnosis, out: Path) -> Path:
+    """Write `diagnosis.json` and the page beside it, and return the page.
+
+    Raises:
+        InputError: Nothing can be written there.
+        RunError: The disk is full.
+    """
+    page = ensure_writable(out / PAGE, make=True)
+    data = orjson.dumps(diagnosis.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    write_whole_file(out / DIAGNOSIS, data)
+    write_whole_file(page, render_page("diagnosis.html.j2", diagnosis=diagnosis).encode())
+    return page
+
+
+def diagnose_folders(folder: Path, against: Path | None = None) -> Diagnosis:
+    """Diagnose an evaluation, compared with an earlier one where that is named.
+
+    Raises:
+        InputError: A folder holds no episodes.
+    """
+    before = load_observations(against) if against is not None else []
+    return diagnose(load_observations(folder), folder.name, before, against.name if against is not None else "")
+
+
+def read_diagnosis(path: Path) -> Diagnosis:
+    """Read a diagnosis from its file or folder.
+
+    Raises:
+        InputError: There is none, or it is something else.
+    """
+    from pydantic import ValidationError
+
+    from trajsmith.records.record import format_first_error
+
+    file = path / DIAGNOSIS if path.is_dir() else path
+    try:
+        return Diagnosis.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}; write it with trajsmith diagnose EVAL") from error
+    except ValidationError as error:
+        raise InputError(f"{file} is no diagnosis: {format_first_error(error)}") from error
