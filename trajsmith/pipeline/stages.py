@@ -29,7 +29,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.records.journal import read_records
-from trajsmith.toolgraph import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph import Sampler, choose_chains, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (
     AGENT,
@@ -134,7 +134,11 @@ class ChainPlan:
         states = {name: list(place.states) for name, place in context.places.items()}
         if settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            return sample_chains(some, states, settings, seed)
+            plan = context.config.plan
+            if plan is None:
+                return sample_chains(some, states, settings, seed)
+            pool = settings.model_copy(update={"count": settings.count * plan.pool})
+            return choose_chains(sample_chains(some, states, pool, seed), plan, settings.count)
         return map(context.joined, sample_across(context.graph, settings, seed, states))
 
 
