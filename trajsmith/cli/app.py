@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    bench,
     diagnose,
     env,
     env_growth,
@@ -69,6 +70,7 @@ app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 app.command()(diagnose.diagnose)
+app.command()(bench.bench)
 
 
 @app.command()
