@@ -1,12 +1,13 @@
 # Everything installs into .venv; `make demo` needs nothing before it but Python 3.11+ with venv, `make test` also npm and git.
 PYTHON ?= python3
+PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) python3.12)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations clean
+.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -32,7 +33,10 @@ test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no 
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: .integrations/.openenv .integrations/.verifiers  ## Install OpenEnv and verifiers, each beside trajsmith in an environment of its own
+integrations: .integrations/.openenv .integrations/.verifiers .integrations/.atif .integrations/.harbor  ## Install the other sides of integrations, each in an environment of its own
+
+test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
+	$(BIN)/python -m pytest tests/integrations
 
 train-extra: $(STAMPS)/train  ## Install torch, trl, transformers for the trainer tests
 
@@ -133,6 +137,16 @@ $(STAMPS)/train: $(STAMPS)/dev
 	.integrations/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .integrations/$*/needs.txt
 	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .integrations/$*/needs.txt
 	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.integrations/.atif:
+	$(PYTHON) -m venv .integrations/atif
+	.integrations/atif/bin/python -m pip install --quiet --disable-pip-version-check atif==1.8.*
+	@touch $@
+
+.integrations/.harbor:  ## Harbor needs Python 3.12
+	$(PYTHON312) -m venv .integrations/harbor
+	.integrations/harbor/bin/python -m pip install --quiet --disable-pip-version-check harbor==0.24.*
 	@touch $@
 
 .integrations/.bfcl:  ## BFCL's own checker and data, without the model stacks that its wheel asks for

@@ -166,7 +166,7 @@ def _score(category: str, plays: Sequence[BenchPlay]) -> CategoryScore:
 def _observe(task: SuiteTask, judged: BenchPlay) -> EpisodeObservation:
     """Return a judged task for a diagnosis; tools are those of the suite's own gold."""
     names = [call.name for turn in task.gold or () for step in turn for call in step]
-    made = [call.name for turn in judged.play.steps for step in turn for call in step]
+    called = [call.name for turn in judged.play.steps for step in turn for call in step]
     pairs = itertools.pairwise(names)
     groups = {
         "category": (task.category,),
@@ -174,12 +174,12 @@ def _observe(task: SuiteTask, judged: BenchPlay) -> EpisodeObservation:
         "edge": tuple(dict.fromkeys(f"{first} -> {second}" for first, second in pairs)),
         "turns": (f"{len(task.turns)} turns",),
     }
-    at = next((place for place, pair in enumerate(zip(names, made, strict=False)) if pair[0] != pair[1]), len(made))
+    at = next((place for place, pair in enumerate(zip(names, called, strict=False)) if pair[0] != pair[1]), len(called))
     step = None
     if judged.passed is False:
         tool = names[at] if at < len(names) else ""
-        kind = "missing_call" if len(made) < len(names) and at == len(made) else "wrong_argument"
-        if at < min(len(made), len(names)):
+        kind = "missing_call" if len(called) < len(names) and at == len(called) else "wrong_argument"
+        if at < min(len(called), len(names)):
             kind = "wrong_tool"
         step = WrongStep(kind=kind if names else "needless_call", message=at, tool=tool, detail=judged.error)
     return EpisodeObservation(

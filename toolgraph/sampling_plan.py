@@ -22,7 +22,7 @@ class PlanTarget(FrozenModel):
 
 
 class SamplingPlan(FrozenModel):
-    """What a run is to make more of."""
+    """Shares of the groups that a run makes more of."""
 
     name: str = "plan"
     targets: tuple[PlanTarget, ...] = Field(min_length=1)
@@ -58,10 +58,10 @@ class SamplingPlan(FrozenModel):
             if wrong is None and target.dimension == "edge" and len(parts) != 2:
                 raise InputError(f"plan: edge {target.name!r}: write two tools as 'bank.list_payees -> bank.pay_payee'")
             if wrong is not None:
-                what = "variant" if target.dimension == "variant" else "environment of this run has"
+                noun = "variant" if target.dimension == "variant" else "environment of this run has"
                 hint = suggest_names(wrong, sorted(known[target.dimension]))
                 raise InputError(
-                    f"plan: no {what} {wrong!r}{f' ({hint})' if hint else ''}: add its environment to the run, or take "
+                    f"plan: no {noun} {wrong!r}{f' ({hint})' if hint else ''}: add its environment to the run, or take "
                     "the target out of the plan"
                 )
 

@@ -132,8 +132,8 @@ class Bfcl:
                 for turn in steps
             ]
         else:
-            made = [call for turn in steps for step in turn for call in step]
-            calls = [{self._dotted.get((task.id, call.name), call.name): call.arguments} for call in made]
+            called = [call for turn in steps for step in turn for call in step]
+            calls = [{self._dotted.get((task.id, call.name), call.name): call.arguments} for call in called]
         verdict = await self._ask(kind="check", category=task.category, id=task.id, run=run, calls=calls)
         return "" if verdict["valid"] else str(verdict.get("error_type", "invalid"))
 

@@ -80,8 +80,8 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
                 reply = await model.complete(request)
                 tokens += reply.usage.completion_tokens
                 messages.append(reply.message)
-                made = reply.message.tool_calls or ()
-                calls = tuple(CallRecord(name=one.function.name, arguments=one.function.arguments) for one in made)
+                called = reply.message.tool_calls or ()
+                calls = tuple(CallRecord(name=one.function.name, arguments=one.function.arguments) for one in called)
                 if reply.malformed:
                     turns.append(tuple(steps))
                     return SuitePlay(
@@ -94,7 +94,7 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
                 results = await suite.execute(task, run, calls)
                 messages += [
                     Message(role="tool", content=result, tool_call_id=call.id, name=call.function.name)
-                    for call, result in zip(made, results, strict=True)
+                    for call, result in zip(called, results, strict=True)
                 ]
             else:
                 return SuitePlay(steps=tuple(turns), messages=tuple(messages), tokens=tokens, error="step_limit")

@@ -57,7 +57,7 @@ def messages_of(rows: list[dict]) -> tuple[Message, ...]:
 def test_each_file_is_one_format():
     files = {path.stem for path in (Path(__file__).parents[2] / "export" / "formats").glob("[!_]*.py")}
     assert set(FORMATS.names()) == files
-    with pytest.raises(InputError, match=r"no format named 'csv'; there are: dpo, grpo, judged, kto, openai"):
+    with pytest.raises(InputError, match=r"no format named 'csv'; there are: atif, dpo, grpo, judged, kto, openai"):
         FORMATS.get("csv")
 
 
@@ -85,6 +85,26 @@ def test_no_row_gains_a_null_key(tmp_path):
 
 def tools_of_any() -> list[dict]:
     return [tool.as_function() for spec in SPECS.values() for tool in spec.tools]
+
+
+def test_atif_steps_join_calls_and_results_and_come_back_as_the_calls(tmp_path):
+    """A message of the agent, its calls and their results are one step; each call comes back with its result."""
+    from trajsmith.verify.traces import read_dialogues
+
+    write(tmp_path, "atif")
+    file = next((tmp_path / "atif").rglob("*.jsonl"))
+    documents = {document["trajectory_id"]: document for document in lines(file)}
+    assert documents.keys() == trajectories().keys()
+    for _, dialogue in read_dialogues(file):
+        trajectory = trajectories()[dialogue.dialogue]
+        document = documents[trajectory.id]
+        assert document["schema_version"] == "ATIF-v1.8"
+        assert [step["step_id"] for step in document["steps"]] == list(range(1, len(document["steps"]) + 1))
+        assert document["agent"]["tool_definitions"] == tools_of(trajectory)
+        assert dialogue.messages == tuple(message for message in trajectory.messages if message.role != "tool")
+        outputs = {message.tool_call_id: message.content for message in trajectory.messages if message.role == "tool"}
+        assert {call.id: call.output for call in dialogue.calls} == outputs
+        assert dialogue.task is not None and dialogue.task.name == trajectory.task_id
 
 
 def test_per_turn_rows_learn_each_round_once(tmp_path):

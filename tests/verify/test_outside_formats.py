@@ -57,6 +57,62 @@ def test_parallel_calls_keep_their_own_results(tmp_path: Path) -> None:
     ]
 
 
+def atif(*steps: dict, **root) -> dict:
+    numbered = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
+    return {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "steps": numbered} | root
+
+
+ASK = {"source": "user", "message": "Where is W1?"}
+LOOK = {"tool_call_id": "c1", "function_name": "get_order", "arguments": {"order_id": "W1"}}
+
+
+def test_atif(tmp_path: Path) -> None:
+    """A result without the id of its call belongs to the only call of its step; parts of text are joined."""
+    parts = [{"type": "text", "text": "It is "}, {"type": "text", "text": "shipped."}]
+    document = atif(
+        {"source": "system", "message": "Be kind."},
+        ASK,
+        {
+            "source": "agent",
+            "message": "",
+            "reasoning_content": "look",
+            "tool_calls": [LOOK],
+            "observation": {"results": [{"content": "shipped"}]},
+        },
+        {"source": "agent", "message": parts},
+        session_id="s",
+    )
+    (found,) = read(write(tmp_path / "trajectory.json", document))
+    assert (found.format, found.dialogue) == ("atif", "s")
+    assert [message.role for message in found.messages] == ["system", "user", "assistant", "assistant"]
+    assert found.messages[2].reasoning_content == "look"
+    assert found.messages[3].content == "It is shipped."
+    assert [(call.tool, call.arguments, call.output) for call in found.calls] == [
+        ("get_order", {"order_id": "W1"}, "shipped")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (atif(ASK, continued_trajectory_ref="b.json"), "continued_in_another_file"),
+        (atif(ASK | {"is_copied_context": True}), "copied_context"),
+        (
+            atif(
+                ASK, {"source": "agent", "message": "", "observation": {"results": [{"subagent_trajectory_ref": [{}]}]}}
+            ),
+            "calls_of_subagents",
+        ),
+        (atif(ASK, {"source": "agent", "message": "", "tool_calls": [{"arguments": {}}]}), "call_without_name"),
+        (atif(), "no_messages"),
+    ],
+)
+def test_atif_that_does_not_hold_all_calls_is_dropped(tmp_path: Path, document: dict, reason: str) -> None:
+    (dropped,) = read(write(tmp_path / "a.jsonl", [document]))
+    assert isinstance(dropped, RecordDropped)
+    assert dropped.reason == reason
+
+
 def test_sharegpt(tmp_path: Path) -> None:
     conversations = [
         {"from": "human", "value": "Where is W1?"},

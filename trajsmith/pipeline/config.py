@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
@@ -33,7 +33,11 @@ class EngineSettings(FrozenModel):
     kind: EngineName = "local"
     """`local`: asyncio on this machine; `trajsmith plugins --kind engines` lists all."""
     concurrency: PositiveInt = 8
-    """Records in work at a time."""
+    """Records in work at a time, in each worker."""
+    workers: Literal["auto"] | PositiveInt = "auto"
+    """Processes that ground, write, play and verify; 1 works in this one. `auto` takes all cores where a stage has
+    enough records to make up for starting them. Records do not depend on it. Stages in which models speak wait more
+    than they compute and stay in one process."""
 
 
 class ExportSettings(FrozenModel):

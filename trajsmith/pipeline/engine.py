@@ -178,7 +178,7 @@ async def _in_order(
     window: deque[_Pending[Out]] = deque()
     try:
         for source, item in inputs:
-            window.append((source, asyncio.create_task(_attempt(stage, source, item, gate))))
+            window.append((source, asyncio.create_task(attempt_work(stage, source, item, gate))))
             await asyncio.sleep(0)  # work that never waits is done after this, so the window stays at one
             while window and (window[0][1].done() or len(window) >= AHEAD * concurrency):
                 yield await _first(window)
@@ -199,10 +199,10 @@ async def _first(window: deque[_Pending[Out]]) -> tuple[str, Sequence[Out] | Rec
     return source, task.result()
 
 
-async def _attempt(
+async def attempt_work(
     stage: PipelineStage[In, Out], source: str, item: In, gate: asyncio.Semaphore
 ) -> Sequence[Out] | RecordDropped:
-    """The work on one input. A drop, a broken environment, a silent model are outcomes; a crash of the work is not."""
+    """Work on one input. A drop, a broken environment, a silent model are outcomes; a crash of the work is not."""
     where = f"stage {stage.name}, record {source}"
     async with gate:
         try:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import count_records, read_records
@@ -22,22 +23,24 @@ class JudgedTrajectory(NamedTuple):
 class PlayedPairs:
     """Pairs of task and trajectory, in the order of the trajectories."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, raw: bool = False) -> None:
+        """`raw` leaves the records as lines, for another process to parse."""
         self.run = run
+        self.raw = raw
 
     def __len__(self) -> int:
         return count_records(self.run.file(TRAJECTORIES))
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
-        return _pairs(self.run, Task)
+        return _pairs(self.run, *((RawReader(Task), RawReader(Trajectory)) if self.raw else (Task, Trajectory)))
 
 
-def _pairs(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[str, tuple[AnyTask, Trajectory]]]:
-    """Every trajectory with its task, which is read as `kind` says."""
+def _pairs(run: RunDirectory, kind: Any, played: Any = Trajectory) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Every trajectory with its task, which are read as `kind` and `played` say."""
     path = find_written_tasks(run)
     tasks = read_records(path, kind)
-    task: AnyTask | None = None
-    for trajectory in read_records(run.file(TRAJECTORIES), Trajectory):
+    task: Any = None
+    for trajectory in read_records(run.file(TRAJECTORIES), played):
         while task is None or task.id != trajectory.task_id:
             task = next(tasks, None)
             if task is None:
@@ -48,11 +51,13 @@ def _pairs(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[str, tuple[
 class TaskCandidates:
     """Tasks with all their candidates, in the order of the trajectories."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, raw: bool = False) -> None:
+        """`raw` leaves the records as lines, for another process to parse."""
         self.run = run
+        self.raw = raw
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, tuple[Trajectory, ...]]]]:
-        pairs = (pair for _, pair in PlayedPairs(self.run))
+        pairs = (pair for _, pair in PlayedPairs(self.run, self.raw))
         for name, group in groupby(pairs, key=lambda pair: pair[0].id):
             candidates = list(group)
             yield name, (candidates[0][0], tuple(trajectory for _, trajectory in candidates))

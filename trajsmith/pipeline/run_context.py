@@ -22,6 +22,7 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.phrasing import ScenarioBook, Wording, set_language
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.worker_pool import WorkerPool
 from trajsmith.querygen import TaskWriter
 from trajsmith.querygen.vary import VariantCase
 from trajsmith.records import (
@@ -83,6 +84,8 @@ class RunContext:
         self.writer = lru_cache(maxsize=64)(self._writer)
         self.state = lru_cache(maxsize=64)(run.get_state)
         """Initial state by hash; shared, so it must not be changed."""
+        self.workers: WorkerPool | None = None
+        """Processes for the stages that compute; started by the first stage that deserves them."""
 
     @classmethod
     async def open(cls, config: RunConfig, run: RunDirectory) -> "RunContext":
@@ -178,7 +181,9 @@ class RunContext:
         return self.registry.role_model(role) if self.config.roles.of(role).model != SCRIPTED else None
 
     async def close(self) -> None:
-        """Let go of the models; safe to call twice."""
+        """Let go of the models and of the workers; safe to call twice."""
+        if self.workers is not None:
+            await self.workers.close()
         if "registry" in vars(self):
             await self.registry.close()
 

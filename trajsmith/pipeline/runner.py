@@ -27,16 +27,18 @@ from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, loa
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
-from trajsmith.pipeline.engine import ENGINES
+from trajsmith.pipeline.engine import ENGINES, PipelineStage
 from trajsmith.pipeline.format_export import iter_selected
+from trajsmith.pipeline.journal import build_ledger_path
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
 from trajsmith.pipeline.stages import ORDER, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
+from trajsmith.pipeline.worker_pool import WorkerPool, choose_worker_count, distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.vary import VARIANTS
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
@@ -188,17 +190,41 @@ async def _run_stages(
     run_stage = ENGINES.get(engine.kind)
     try:
         for name in names:
+            pool = choose_workers(run, context, all_stages[name])
+            raw = pool is not None
             inputs: Iterable[tuple[str, Any]] | None = None
             if name == "sample":
                 await context.prepare_graph()
                 inputs = ChainPlan(context, rounds)
             elif name == "vary":
-                inputs = VaryPlan(context, rounds)
+                inputs = VaryPlan(context, rounds, raw)
             elif name == "verify":
-                inputs = TaskCandidates(run)
-            await run_stage(all_stages[name], run, inputs, engine.concurrency, progress)
+                inputs = TaskCandidates(run, raw)
+            stage, concurrency = all_stages[name], engine.concurrency
+            if pool is not None:
+                stage, concurrency = distribute_stage(stage, pool), concurrency * pool.count
+            await run_stage(stage, run, inputs, concurrency, progress)
     finally:
         context.code_checks.close()
+
+
+def choose_workers(run: RunDirectory, context: RunContext, stage: PipelineStage[Any, Any]) -> WorkerPool | None:
+    """Return the worker processes for a stage; None where this process does it.
+
+    Stages in which models speak stay here: budget, cache and order of requests are kept by one process. So does
+    drawing chains, which is one stream.
+    """
+    config = context.config
+    spoken = any(config.roles.of(role).model != SCRIPTED for role in find_roles((stage.name,)))
+    if stage.name == "sample" or spoken:
+        return None
+    source = stage.input or (TASKS if stage.name == "vary" else TRAJECTORIES)
+    left = count_records(run.file(source)) - count_records(build_ledger_path(run, stage.name))
+    count = choose_worker_count(config.engine.workers, left)
+    if count == 1:
+        return None
+    context.workers = context.workers or WorkerPool(run.path, count, config.engine.concurrency)
+    return context.workers
 
 
 def export_run(

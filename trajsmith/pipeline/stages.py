@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -12,6 +12,7 @@ from trajsmith.models.settings import DIALOGUE
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
+from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
@@ -49,7 +50,6 @@ from trajsmith.usersim import (
 from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
 
-AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 VaryInput: TypeAlias = tuple[Task, str | None]
 
 
@@ -60,8 +60,12 @@ MOST_VARIANTS = 2
 class VaryPlan:
     """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
 
-    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = ()) -> None:
-        """`rounds` say from which task on which variants are made; without them, those of the configuration."""
+    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = (), raw: bool = False) -> None:
+        """`rounds` say from which task on which variants are made; without them, those of the configuration.
+
+        `raw` leaves the tasks as lines, for another process to parse.
+        """
+        self.raw = raw
         self.run = context.run
         self.rates = dict(context.config.vary.rates)
         self.rounds = rounds
@@ -71,12 +75,12 @@ class VaryPlan:
         return sum(1 + len(names) for _, names in self._chosen(TaskHeader))
 
     def __iter__(self) -> Iterator[tuple[str, VaryInput]]:
-        for task, names in self._chosen(Task):
+        for task, names in self._chosen(RawReader(Task) if self.raw else Task):
             yield task.id, (task, None)
             for name in names:
                 yield f"{task.id}.{name}", (task, name)
 
-    def _chosen(self, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, list[str]]]:
+    def _chosen(self, kind: Any) -> Iterator[tuple[Any, list[str]]]:
         """Every written task, read as `kind` says, with the variants that are derived from it."""
         for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
             now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)

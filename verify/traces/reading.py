@@ -10,9 +10,9 @@ import orjson
 from trajsmith.records import InputError, JsonObject, RecordDropped
 from trajsmith.records.text import to_one_line
 from trajsmith.records.traces import TraceDialogue
-from trajsmith.verify.traces import bfcl, openai, sharegpt, tau2, taubench
+from trajsmith.verify.traces import atif, bfcl, openai, sharegpt, tau2, taubench
 
-FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (tau2, taubench, openai, sharegpt, bfcl)}
+FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (tau2, taubench, atif, openai, sharegpt, bfcl)}
 
 
 def read_dialogues(

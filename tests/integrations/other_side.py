@@ -1,0 +1,28 @@
+"""Runs scripts in the environments in which the other sides of integrations are installed."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+def find_python(name):
+    """Return the interpreter of an integration's environment; skip where it is not installed."""
+    python = ROOT / ".integrations" / name / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{name} is not installed: run `make integrations`")
+    return str(python)
+
+
+def run_script(name, script, *arguments, timeout=280):
+    """Run a script of this folder where the other side is installed, and return the JSON lines that it prints."""
+    command = [find_python(name), str(HERE / script), *map(str, arguments)]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=timeout, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(("[", "{"))]
