@@ -26,13 +26,15 @@ class Sums:
     async def load_tasks(self, category):
         parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         tool = {"type": "function", "function": {"name": "add", "description": "", "parameters": parameters}}
-        return [
-            SuiteTask(
-                id=f"{category}_{n}", category=category, tools=(tool,),
-                turns=((Message(role="user", content=str(n)),),), live=category == "two", gold=(((CallRecord(name="add", arguments={"n": n}),),),),
+        tasks = []
+        for n in range(4):
+            turns, gold = (
+                ((Message(role="user", content=str(n)),),),
+                (((CallRecord(name="add", arguments={"n": n}),),),),
             )
-            for n in range(4)
-        ]  # fmt: skip
+            name, live = f"{category}_{n}", category == "two"
+            tasks.append(SuiteTask(id=name, category=category, turns=turns, tools=(tool,), live=live, gold=gold))
+        return tasks
 
     async def execute(self, task, run, calls):
         return [f"sum {call.arguments['n']}" for call in calls]
