@@ -2,8 +2,8 @@
 
     python benchmarks/diagnosis.py [--chains 350]
 
-A run plays every task three times, twice by the scripted faulty agent. Its kinds of mistakes are planted; a kind is named if the
-diagnosis names the first wrong step that belongs to it. Episodes that the run rejects for another reason do not count.
+A run plays every task three times, twice by the scripted faulty agent. Its kinds of mistakes are planted; a kind is
+named if the diagnosis names the first wrong step that belongs to it.
 """
 
 import argparse

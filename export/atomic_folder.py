@@ -17,14 +17,16 @@ class AtomicFolder:
 
     Args:
         directory: The folder; an older export there is replaced.
+        content: Name of the subfolder by which an export is known.
 
     Raises:
         InputError: `directory` is a file.
         RunError: `directory` holds something else than an export.
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, content: str = DATA) -> None:
         self.directory = Path(directory)
+        self.content = content
         self.part = self.directory.with_name(f".{self.directory.name}.part")
         self._old = self.directory.with_name(f".{self.directory.name}.old")
         self._discarded = False
@@ -34,7 +36,7 @@ class AtomicFolder:
         if self._old.exists() and not self.directory.exists():
             self._old.rename(self.directory)  # an earlier export died between the two renames of the commit
         shutil.rmtree(self.part, ignore_errors=True)
-        (self.part / DATA).mkdir(parents=True)
+        (self.part / self.content).mkdir(parents=True)
         return self
 
     def __exit__(
@@ -78,5 +80,5 @@ class AtomicFolder:
         if not self.directory.is_dir():
             raise InputError(f"{self.directory} is a file; give a folder for the dataset")
         names = {path.name for path in self.directory.iterdir()}
-        if names and DATA not in names:
+        if names and self.content not in names:
             raise RunError(f"{self.directory} holds something that is no dataset; choose another folder or empty it")

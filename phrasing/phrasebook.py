@@ -108,6 +108,8 @@ class EntityPhrases(FrozenModel):
     name: Templates = ()
     """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
     where no other row of the list has the same name, else `by` names it."""
+    lasting: tuple[str, ...] = ()
+    """Fields that no call changes, such as a price: an agent may tell them after a write, too."""
     row: Templates = ()
     """One row of a list, said shortly: "{order_id}, {status}, {total|money}"; of several templates with the same
     information, one is drawn for each list."""

@@ -38,6 +38,8 @@ class ScenarioStep(FrozenModel):
     """Parameter to "step.name": it has another value."""
     later_than: dict[str, str] = {}
     """Parameter to "step.name": a later date or time."""
+    settled: tuple[str, ...] = ()
+    """Parameters that others have decided, such as when a course begins: nobody takes another value instead."""
     where: dict[str, tuple[JsonValue, ...]] = {}
     """Field of the row that a thing is chosen from, to the values that fit the story: {"status": ["pending"]}."""
     ask: tuple[str, ...] = ()

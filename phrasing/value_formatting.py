@@ -189,5 +189,5 @@ def find_clock_date(state: dict[str, Any]) -> date:
 
 
 def drop_near_years(text: str, now: date) -> str:
-    """Dates within some ten months of now without their year, as people say them."""
+    """Dates within half a year of now without their year, as people say them."""
     return get_language().grammar.drop_near_years(text, now)

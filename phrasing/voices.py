@@ -179,7 +179,7 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
         exact: Values and names that keep their capital: "Right, Gantry Planner is slow".
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
-    if opening.endswith((",", ":")) and _REACTION.match(text):
+    if (opening.endswith((",", ":")) or _REACTION.match(opening)) and _REACTION.match(text):
         return text
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."

@@ -17,7 +17,7 @@ RECENT = 2
 """Turns after which "that order" still stands for the last order that was spoken of."""
 SHORT = 4
 """Words of a name that people say again of what they have just spoken of; nobody recites a whole title."""
-IT, NAMED = 0.5, 0.12
+IT, NAMED = 0.5, 0.3
 """Probabilities of "it" and of the name for what was spoken of last, where they are clear."""
 
 

@@ -9,7 +9,7 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions
 from trajsmith.records import FromUser, GoldCall
 
-FULL = 0.85
+FULL = 0.97
 """Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
 
 

@@ -56,10 +56,19 @@ def build_general_info(call: int, gold: GoldCall, sentence: str, template: str, 
     phrases = wording.tool(gold.tool)
     if phrases.facts or phrases.done:
         named = find_named_fields(template, gold, phrases.facts) if gold.effect == "read" else ()
-        fields = (*phrases.facts, *named)
+        unchanged = _find_unchanged(gold, wording)
+        fields = (*(path for path in phrases.facts if path not in unchanged), *named)
         return RequestedInfo(call=call, question=sentence, fields=fields)
     facts = tuple(AnswerFact(value=value) for value in pick_reportable_values(gold.result) if value != "")
     return RequestedInfo(call=call, question=sentence, facts=facts)
+
+
+def _find_unchanged(gold: GoldCall, wording: Wording) -> set[str]:
+    """Return the paths of what a write could have changed, and was not asked to: the phone number of somebody who
+    orders a newsletter."""
+    tool = wording.tools[gold.tool]
+    optional = [name for name in tool.parameters if name not in tool.required]
+    return {f"$.{name}" for name in optional if gold.effect == "write" and gold.arguments.get(name) is None}
 
 
 def fill_facts(info: RequestedInfo, call: GoldCall, wording: Wording) -> RequestedInfo:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, format_first_error
-    from trajsmith.records.registry import PluginSource, Registry
+    from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
     from trajsmith.records.task import (
         MAX_FACTS,
@@ -114,7 +114,7 @@ _NAMES = {
     "message": "FunctionCall Message ToolCall",
     "paths": "SourcePath SourceReference",
     "record": "FrozenModel Record format_first_error",
-    "registry": "PluginSource Registry",
+    "registry": "PluginSource Registry list_program_plugins",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
@@ -219,6 +219,7 @@ __all__ = [
     "hash_bytes",
     "install_command",
     "list_answer_facts",
+    "list_program_plugins",
     "render_tools",
 ]
 

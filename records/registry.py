@@ -12,6 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from trajsmith.records.errors import InputError
 from trajsmith.records.text import suggest_names
@@ -52,6 +53,18 @@ class PluginSource:
         return self.module.partition(".")[0]
 
 
+_REGISTRIES: "WeakSet[Registry[Any]]" = WeakSet()
+
+
+def list_program_plugins() -> list[PluginSource]:
+    """Return what this program has registered itself; another process does not have it."""
+    sources = [source for registry in _REGISTRIES for source in registry.sources()]
+    return sorted(
+        (one for one in sources if not one.distribution and not one.entry_point and one.package != OWN),
+        key=lambda one: (one.name, one.module),
+    )
+
+
 class Registry(Generic[T]):
     """Things of one kind by name. A thing is imported when it is first asked for.
 
@@ -78,6 +91,7 @@ class Registry(Generic[T]):
         """Name to the module that registered it."""
         self._loaded: dict[str, T] = {}
         """What was asked for."""
+        _REGISTRIES.add(self)
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
         """Return a decorator that registers a thing under a name.

@@ -4,6 +4,7 @@ from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name, needs
 from trajsmith.train_grpo.factory import EpisodeFactory, build_factories
 from trajsmith.train_grpo.reward_functions import EpisodeReward
 from trajsmith.train_grpo.rollout_function import DialogueRollouts
+from trajsmith.train_grpo.rollouts import Rollout, build_text_reply
 from trajsmith.train_grpo.settings import GrpoConfig
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "EpisodeReward",
     "EpisodeSource",
     "GrpoConfig",
+    "Rollout",
     "build_class_name",
     "build_factories",
+    "build_text_reply",
     "needs_user",
 ]

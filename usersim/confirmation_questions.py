@@ -55,6 +55,11 @@ def collect_shown(rows: Iterable[Mapping[str, Any]], name: str, value: Any) -> d
     return shown
 
 
+def keep_lasting(rows: Iterable[Mapping[str, Any]], lasting: Collection[str]) -> list[Mapping[str, Any]]:
+    """Return rows with their first field, which identifies them, and the fields that no call changes."""
+    return [{key: value for key, value in row.items() if key in {next(iter(row)), *lasting}} for row in rows]
+
+
 class ConfirmationWriter:
     """Writes the question for one call or several."""
 
@@ -94,11 +99,21 @@ class ConfirmationWriter:
                     actions.append(text)
             notes += [] if frames else self._find_consequence(*members[0], actions[-1])
             actions, remarks = _split_remarks(actions, remarks)
-        question = fill_pattern(frames or self.voice.confirms, join_words(dict.fromkeys(actions)), self.rng, self.used)
+        spoken = join_words(dict.fromkeys(actions))
+        question = fill_pattern(self._list_frames(spoken, frames), spoken, self.rng, self.used)
         if topics:
             topic = capitalize_first("; ".join(dict.fromkeys(topics)))
             question = f"{topic}: {get_language().grammar.lower_first(question)}"
         return " ".join([*dict.fromkeys(notes), _add_remarks(question, remarks)])
+
+    def _list_frames(self, action: str, frames: Sequence[str]) -> Sequence[str]:
+        """Return the patterns that an action fits: after a clause of its own, "instead" would belong to that."""
+        plain = [frame for frame in frames if "{} " not in frame] if ", " in action else []
+        return plain or frames or self.voice.confirms
+
+    def describe(self, call: GoldCall, identified: IdentifiedRows) -> str:
+        """Return a verb phrase for a call that names what it is about, without what follows from it."""
+        return self._describe(call, identified)[0].partition("; ")[0]
 
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""

@@ -20,6 +20,8 @@ class PartialBatchAgent(VariantAgent):
     """Plays the agent of a batch of which a part is refused."""
 
     openings = SOME_DONE
+    has_told = False
+    """It has said what cannot be done when it asked for a yes."""
     tried = 0
     """Refused members that were called, in the order of the list."""
     slots: Sequence[int | None] = ()
@@ -80,7 +82,10 @@ class PartialBatchAgent(VariantAgent):
         if not self.twist.visible:
             calls = sorted([*calls, *(member.call for member in self.twist.refused)], key=self._get_position)
         question = self._write_for_all(calls)
-        return f"{self._describe_left_out()} {question}" if self.twist.visible else question
+        if not self.twist.visible:
+            return question
+        left_out, self.has_told = self._describe_left_out(), True
+        return f"{left_out} {question}"
 
     def _answer_batch(self) -> str:
         text = super()._answer_batch()
@@ -102,7 +107,9 @@ class PartialBatchAgent(VariantAgent):
         refusals = load_refusals()
         sentences = []
         for because, names in reasons.items():
-            if self.twist.visible:
+            if self.has_told:
+                patterns = refusals.left_again if names else refusals.left_again_reason
+            elif self.twist.visible:
                 patterns = refusals.left_out_rule if names else refusals.left_out_reason_rule
             else:
                 patterns = refusals.left_out if names else refusals.left_out_reason

@@ -18,7 +18,7 @@ from trajsmith.phrasing.value_formatting import (
     list_value_forms,
 )
 from trajsmith.phrasing.words import pluralize
-from trajsmith.records import AnswerFact, FromOutput, GoldCall, RequestedInfo
+from trajsmith.records import AnswerFact, FromOutput, GoldCall, RequestedInfo, Turn
 
 AgentStyle = Literal["short", "plain", "explanatory"]
 """How an agent reports a result: `ToolPhrases.brief`, `done` or `detailed`."""
@@ -38,10 +38,16 @@ class ReportWriter:
         self.rng = rng
         self.varies = True
         """No template is used a second time in a dialogue while there are others that fit."""
+        self.later: Sequence[AnswerFact] = ()
+        """What the user is going to ask for next: not told before, where other words do."""
         self.used: set[str] = set()
         """Templates of what was told."""
         self._templates: dict[str, str] = {}
         """Texts that were rendered last, with their templates."""
+
+    def expect(self, turns: Sequence[Turn]) -> None:
+        """Record what the user is going to ask for in these turns."""
+        self.later = [fact for turn in turns for info in turn.asked for fact in info.facts]
 
     def answer(
         self, info: RequestedInfo, call: GoldCall, content: Any, first: bool = True, row: str = ""
@@ -120,8 +126,9 @@ class ReportWriter:
             every = [pick_text([text], values, self.rng) for options in ways for text in options]
             texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
         rendered = [text for text in texts if text]
-        whole = (text for text in rendered if all(is_fact_answered(text, fact) for fact in facts))
-        chosen = next(whole, None) or next(iter(rendered), None)
+        whole = [text for text in rendered if all(is_fact_answered(text, fact) for fact in facts)]
+        ahead = (text for text in whole if not self._tells_later(text, facts))
+        chosen = next(ahead, None) or next(iter([*whole, *rendered]), None)
         return self._note_used(chosen) if chosen else render_plain_report(call, content)
 
     def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
@@ -150,15 +157,23 @@ class ReportWriter:
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
-        first = None
+        first, whole = None, None
         for template in sorted(self.rng.sample(list(templates), len(templates)), key=self.used.__contains__):
             text = pick_text([template], values, self.rng)
             if text:
                 self._templates[text] = template
             if text and all(is_fact_answered(text, fact) for fact in facts):
-                return text
+                if not self._tells_later(text, facts):
+                    return text
+                whole = whole or text
             first = first or text
-        return first
+        return whole or first
+
+    def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
+        """Return True if a text tells a number that is asked for next, and not now."""
+        now = [fact.value for fact in facts]
+        later = [fact for fact in self.later if isinstance(fact.value, float) and fact.value not in now]
+        return any(is_fact_answered(text, fact) for fact in later)
 
     def _note_used(self, text: str) -> str:
         """Record the template of a text that is told, and return the text."""

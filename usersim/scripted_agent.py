@@ -5,7 +5,7 @@ them. A reference that does not resolve, or a refused call, is told to the user 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -40,7 +40,7 @@ from trajsmith.records import (
 )
 from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases
 from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -367,13 +367,12 @@ class ScriptedAgent:
         return identified
 
     def _find_shown(self, name: str, value: Any) -> dict[str, Any]:
-        """Return all fields that results show of the thing with this identifier, if nothing was changed since."""
-        fresh = [
-            result.content
-            for index, result in enumerate(self.results)
-            if self.calls[index].actor == "assistant" and not self._stale(index, name, value)
-        ]
-        return collect_shown([row for content in fresh for row in iterate_rows(content)], name, value)
+        """Return what results show of the thing with this identifier; what was changed since only if it lasts."""
+        rows, lasting = list[Mapping[str, Any]](), self.wording.entity(name).lasting
+        for index in (number for number in range(len(self.results)) if self.calls[number].actor == "assistant"):
+            shown = iterate_rows(self.results[index].content)
+            rows += keep_lasting(shown, lasting) if self._stale(index, name, value) else shown
+        return collect_shown(rows, name, value)
 
     def _stale(self, call: int, name: str = "", value: Any = None) -> bool:
         """Return True if a write came after a result, other than to another thing of its kind: it may be outdated."""
@@ -446,5 +445,6 @@ class ScriptedAgent:
             answers += [answer] if answer else []
         whole = not asked or len(answers) < len(asked)
         facts = [fact for info in asked for fact in info.facts]
+        self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
         text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

@@ -54,7 +54,7 @@ from trajsmith.usersim.variant_texts import (
 )
 
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
-_DAYS = re.compile(r"\b\d{1,2} [A-Z][a-z]+\b|\b(?:days?|nights?|[A-Z][a-z]+day)\b")
+_DAYS = re.compile(r"\b(?:days?|nights?|[A-Z][a-z]+day|early|ahead|late)\b")
 """Words by which a reason is about a day."""
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
@@ -142,7 +142,11 @@ class VariantAgent(ScriptedAgent):
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _name_act(self, call: GoldCall) -> str:
-        """Return the plainest verb phrase for a call: the first that its values fit."""
+        """Return the plainest verb phrase for a call: the first that its values fit; where the same was done for
+        another thing of the message, the one in which the agent would ask for a yes, which says what is meant."""
+        if any(self.calls[index].tool == call.tool for index in range(len(self.results))):
+            writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+            return writer.describe(call, self._identified_rows(call))
         values = {name: self._spoken(call, name) for name in call.arguments}
         texts = (pick_text([text], values, self.rng) for text in self.wording.tool(call.tool).narrate)
         return next(filter(None, texts), "") or self._phrase(call, "narrate")
@@ -153,7 +157,9 @@ class VariantAgent(ScriptedAgent):
         if any(map(_CLOCK.fullmatch, wanted)) and _CLOCK.search(because):
             kind = "time"
         else:
-            kind = "day" if any(map(parse_datetime, wanted)) and _DAYS.search(because) else ""
+            days = [value for value in wanted if parse_datetime(value)]
+            about = _DAYS.search(because) or any(is_value_mentioned(because.lower(), day) for day in days)
+            kind = "day" if days and about else ""
         return f" {draw_pattern(load_refusals().another, self.rng).format(kind)}" if kind else ""
 
     def _try(self, call: GoldCall) -> AgentAct:

@@ -13,12 +13,31 @@ _GET = re.compile(
     r"(?=(?:an? |access\b|\d|some |more ))"
 )
 """A request for something that somebody else is to get: "could you get a licence"."""
+_ASKING_WORD = r"(?:who|what|which|when|where|how|whether|if|why|until|on which|in which|for how|by when|at what)\b"
+_TO_OTHERS = (
+    r"(?:\b(?:[Yy]ou|u)(?: could| can)?(?: please| pls| quickly| just| also| maybe)*"
+    r"|\b(?:[Pp]lease|pls)(?: just| quickly| also)?|kind as to|\byou to)"
+)
+_TELL = re.compile(
+    rf"({_TO_OTHERS}) (?:find out\b(?! about)|see (?={_ASKING_WORD})|check (?={_ASKING_WORD}(?<!whether)))"
+)
+"""A wish to know something that somebody else is to find out: "could you find out which cards I have"."""
+_SHOW = re.compile(rf"({_TO_OTHERS}) see (?!if\b|whether\b|to\b|about\b)")
+_KNOW = re.compile(
+    r"\b((?:like|love|want|need|wanna|gotta|have)(?: also| just)?(?: to)?) find out"
+    r"(?= (?:who|what|which|when|where|how|whether|until|on|in|for|by|at)\b)"
+)
+"""The same of what the speaker wants to know: "I'd like to find out which cards I have"."""
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 
 _PERSONS = frozenset({
     "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",
     "traveller", "passenger", "user", "driver", "friend", "owner", "people", "everybody",
 })  # fmt: skip
+
+
+NEAR = 183
+"""Days within which a date needs no year: no other day of the same name is nearer."""
 
 
 class Noun(Protocol):
@@ -77,18 +96,22 @@ class EnglishGrammar:
         return forms
 
     def ask_for_oneself(self, sentence: str) -> str:
-        """Return a request in which what somebody is to get is for the speaker: "could you get me a licence"."""
-        return _GET.sub(r"\1 me ", sentence)
+        """Return a request as people say it of themselves: "could you get me a licence", "please tell me which cards I
+        have", "I'd like to know which cards I have"."""
+        sentence = _TELL.sub(
+            lambda match: f"{match.group(1)} tell me{'' if match[0].endswith('out') else ' '}", sentence
+        )
+        return _KNOW.sub(r"\1 know", _SHOW.sub(r"\1 show me ", _GET.sub(r"\1 me ", sentence)))
 
     def drop_near_years(self, text: str, now: date) -> str:
-        """Return a text in which dates within some ten months of now have no year, as people say them."""
+        """Return a text in which dates within half a year of now have no year, as people say them."""
 
         def shorten(match: re.Match[str]) -> str:
             try:
                 day = datetime.strptime(match.group(0), "%d %B %Y").date()
             except ValueError:  # "33 July 2026", as a faulty agent may say it
                 return match.group(0)
-            near = abs((day - date(now.year, now.month, now.day)).days) < 300
+            near = abs((day - date(now.year, now.month, now.day)).days) < NEAR
             return match.group(1) if near else match.group(0)
 
         return _YEAR.sub(shorten, text)
@@ -129,8 +152,8 @@ class EnglishGrammar:
         return f"that {noun.noun}"
 
     def again(self, noun: Noun) -> tuple[str, ...]:
-        """Refer to a thing that was spoken of last; the first way does within one message."""
-        return (f"that {noun.noun}", f"the same {noun.noun}")
+        """Refer to a thing that was spoken of last."""
+        return (f"that {noun.noun}",)
 
     def pronoun(self, noun: Noun) -> str:
         """Return what stands for the thing that was spoken of last; empty where none does for sure."""

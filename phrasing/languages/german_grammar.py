@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Literal
 
-from trajsmith.phrasing.languages.english_grammar import EnglishGrammar, Noun
+from trajsmith.phrasing.languages.english_grammar import NEAR, EnglishGrammar, Noun
 from trajsmith.phrasing.words import word_set
 
 MONTHS = (
@@ -114,7 +114,7 @@ class GermanGrammar(EnglishGrammar):
                 day = date(int(match.group(3)), MONTHS.index(match.group(2)) + 1, int(match.group(1)))
             except ValueError:  # "33. Juli 2026", as a faulty agent may say it
                 return match.group(0)
-            near = abs((day - date(now.year, now.month, now.day)).days) < 300
+            near = abs((day - date(now.year, now.month, now.day)).days) < NEAR
             return f"{match.group(1)}. {match.group(2)}" if near else match.group(0)
 
         return _YEAR.sub(shorten, text)

@@ -69,7 +69,12 @@ def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alterna
     call = request.calls[-1]
     declared = case.wording.tool(call.tool).alternatives
     names = sorted(declared, key=lambda name: name != request.argument)
-    names += [name for name in call.arguments if name not in names and not declared and name == request.argument]
+    step = case.find_step(case.spans[request.turn][1] - 1)
+    settled = step.settled if step is not None else ()
+    names = [name for name in names if name not in settled]
+    names += [
+        name for name in call.arguments if name not in (*names, *settled) and not declared and name == request.argument
+    ]
     fields = {field.path: field for field in list_input_fields(case.tools[call.tool])}
     candidates: list[Alternative] = []
     for name in names:

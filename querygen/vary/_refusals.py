@@ -28,7 +28,10 @@ FACTORS = (1.1, 1.25, 1.5, 2, 3, 5)
 DAYS = (3, 7, 10, 14, 21, 28, 35, 60, 100)
 TIMES = ("07:00", "09:30", "11:00", "14:00", "16:30", "18:30", "19:00")
 """Times that people choose: of a full or an ended day, none in the night."""
+AROUND = 1
+"""Hours around those of a story at which it can take place."""
 SATURDAY = 5
+_CLOCK = re.compile(r"\d\d:\d\d(?::\d\d)?$")
 _NUMBER = re.compile(r"\d[\d,.-]*")
 
 
@@ -145,10 +148,11 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
             continue
         if case.first_needed(source.known) != turn or (step is not None and name in step.same_as):
             continue
-        fitting = step.arguments.get(name) if step is not None and _is_word(write.arguments[name]) else None
+        of_story = step.arguments.get(name) if step is not None else None
+        fitting = of_story if _is_word(write.arguments[name]) else None
         for other in _propose_values(write.arguments[name], fields[name]):
-            if fitting is not None and other not in fitting:
-                continue  # another reason would be another story
+            if (fitting is not None and other not in fitting) or not _is_near_time(other, of_story or ()):
+                continue  # another reason would be another story, and nobody plays games in the morning
             fact = restate(case, write.tool, case.known[source.known], other)
             calls = (*case.calls[start : stop - 1], replace_arguments(write, {name: (other, source)}))
             values.append((name, calls, fact))
@@ -186,6 +190,13 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
             other for other in (value + 1, value + 2, value + 4, *(value * by for by in (2, 3, 5))) if other <= high
         ]
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
+
+
+def _is_near_time(value: JsonValue, usual: Sequence[JsonValue]) -> bool:
+    """Return False for a time of day that is far from all times of the story."""
+    clock = value if isinstance(value, str) and _CLOCK.match(value) else None
+    hours = [int(other[:2]) for other in usual if isinstance(other, str) and _CLOCK.match(other)]
+    return clock is None or not hours or min(hours) - AROUND <= int(clock[:2]) <= max(hours) + AROUND
 
 
 def _is_word(value: JsonValue) -> bool:

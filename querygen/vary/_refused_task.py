@@ -10,7 +10,7 @@ from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import GoldCall, JsonValue, Perturbation, RecordDropped, canonical_json
+from trajsmith.records import GoldCall, JsonValue, Perturbation, RecordDropped, RequestedInfo, canonical_json
 
 ACCEPTED = 0.85
 """Share of offers that the user takes."""
@@ -31,6 +31,7 @@ _BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s
 """A bound of a rule: "24 hours", "£200.00"."""
 _RULE = re.compile(r"\bonly\b")
 """A clause that says what holds of all: "only pending orders can be changed"."""
+_AMOUNT = re.compile(r"\d[\d,]*\.\d+")
 _NUMBER = re.compile(r"\d[\d.,:-]*\d|\d")
 
 
@@ -111,6 +112,8 @@ async def _build_variant(
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
+    if _was_told(request.refusal, [info for asked in words.asked[: request.turn] for info in asked]):
+        raise RecordDropped("said_before", request.refusal)
     if alternative is not None and _names(query, alternative):
         raise RecordDropped("said_anyway", str(alternative.values[0]))
     entries = words.entries(request.turn)
@@ -139,6 +142,13 @@ async def _build_variant(
         + ("policy and results tell it before" if visible else "nothing that is shown before tells it"),
     )
     return VariantResult(await case.finish(pieces, perturbation))
+
+
+def _was_told(refusal: str, asked: Sequence[RequestedInfo]) -> bool:
+    """Return True if earlier answers told the user a number of the refusal: nobody asks for £30.00 who has just read
+    that £25.00 are left."""
+    numbers = {float(fact.value) for info in asked for fact in info.facts if isinstance(fact.value, int | float)}
+    return any(float(number.replace(",", "")) in numbers for number in _AMOUNT.findall(refusal))
 
 
 def _is_nearly_all(refused: GoldCall, alternative: Alternative) -> bool:

@@ -15,10 +15,10 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, RecordDropped
 
 NONE = (
-    "I have no way to do that from here",
-    "it's not something that I can do from here",
-    "there's nothing here that I could do it with",
-    "nothing that I have access to here is for that",
+    "I have no access to anything like that",
+    "that's outside what I have access to here",
+    "I have no tool for it here",
+    "it's not something that I have been set up for",
 )
 OPENINGS = ("", "", "One more thing.", "Something else.")
 

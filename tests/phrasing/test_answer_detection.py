@@ -93,3 +93,9 @@ def test_a_day_that_does_not_exist_keeps_its_year():
     """A faulty agent may change a digit of a date."""
     text = "It can be restored until 33 July 2026, or 3 July 2026."
     assert drop_near_years(text, date(2026, 7, 1)) == "It can be restored until 33 July 2026, or 3 July."
+
+
+def test_a_year_is_left_out_only_where_no_other_such_day_is_nearer():
+    """In January, "until 22 March" means the next one; a warranty that ended last March has its year."""
+    text = "One ended on 22 March 2025, the other ends on 22 March 2026."
+    assert drop_near_years(text, date(2026, 1, 11)) == "One ended on 22 March 2025, the other ends on 22 March."

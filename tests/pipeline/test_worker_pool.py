@@ -163,3 +163,33 @@ def test_raw_records_are_parsed_where_they_are_used() -> None:
     assert load_item((raw, None)) == (chain, None)
     with pytest.raises(InputError, match=r"chains.jsonl:2: not a record"):
         RawReader(Chain).from_line(b"[]\n", "chains.jsonl:2")
+
+
+@pytest.mark.parametrize("workers", ["auto", 2])
+def test_plugins_of_this_program_stay_in_this_process(
+    workers: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trajsmith.toolgraph import SAMPLERS
+
+    monkeypatch.setattr(worker_pool, "ITEMS_PER_WORKER", 1)
+    monkeypatch.setattr(worker_pool, "count_cores", lambda: 2)
+    sampler = SAMPLERS.get("random_walk")
+    monkeypatch.setattr(SAMPLERS, "_things", dict(SAMPLERS._things))
+    monkeypatch.setattr(SAMPLERS, "_modules", dict(SAMPLERS._modules))
+    monkeypatch.setattr(SAMPLERS, "_loaded", dict(SAMPLERS._loaded))
+    SAMPLERS.register("of_a_notebook")(sampler)
+    few = settings(workers) | {"sample": {"count": 4, "length": [3, 4], "method": "of_a_notebook"}}
+    opened: list[object] = []
+
+    async def start(pool: WorkerPool) -> object:
+        opened.append(pool)
+        raise AssertionError("a worker is started")
+
+    monkeypatch.setattr(WorkerPool, "_start", start)
+    if workers == "auto":
+        run(few, run=tmp_path / "run")
+        assert (tmp_path / "run" / "verdicts.jsonl").stat().st_size and not opened
+    else:
+        with pytest.raises(InputError, match=r"engine.workers: 2: .*'of_a_notebook'.*engine.workers=1"):
+            run(few, run=tmp_path / "run")
+        run(few | {"engine": {"workers": 1}}, run=tmp_path / "run", fresh=True)

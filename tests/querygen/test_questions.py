@@ -8,11 +8,11 @@ from writing_desk import Place, Told
 
 from trajsmith.models.serialization import build_request_body
 from trajsmith.models.settings import ModelSettings
-from trajsmith.phrasing import Question, ScenarioStep, Wording
+from trajsmith.phrasing import Phrasebook, Question, ScenarioStep, ToolPhrases, Wording
 from trajsmith.querygen.questions import list_askable_questions
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
-from trajsmith.records import GoldCall, RecordDropped
+from trajsmith.records import GoldCall, RecordDropped, ToolSpec
 from trajsmith.usersim.reporting import ReportWriter
 from trajsmith.verify.checks import derive_checks, run_check
 
@@ -239,3 +239,14 @@ def test_a_question_about_a_row_is_about_what_the_task_changes(home, seed, place
     calls = [*writes[:place], ORDERS, *writes[place:]]
     asked = list_askable_questions([BATTERY], place, ORDERS.result, home.wording, random.Random(seed), calls=calls)
     assert [question.row.selector.value for question in asked] == [meant]
+
+
+@pytest.mark.parametrize(("arguments", "fields"), [({"newsletter": True}, ()), ({"phone": "+44 7"}, ("$.phone",))])
+def test_what_a_write_leaves_as_it_is_need_not_be_told(arguments, fields):
+    """Whoever orders a newsletter does not want to hear their phone number."""
+    properties = {name: {"type": ["string", "boolean", "null"]} for name in ("customer_id", "phone", "newsletter")}
+    schema = {"type": "object", "properties": properties, "required": ["customer_id"]}
+    tool = ToolSpec(server="shop", name="update", description="Update.", input_schema=schema)
+    book = Phrasebook(tools={"update": ToolPhrases(done=("Done.",), facts=("$.phone",))})
+    call = GoldCall(tool="update", arguments={"customer_id": "C1", **arguments}, provenance={}, effect="write")
+    assert build_general_info(0, call, "x", "x", Wording(book, [tool])).fields == fields

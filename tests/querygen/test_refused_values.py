@@ -7,10 +7,10 @@ import pytest
 
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.querygen.vary import missing_function
-from trajsmith.querygen.vary._refusals import RefusedRequest, _propose_values, _take_nearest
-from trajsmith.querygen.vary._refused_task import can_be_known
+from trajsmith.querygen.vary._refusals import RefusedRequest, _is_near_time, _propose_values, _take_nearest
+from trajsmith.querygen.vary._refused_task import _was_told, can_be_known
 from trajsmith.querygen.vary.changed_mind import _may_change
-from trajsmith.records import GoldCall, UserFact
+from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
 4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
@@ -48,6 +48,18 @@ def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
 def test_times_are_such_as_people_choose():
     times = _propose_values("13:30", FIELD)
     assert times and all("07:00" <= time <= "19:00" for time in times)
+
+
+@pytest.mark.parametrize(("time", "near"), [("09:30", False), ("18:30", True), ("16:30", False), ("2026-05-01", True)])
+def test_an_evening_is_not_moved_to_the_morning(time, near):
+    assert _is_near_time(time, ("18:30", "19:15")) is near
+    assert _is_near_time(time, ())
+
+
+@pytest.mark.parametrize(("told", "known"), [(25.0, True), (30.0, False), ("25.00", False)])
+def test_nobody_asks_for_more_than_they_have_just_been_told_is_left(told, known):
+    info = RequestedInfo(call=0, question="How much credit do I have?", facts=(AnswerFact(value=told),))
+    assert _was_told("only £25.00 of store credit is left", [info]) is known
 
 
 def test_days_are_weekends_before_anything_far():

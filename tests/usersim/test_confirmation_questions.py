@@ -174,6 +174,30 @@ def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known)
     assert (row.shown.get("fee") == 12.5) == known
 
 
+def test_what_no_call_changes_is_still_known_after_a_write():
+    """The price of a trip is told in the next question, too; how many seats are left is not."""
+    rows = [{"trip_id": "B1", "price": 20.0, "seats_left": 3}]
+    calls = [
+        GoldCall(tool="list_trips", arguments={}, provenance={}, effect="read", result={"result": rows}),
+        GoldCall(tool="pay", arguments={"amount": 5.0}, provenance={}, effect="write", result={}),
+    ]
+    entity = BOOK.entities["trip_id"].model_copy(update={"lasting": ("price",)})
+    book = BOOK.model_copy(update={"entities": {**BOOK.entities, "trip_id": entity}})
+    agent = ScriptedAgent(SimpleNamespace(seed=0, gold_calls=calls, turns=()), Wording(book, TOOLS), 0)
+    agent.results = [ToolResult(call.result) for call in calls]
+    assert agent._find_shown("trip_id", "B1") == {"trip_id": "B1", "price": 20.0}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_instead_belongs_to_what_is_offered(seed):
+    """ "Shall I book it, which is final instead?" says something else."""
+    frames = ("Shall I {} instead?", "I could {}. Shall I?")
+    call, rows = make_call("cancel", TRIPS[0], TRIPS)
+    book = BOOK.model_copy(update={"tools": {"cancel": ToolPhrases(confirm=("cancel {trip_id}, which is final",))}})
+    writer = ConfirmationWriter(Wording(book, TOOLS), random.Random(seed), get_agent_voice("plain"))
+    assert "instead" not in writer.write([(call, rows)], frames=frames)
+
+
 def test_a_thing_is_named_as_it_was_shown_last():
     """A trip that was moved has its new date in its name."""
     call, _ = make_call("cancel", TRIPS[0], TRIPS)

@@ -92,3 +92,17 @@ def test_what_is_reported_twice_is_said_in_other_words():
         assert len({writer.report(call, {"note_id": "N1"}) for _ in range(3)}) == 3
         writer.varies, writer.used = False, set()
         assert writer.report(call, {"note_id": "N1"}) and not writer.used, "lines of a list may be alike"
+
+
+def test_what_is_asked_for_next_is_not_told_before():
+    """ "£100.00 is left today." leaves nothing to ask by "What's left of today's limit?"."""
+    done = ("Paid £280.00. £100.00 is left today.", "Paid £280.00.")
+    book = Phrasebook(tools={"pay": ToolPhrases(done=done)})
+    tool = ToolSpec(server="bank", name="pay", description="Pay.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="pay", arguments={}, provenance={}, effect="write")
+    for seed in range(6):
+        writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
+        writer.later = facts(100.0)
+        assert writer.report(call, {}, facts(280.0)) == done[1]
+        writer.later = facts(280.0)
+        assert writer.report(call, {}, facts(280.0)) in done, "what is asked for now is told"

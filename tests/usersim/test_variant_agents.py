@@ -129,7 +129,7 @@ def test_an_offer_of_more_help_ends_only_the_last_answer(monkeypatch):
     def answer(share, turn):
         monkeypatch.setattr(scripted_agent, "OFFERS", share)
         agent = build_agent([cancel("O1")], {"act": ""}, facts=[12.5])
-        agent.task.turns = [*agent.task.turns, SimpleNamespace()] if turn == "middle" else agent.task.turns
+        agent.task.turns = [*agent.task.turns, SimpleNamespace(asked=())] if turn == "middle" else agent.task.turns
         return ScriptedAgent._answer(agent)
 
     assert answer(1, "middle") == answer(0, "middle") == answer(0, "last")

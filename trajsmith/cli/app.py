@@ -21,11 +21,13 @@ from trajsmith.cli import (
     filter_run,
     graph,
     import_traces,
+    merge,
     models,
     plugins,
     prompts,
     push,
     scaffold,
+    task,
     train,
 )
 from trajsmith.cli import export as cli_export
@@ -55,12 +57,14 @@ env_growth.register(env.app)
 app.add_typer(env.app, name="env")
 app.add_typer(graph.app, name="graph")
 app.add_typer(models.app, name="models")
+app.add_typer(task.app, name="task")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(scaffold.configs_app, name="configs")
 app.callback()(scaffold.set_global_options)
 app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
+app.command()(merge.merge)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
 app.command()(push.push)
@@ -85,11 +89,18 @@ def run(
         Path | None, typer.Option("--plan", help="Plan that trajsmith diagnose wrote: make data for these groups.")
     ] = None,
     dry_run: DryRun = False,
+    shard: merge.Shard = None,
 ) -> None:
     """Run the whole pipeline: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report.
 
     Stopped or killed, resume it with: trajsmith resume RUN
+
+    With --shard 3/8, do only the third of eight parts, in a directory of its own; the same command goes on with a part
+    that was stopped, and trajsmith merge makes one run of all parts.
     """
+    if shard is not None:
+        merge.run_shard(config, overrides or [], directory, shard, fresh)
+        return
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
@@ -169,6 +180,7 @@ def export(
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
+    formats = cli_export.write_harbor(opened, formats, target)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 
@@ -176,8 +188,8 @@ def export(
             opened.path, lambda progress: export_formats(opened, formats, target, window, progress, choice)
         )
         cli_export.show_written(written)
-        return
-    _export_all(opened)
+    if formats is None:
+        _export_all(opened)
 
 
 def _export_all(opened: "RunDirectory", audited: bool = False) -> None:

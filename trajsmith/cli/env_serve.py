@@ -166,7 +166,7 @@ def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any])
         async def work() -> None:
             await serve_stdio(await prepare_serving(source(), **start), stdin, stdout)
 
-        run_async(_until_stopped(work()))
+        run_async(until_stopped(work()))
 
 
 def _run_http(
@@ -191,7 +191,7 @@ def _run_http(
             _announce(f"{offer.spec.name}: serving at {url}", shown, token)
             await serve_http(offer, where, most, idle, AccessSettings.for_address(shown, token, names))
 
-    run_async(_until_stopped(work()))
+    run_async(until_stopped(work()))
 
 
 def _run_openenv(
@@ -223,10 +223,10 @@ def _run_openenv(
             _announce(f"{offer.spec.name}: serving OpenEnv at {url}", shown, token)
             await serve_openenv(offer, where, most, AccessSettings.for_address(shown, token, names))
 
-    run_async(_until_stopped(work()))
+    run_async(until_stopped(work()))
 
 
-async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
+async def until_stopped(work: Coroutine[Any, Any, None]) -> None:
     """Run to the end, or until SIGTERM or Ctrl-C; what `work` holds is freed either way."""
     import asyncio
 

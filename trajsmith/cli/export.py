@@ -12,7 +12,10 @@ from trajsmith.records import InputError, RunError
 if TYPE_CHECKING:
     from trajsmith.export import MultiFormatWriter
     from trajsmith.pipeline.format_export import Include
+    from trajsmith.pipeline.run_directory import RunDirectory
 
+HARBOR = "harbor"
+"""Format that is a folder per task."""
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
 ]
@@ -40,7 +43,23 @@ def show_formats() -> None:
     table = Table("format", "rows", title=None)
     for name, exporter in FORMATS.load_all().items():
         table.add_row(name, exporter.about)
+    table.add_row(HARBOR, "a folder of Harbor tasks: MCP server with the user, solution, replay and checks as the test")
     out.print(table)
+
+
+def write_harbor(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
+    """Write Harbor tasks if they are among the formats, and return the other formats; None where none was named."""
+    if names is None or HARBOR not in names:
+        return names
+    from trajsmith.pipeline.harbor_tasks import TASKS_FOLDER, WRITTEN, write_harbor_tasks
+
+    others = [name for name in names if name != HARBOR]
+    folder = run.file(f"exports/{HARBOR}") if target is None else target / HARBOR if others else target
+    counts = write_harbor_tasks(run, folder)
+    print_line(f"{HARBOR}: {counts.pop(WRITTEN)} tasks in {folder / TASKS_FOLDER}")
+    for reason, number in counts.most_common():
+        out.print(f"  left out: {reason}: {number}", markup=False)
+    return others
 
 
 def show_written(matrix: "MultiFormatWriter") -> None:

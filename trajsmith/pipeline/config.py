@@ -15,6 +15,7 @@ from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
 from trajsmith.phrasing import LanguageCode
 from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
+from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
 from trajsmith.querygen import WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
@@ -94,6 +95,9 @@ class RunConfig(FrozenModel):
     """How many rows the dataset has, and of which kinds; without it, all that were accepted."""
     export: ExportSettings = ExportSettings()
     engine: EngineSettings = EngineSettings()
+    shard: ShardText | None = None
+    """Part of the chains that this run does, such as "3/8"; `trajsmith merge` makes one run of all parts. A shard makes
+    no dataset and tops nothing up."""
 
     @model_validator(mode="before")
     @classmethod

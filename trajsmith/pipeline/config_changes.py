@@ -50,6 +50,7 @@ FIRST: dict[str, str | None] = {
     "accept": None,
     "export": None,
     "engine": None,
+    "shard": "sample",
     "budget": None,
 }
 """Setting to the first stage that it touches, or None where no record depends on it."""

@@ -27,18 +27,18 @@ from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, loa
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
-from trajsmith.pipeline.engine import ENGINES, PipelineStage
+from trajsmith.pipeline.engine import ENGINES
 from trajsmith.pipeline.format_export import iter_selected
-from trajsmith.pipeline.journal import build_ledger_path
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
+from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
+from trajsmith.pipeline.stage_workers import choose_workers
 from trajsmith.pipeline.stages import ORDER, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
-from trajsmith.pipeline.worker_pool import WorkerPool, choose_worker_count, distribute_stage
+from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.vary import VARIANTS
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
@@ -67,8 +67,25 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
             config.export.split.check(context.places)
+            if config.shard is not None:
+                return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
             return export_run(run, context, progress or NullProgress(), selector)
+
+
+async def _run_shard(run: RunDirectory, context: RunContext, progress: RunProgress | None) -> Summary:
+    """Run the stages of one shard; rows are chosen and written after merging.
+
+    Raises:
+        InputError: Models help with the graph: every shard would build and pay one of its own.
+    """
+    roles = context.config.roles
+    if any(roles.of(role).model != SCRIPTED for role in ("refine", "classify")):
+        raise InputError("shard: models refine or classify the graph, so shards would have different ones: unset them")
+    await _run_stages(run, context, list_stages(context.config), progress)
+    summary = _tallied(run, context)
+    run.write_json("summary.json", summary.model_dump(mode="json"))
+    return summary
 
 
 async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgress | None) -> DatasetSelector:
@@ -190,7 +207,8 @@ async def _run_stages(
     run_stage = ENGINES.get(engine.kind)
     try:
         for name in names:
-            pool = choose_workers(run, context, all_stages[name])
+            spoken = any(context.config.roles.of(role).model != SCRIPTED for role in find_roles((name,)))
+            pool = None if spoken else choose_workers(run, context, all_stages[name])
             raw = pool is not None
             inputs: Iterable[tuple[str, Any]] | None = None
             if name == "sample":
@@ -206,25 +224,6 @@ async def _run_stages(
             await run_stage(stage, run, inputs, concurrency, progress)
     finally:
         context.code_checks.close()
-
-
-def choose_workers(run: RunDirectory, context: RunContext, stage: PipelineStage[Any, Any]) -> WorkerPool | None:
-    """Return the worker processes for a stage; None where this process does it.
-
-    Stages in which models speak stay here: budget, cache and order of requests are kept by one process. So does
-    drawing chains, which is one stream.
-    """
-    config = context.config
-    spoken = any(config.roles.of(role).model != SCRIPTED for role in find_roles((stage.name,)))
-    if stage.name == "sample" or spoken:
-        return None
-    source = stage.input or (TASKS if stage.name == "vary" else TRAJECTORIES)
-    left = count_records(run.file(source)) - count_records(build_ledger_path(run, stage.name))
-    count = choose_worker_count(config.engine.workers, left)
-    if count == 1:
-        return None
-    context.workers = context.workers or WorkerPool(run.path, count, config.engine.concurrency)
-    return context.workers
 
 
 def export_run(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 from trajsmith.environments.injected_faults import inject_faults
@@ -15,6 +16,7 @@ from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
+from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.querygen import PERSONA, REFINE, WRITE, EarlierRequests, ModelTaskAuthor, QueryGates
 from trajsmith.querygen.vary import choose_variants, derive_variant
@@ -122,7 +124,12 @@ class ChainPlan:
         self.rounds = rounds or (build_first_round(context.config),)
 
     def __len__(self) -> int:
-        return sum(each.chains for each in self.rounds)
+        return sum(stop - start for start, stop in map(self._find_part, self.rounds))
+
+    def _find_part(self, round_: TopUpRound) -> tuple[int, int]:
+        """First number of the chains of a round that this run draws, and the first after them; all but in a shard."""
+        shard = self.context.config.shard
+        return ShardRange.parse(shard).slice(round_.chains) if shard else (0, round_.chains)
 
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
         samplers = self.context.samplers() if self.context.config.sample.servers == 1 else {}
@@ -138,12 +145,13 @@ class ChainPlan:
         states = {name: list(place.states) for name, place in context.places.items()}
         if settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            plan = context.config.plan
+            part, plan = self._find_part(round_), context.config.plan
             if plan is None:
-                return sample_chains(some, states, settings, seed)
+                return islice(sample_chains(some, states, settings, seed), *part)
             pool = settings.model_copy(update={"count": settings.count * plan.pool})
-            return choose_chains(sample_chains(some, states, pool, seed), plan, settings.count)
-        return map(context.joined, sample_across(context.graph, settings, seed, states))
+            return islice(choose_chains(sample_chains(some, states, pool, seed), plan, settings.count), *part)
+        chains = sample_across(context.graph, settings, seed, states)
+        return map(context.joined, islice(chains, *self._find_part(round_)))
 
 
 def check_roles(config: RunConfig) -> None:
@@ -160,6 +168,12 @@ def check_roles(config: RunConfig) -> None:
     for role, specs in PROMPTS.items():
         for spec in specs if config.roles.of(role).model != SCRIPTED else ():
             prompts.get(spec)
+
+
+def find_record_files(config: RunConfig) -> dict[str, str]:
+    """Return the record file of each stage of a run, in the order of the stages."""
+    files = zip(ORDER, (CHAINS, GROUNDED, TASKS, VARIED, TRAJECTORIES, VERDICTS), strict=True)
+    return {stage: file for stage, file in files if stage in list_stages(config)}
 
 
 class RoleFactory:

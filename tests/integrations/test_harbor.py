@@ -1,0 +1,93 @@
+"""Harbor's own loader, runner and verifier, and TRL's `HarborSpec`, on the tasks of a run."""
+
+import os
+import subprocess
+
+import orjson
+import pytest
+from other_side import HERE, ROOT, find_python, run_script
+
+from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
+from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.task_server import build_transcript
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def tasks(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("harbor") / "suite"
+    write_harbor_tasks(run, folder)
+    return folder
+
+
+def test_harbor_loads_every_task(run, tasks, checked):
+    *read, about = run_script("harbor", "read_harbor.py", tasks / "tasks")
+    accepted = {task.id: task for task, _, verdict in join_verdicts(run) if verdict.accepted}
+    good = 0
+    for found in read:
+        task = accepted[found["metadata"]["task_id"]]
+        assert task.turns[0].query in found["instruction"]
+        assert found["metadata"]["discrimination"] == task.audit.discrimination
+        assert found["servers"] == ["http://127.0.0.1:8765/mcp"]
+        good += found["valid"]
+    assert len(read) == len(accepted)
+    checked("harbor", about["version"], "models.task.Task", good, len(accepted))
+
+
+def test_trl_reads_the_suite(tasks, checked):
+    trl = pytest.importorskip("trl", reason="trl is missing: pip install -e '.[train]'")
+    from trl.experimental.harbor import HarborSpec
+
+    rows = HarborSpec(str(tasks)).train_dataset
+    assert {row["task_dir"] for row in rows} == {str(path) for path in (tasks / "tasks").iterdir()}
+    checked("trl", trl.__version__, "HarborSpec", len(rows), len(list((tasks / "tasks").iterdir())))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and overlays need root")
+@pytest.mark.timeout(600)
+def test_oracle_passes_and_nop_fails_in_harbors_runner(run, tasks, tmp_path, checked):
+    """Without Docker: containers are namespaces over an overlay of this machine, with a network of their own."""
+    wrong = write_wrong_task(run, tasks, tmp_path)
+    chosen = sorted((tasks / "tasks").iterdir())[:2]
+    passed = 0
+    for agent, folder, reward in [("oracle", chosen[0], 1.0), ("nop", chosen[1], 0.0), ("oracle", wrong, 0.0)]:
+        jobs = tmp_path / f"{agent}-{folder.name}"
+        run_harbor(agent, folder, jobs)
+        (result,) = jobs.glob("*/*/result.json")
+        rewards = orjson.loads(result.read_bytes())["verifier_result"]["rewards"]
+        assert rewards["reward"] == reward, (agent, rewards)
+        passed += 1
+    checked("harbor", installed_version(), "harbor run (oracle, nop)", passed, 3)
+
+
+def write_wrong_task(run, tasks, folder):
+    """Return a copy of a task whose solution is the play that the run rejected."""
+    import shutil
+
+    task, trajectory, _ = next(
+        judged for judged in join_verdicts(run) if judged.verdict.outcome == "agent_error" and
+        (tasks / "tasks" / judged.task.id.replace("_", "-")).is_dir()
+    )  # fmt: skip
+    copy = folder / "wrong" / task.id.replace("_", "-")
+    shutil.copytree(tasks / "tasks" / copy.name, copy)
+    lines = b"".join(orjson.dumps(line) + b"\n" for line in build_transcript(trajectory.messages))
+    (copy / "solution" / "transcript.jsonl").write_bytes(lines)
+    return copy
+
+
+def run_harbor(agent, folder, jobs):
+    harbor = find_python("harbor").replace("/python", "/harbor")
+    command = [harbor, "run", "-p", folder, "-a", agent, "-e", "harbor_overlay:OverlayEnvironment", "-o", jobs]
+    env = os.environ | {
+        "PYTHONPATH": str(HERE), "TRAJSMITH_BIN": str(ROOT / ".venv" / "bin"), "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }  # fmt: skip
+    done = subprocess.run(
+        [*map(str, command), "-n", "1", "-y", "-q"], capture_output=True, text=True, env=env, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def installed_version():
+    command = [find_python("harbor"), "-c", "import importlib.metadata as m; print(m.version('harbor'))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

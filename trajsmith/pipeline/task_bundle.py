@@ -1,0 +1,80 @@
+"""One task of a run as a folder that plays elsewhere: configuration, environment, initial state and task."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from trajsmith.environments.composite import NAME_SEPARATOR
+from trajsmith.environments.sources import EnvironmentSettings, find_python_file
+from trajsmith.pipeline.config import RunConfig, load_config
+from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_directory import TASKS, RunDirectory
+from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import InputError, Task
+
+BESIDE = ("phrases*.yaml", "scenarios*.yaml")
+"""Files beside a Python environment that go with it."""
+
+
+async def find_environment_settings(run: RunDirectory) -> dict[str, EnvironmentSettings]:
+    """Return the configuration's entry of each environment of a run, by the environment's name.
+
+    Raises:
+        InputError: An environment needs more than a folder can hold.
+    """
+    config = load_config(run.config_path)
+    context = await RunContext.reopen(config, run)
+    entries = dict(zip(context.places, config.environments, strict=True))
+    for name, entry in entries.items():
+        if entry.kind not in ("library", "python"):
+            raise InputError(
+                f"environment {name} comes by `{entry.kind}`, and a task of its own can hold only bundled environments "
+                "and Python files: export a run of those"
+            )
+    return entries
+
+
+def write_task_bundle(
+    run: RunDirectory, task: Task, entries: Mapping[str, EnvironmentSettings], folder: Path, place: PurePosixPath
+) -> None:
+    """Write a run directory that holds one task.
+
+    Args:
+        run: Run of the task.
+        task: The task.
+        entries: Of `find_environment_settings`.
+        folder: Empty or new folder.
+        place: Where the folder will stand when it is used; files of environments are named by it.
+    """
+    config = load_config(run.config_path)
+    names = [part for name in task.environments for part in name.split(NAME_SEPARATOR)]
+    used = tuple(_take_files(entries[name], folder, place) for name in dict.fromkeys(names))
+    folder.mkdir(parents=True, exist_ok=True)
+    own = RunConfig(
+        name=config.name, seed=config.seed, language=config.language, environments=used, run=Path(str(place))
+    )
+    (folder / "config.yaml").write_text(dump_settings(own), "utf-8")
+    bundle = RunDirectory(folder)
+    bundle.put_state(run.get_state(task.initial_state))
+    (folder / TASKS).write_bytes(task.to_line())
+    (folder / "environments").mkdir(exist_ok=True)
+    for name in dict.fromkeys(names):
+        for file in run.file("environments").glob(f"{name}.*json"):
+            shutil.copyfile(file, folder / "environments" / file.name)
+
+
+def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) -> EnvironmentSettings:
+    """Copy what an entry names, and return the entry that names the copies."""
+    if entry.python is None:
+        return entry
+    source, name = find_python_file(entry.python)
+    target = folder / "files" / source.stem
+    target.mkdir(parents=True, exist_ok=True)
+    for path in (source, *(path for pattern in BESIDE for path in source.parent.glob(pattern)), *entry.state_files):
+        shutil.copyfile(path, target / path.name)
+    there = Path(str(place)) / "files" / source.stem
+    update = {
+        "python": f"{there / source.name}{':' if name else ''}{name}",
+        "state_files": tuple(there / path.name for path in entry.state_files),
+    }
+    return entry.model_copy(update=update)
