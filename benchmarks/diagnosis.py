@@ -55,8 +55,8 @@ def main() -> None:
                 one = observe_episode(played)
                 observations.append(one.model_copy(update={"task": one.episode}))  # each play has a fault of its own
         reading = (time.process_time() - start) / len(observations)
-    found = diagnose(observations, "planted")
-    named = {step.kind for step in found.steps if step.named}
+    diagnosis = diagnose(observations, "planted")
+    named = {step.kind for step in diagnosis.steps if step.named}
     planted = {STEPS.get(kind, kind): kind for kind in FaultSettings.model_fields}
     print(
         f"{len(observations)} episodes with a planted fault; "
