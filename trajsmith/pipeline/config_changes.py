@@ -37,6 +37,7 @@ OUTPUTS = {
 FIRST: dict[str, str | None] = {
     "graph": "graph",
     "sample": "sample",
+    "plan": "sample",
     "ground": "ground",
     "write": "write",
     "language": "write",
