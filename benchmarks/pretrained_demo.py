@@ -88,14 +88,14 @@ def print_calls(run: Path, evaluations: list[Path]) -> None:
         counts = Counter[str]()
         for line in (folder / "transcripts.jsonl").read_text("utf-8").splitlines():
             episode = json.loads(line)
-            wanted, made = gold[episode["task_id"]], read_calls(episode["messages"])
+            wanted, called = gold[episode["task_id"]], read_calls(episode["messages"])
             if not wanted:
                 continue
             counts["tasks"] += 1
-            counts["first"] += made[:1] == wanted[:1]
-            counts["all"] += set(wanted) <= set(made)
-            counts["exact"] += made == wanted
-            counts["repeat"] += len(set(made)) < len(made)
+            counts["first"] += called[:1] == wanted[:1]
+            counts["all"] += set(wanted) <= set(called)
+            counts["exact"] += called == wanted
+            counts["repeat"] += len(set(called)) < len(called)
         cells = [f"{counts[name]}" for name in ("tasks", "first", "all", "exact", "repeat")]
         print(f"| {folder.name} | {' | '.join(cells)} |")
 

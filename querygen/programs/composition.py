@@ -45,6 +45,8 @@ SHAPES = {"answer": 2.0, "look_up": 2.0, "join": 1.0, "write": 4.5, "branch": 2.
 """Kinds of programs and how often each is tried first."""
 TRIES_OF_SHAPE = 6
 """Tables that are tried for one kind before another kind is drawn."""
+LOOPS_FROM = 10
+"""Calls from which on only loops are tried."""
 ACCOUNTS = 6
 """Accounts that are looked at until one has enough rows."""
 
@@ -117,6 +119,8 @@ class ProgramComposer:
             if number % TRIES_OF_SHAPE == 0:
                 shape = self.rng.choices(list(SHAPES), list(SHAPES.values()))[0]
             fitting = [name for name, phrases in self.tables.items() if _allows(phrases, shape)]
+            if self.settings.calls[0] >= LOOPS_FROM:
+                fitting = [name for name in fitting if self.tables[name].parent or shape in ("look_up", "write")]
             if not fitting:
                 continue
             name = self.rng.choice(sorted(fitting))

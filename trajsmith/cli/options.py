@@ -7,8 +7,8 @@ import typer
 
 WHAT = (
     "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
-    "an OpenAPI document; a directory in Agent-World's form; a checkout of EnvFactory or a metadata file of EnvScaler, "
-    "with :NAME for one of its environments."
+    "an OpenAPI document; the mcp.json of a client; a directory in Agent-World's form; a checkout of EnvFactory or a "
+    "metadata file of EnvScaler, with :NAME for one of its environments."
 )
 """Help of an argument that names an environment."""
 MOST_SEED = 2**63 - 1
@@ -24,7 +24,7 @@ DryRun = Annotated[
 Sandbox = Annotated[str | None, typer.Option("--sandbox", help="Mode for foreign code: default or strict.")]
 ConfigFile = Annotated[
     Path,
-    typer.Argument(help="YAML file, or the name of a packaged configuration such as quickstart (`trajsmith configs`)."),
+    typer.Argument(help="YAML file, mcp.json of a client, or name of a packaged configuration (`trajsmith configs`)."),
 ]
 ModelConfig = Annotated[
     Path | None, typer.Option("--config", help="With models: YAML such as configs/envgen_openai.yaml.")

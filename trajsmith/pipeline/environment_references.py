@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from trajsmith.environments.adapters.mcp import is_client_file
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
@@ -117,9 +118,11 @@ def _name(entry: EnvironmentSettings) -> str:
 
 
 def _of_directory(path: Path) -> list[EnvironmentSettings]:
-    """A checkout of EnvFactory, or an environment in Agent-World's form."""
+    """A folder of generated environments, a checkout of EnvFactory, or an environment in Agent-World's form."""
     if not path.is_dir():
         return []
+    if (path / "catalogue.json").is_file():
+        return expand_settings(_entry(str(path), python=str(path)))
     if (path / "envs" / "tools").is_dir() or (path / "configs" / "mcp_server.json").is_file():
         return expand_settings(_entry(str(path), envfactory=path))
     return [_entry(str(path), agentworld={"directory": path})]
@@ -148,7 +151,7 @@ def _of_python(path: Path, cls: str | None) -> dict[str, Any]:
 
 
 def _of_json(path: Path) -> dict[str, Any]:
-    """An OpenAPI document, or environments of EnvScaler."""
+    """An OpenAPI document, a client's list of MCP servers, or environments of EnvScaler."""
     if path.suffix == ".json":
         try:
             document = orjson.loads(path.read_bytes())
@@ -156,6 +159,8 @@ def _of_json(path: Path) -> dict[str, Any]:
             raise InputError(f"{path}:{error.lineno}: no JSON: {error.msg}") from error
         if isinstance(document, dict) and "openapi" in document:
             return {"openapi": path}
+        if is_client_file(document):
+            return {"mcp": {"file": path}}
     return {"envscaler": {"file": path}}
 
 

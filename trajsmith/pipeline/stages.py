@@ -1,9 +1,9 @@
 """The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from itertools import islice
 from typing import Any, TypeAlias
 
 from trajsmith.environments.injected_faults import inject_faults
@@ -43,7 +43,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.records.journal import read_records
-from trajsmith.toolgraph import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph import Sampler, SampleSettings, choose_chains, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (
     AGENT,
@@ -145,7 +145,7 @@ class ChainPlan:
     def __iter__(self) -> Iterator[tuple[str, Chain]]:
         samplers = self.context.samplers() if self.context.config.sample.servers == 1 else {}
         for number, each in enumerate(self.rounds):
-            for chain in islice(self._drawn(number, each, samplers), *self._find_part(each)):
+            for chain in self._drawn(number, each, samplers):
                 yield chain.id, chain
 
     def _drawn(self, number: int, round_: TopUpRound, samplers: Mapping[str, Sampler]) -> Iterable[Chain]:
@@ -157,15 +157,26 @@ class ChainPlan:
         counts = apportion(
             round_.chains, {name: share for name, share in context.config.sources.shares.items() if share}
         )
-        yield from self._draw_sources(round_, counts, seed)
         settings = settings.model_copy(update={"count": counts.get("chain", 0)})
         if not settings.count:
-            return
-        if settings.servers == 1:
+            chains: Iterable[Chain] = ()
+        elif settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            yield from sample_chains(some, states, settings, seed)
+            chains = self._choose_chains(some, states, settings, seed)
         else:
-            yield from map(context.joined, sample_across(context.graph, settings, seed, states))
+            chains = sample_across(context.graph, settings, seed, states)
+        every = itertools.chain(self._draw_sources(round_, counts, seed), chains)
+        return map(context.joined, itertools.islice(every, *self._find_part(round_)))
+
+    def _choose_chains(
+        self, samplers: dict[str, Sampler], states: dict[str, list[str]], settings: SampleSettings, seed: int
+    ) -> Iterable[Chain]:
+        """Draw chains within environments; with a plan from more of them, so that its targets are served."""
+        plan = self.context.config.plan
+        if plan is None:
+            return sample_chains(samplers, states, settings, seed)
+        pool = settings.model_copy(update={"count": settings.count * plan.pool})
+        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count)
 
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""

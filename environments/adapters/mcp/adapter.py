@@ -1,5 +1,6 @@
 """The adapter of live MCP servers."""
 
+from trajsmith.environments.adapters.mcp.client_files import read_client_file
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.adapters.mcp.source import McpSource
 from trajsmith.environments.adapters.registry import ADAPTERS, Adapter, SourceOptions
@@ -10,4 +11,9 @@ def open_source(settings: McpSettings, options: SourceOptions) -> McpSource:
     return McpSource(settings)
 
 
-ADAPTERS.register("mcp")(Adapter(McpSettings, open_source))
+def expand(settings: McpSettings) -> list[McpSettings]:
+    """Return the servers of a client's file, or the settings themselves."""
+    return [settings] if settings.file is None else read_client_file(settings.file, settings.name)
+
+
+ADAPTERS.register("mcp")(Adapter(McpSettings, open_source, expand, path_field="file"))

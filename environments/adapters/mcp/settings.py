@@ -101,7 +101,10 @@ class ToolFilter(_Settings):
 class McpSettings(_Settings):
     """A live MCP server as an environment. `{workspace}` in command, env and url is the real workspace directory."""
 
-    name: str
+    file: SourcePath | None = None
+    """`mcp.json` of Claude Desktop, Cursor or VS Code, in place of `command` and `url`: every server that it lists is
+    an environment. With `name`, only that one."""
+    name: str = ""
     command: Annotated[list[str], Field(min_length=1)] | None = None
     """Program and arguments of a stdio server; a relative path of an existing file is made absolute."""
     url: str | None = None
@@ -139,6 +142,12 @@ class McpSettings(_Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.file is not None:
+            if not self.model_fields_set <= {"file", "name"}:
+                raise ValueError("beside `file` only `name` can be given: servers are described in the file")
+            return self
+        if not self.name:
+            raise ValueError("give the server a `name`")
         if (self.command is None) == (self.url is None):
             raise ValueError("give either `command` (stdio) or `url` (streamable HTTP)")
         if self.url is None and self.headers:

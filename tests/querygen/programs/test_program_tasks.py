@@ -146,3 +146,18 @@ def test_clauses_are_joined_as_people_say_them() -> None:
     assert find_predicate(" that have been paid") == "have been paid"
     assert find_predicate(" with low priority") == "are with low priority"
     assert find_predicate(" whose total is high") == ""
+
+
+def test_long_requests_have_fifteen_calls_and_more(tmp_path: Path) -> None:
+    config = """
+name: l
+seed: 2
+environments: [{library: smart_home, states: {medium: 1}}]
+sample: {count: 3}
+sources: {chains: 0, long: 1}
+play: {candidates: 1}
+"""
+    done = run(tmp_path, config)
+    tasks = list(read_records(done.file(TASKS), Task))
+    assert tasks and all(task.source == "long" and 15 <= len(task.gold_calls) <= 50 for task in tasks)
+    assert all(verdict.accepted for verdict in read_records(done.file(VERDICTS), Verdict))
