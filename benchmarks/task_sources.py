@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/task_sources.py              # 200 tasks of each source, some minutes
     .venv/bin/python benchmarks/task_sources.py --count 40 --sources program
 
-CPU seconds are those of this process and its workers, for grounding and writing; starting Python is not counted.
+CPU seconds are those of this process and of its children that have ended, for the whole run: sandbox workers that are
+still alive and the start of Python are not counted.
 """
 
 import argparse
@@ -35,10 +36,11 @@ def measure_cpu() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def measure(source: str, count: int, folder: Path) -> list[tuple[str, str]]:
+def measure(source: str, count: int, seed: int | None, folder: Path) -> list[tuple[str, str]]:
     """Make a run of one source and return rows of name and figure."""
     path = folder / source
-    config = load_config(FOLDER / CONFIGS[source], [f"run={path}", f"sample.count={count}"])
+    settings = [f"run={path}", f"sample.count={count}", *([f"seed={seed}"] if seed is not None else [])]
+    config = load_config(FOLDER / CONFIGS[source], settings)
     run, start = RunDirectory.create(path, dump_settings(config)), measure_cpu()
     asyncio.run(run_pipeline(run, NullProgress()))
     spent = measure_cpu() - start
@@ -86,13 +88,14 @@ def main() -> None:
     """Print one table per source."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="tasks that are asked for, per source")
+    parser.add_argument("--seed", type=int, help="another seed than the configuration's")
     parser.add_argument("--sources", nargs="*", default=list(CONFIGS), choices=list(CONFIGS))
     parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for source in arguments.sources:
             table = Table("figure", "value", title=f"source: {source}")
-            for row in measure(source, arguments.count, arguments.keep or Path(folder)):
+            for row in measure(source, arguments.count, arguments.seed, arguments.keep or Path(folder)):
                 table.add_row(*row)
             Console(width=140).print(table)
 

@@ -23,6 +23,7 @@ COLUMN_MEANING: dict[str, str] = {
     "environment": "Environment in which the calls were executed.",
     "mode": "`conversation` (a simulated user answers) or `direct` (the whole request at once).",
     "variant": "`base`, or the way in which the task was made harder.",
+    "source": "Where the task started: `chain`, `program` or `long`.",
     "language": "`scripted`, or the model that wrote the task.",
     "difficulty": "0 (one call, nothing hidden) to 1.",
     "turns": "Requests of the user.",

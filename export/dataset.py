@@ -18,6 +18,7 @@ COLUMNS: dict[str, str] = {
     "environment": "string",
     "mode": "string",
     "variant": "string",
+    "source": "string",
     "language": "string",
     "difficulty": "float64",
     "turns": "int64",

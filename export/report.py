@@ -120,6 +120,9 @@ class ReportBuilder:
                 funnel=build_funnel_steps(summary),
                 difficulty=_difficulty(statistics),
                 per_environment=_per_environment(self._specs, statistics),
+                per_source=[
+                    (source, counts[True], counts[False]) for source, counts in sorted(statistics.sources.items())
+                ],
                 rejected=[
                     (describe_reason(reason), count, 0)
                     for reason, count in _reasons(summary, statistics)

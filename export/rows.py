@@ -50,6 +50,7 @@ def build_row(
         "environment": trajectory.environment,
         "mode": task.mode,
         "variant": task.variant,
+        "source": task.source or "chain",
         "language": task.language,
         "difficulty": task.difficulty,
         "turns": len(trajectory.turns),

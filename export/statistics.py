@@ -88,6 +88,8 @@ class Statistics:
     """Reason to trajectories that were not accepted; one trajectory may have several."""
     modes: Counter[str] = field(default_factory=Counter)
     variants: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, Counter[bool]] = field(default_factory=dict)
+    """Source of the task to trajectories that were accepted (True) and were not."""
     coverage: dict[str, Counter[str]] = field(default_factory=dict)
     """Environment to tool to successful and refused calls of the agent."""
     models: dict[str, Counter[str]] = field(default_factory=dict)
@@ -104,6 +106,7 @@ class Statistics:
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
         self.reasons.update(verdict.reasons)
+        self.sources.setdefault(task.source or "chain", Counter())[verdict.accepted] += 1
         if verdict.accepted:
             self._add_accepted(task, trajectory)
             self.skills.add(task, trajectory, own_tools)

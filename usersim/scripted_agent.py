@@ -17,6 +17,7 @@ from trajsmith.grounding import (
     iterate_leaves,
     list_needed_keys,
     resolve_reference,
+    update_outdated_fields,
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values
@@ -410,7 +411,13 @@ class ScriptedAgent:
         """A question for one of the things that a result shows, unless they may have changed."""
         shown = self._get_result(source.call).content
         rows: Any = next((match.value for match in find_values(shown, selector.rows)), [])
-        if not isinstance(rows, list) or self._stale(source.call):
+        if isinstance(rows, list) and self._stale(source.call):
+            rows = [
+                row
+                for row in rows
+                if isinstance(row, dict) and not self._stale(source.call, parameter, row.get(parameter))
+            ]
+        if not isinstance(rows, list) or len(rows) < 2:
             return get_language().grammar.which(self.wording.entity(parameter))
         meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
         return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
@@ -437,7 +444,8 @@ class ScriptedAgent:
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
         """
-        call, content = self.calls[index], self.results[index].content
+        call, shown = self.calls[index], {number: self.results[number].content for number in range(len(self.results))}
+        content = update_outdated_fields(self.calls[: min(self.stop, len(shown))], shown, index)
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""

@@ -248,3 +248,16 @@ def test_report_opens_without_errors(report, tmp_path):
 @pytest.mark.parametrize(("with_rejected", "ending"), [(True, ", with some that were not accepted."), (False, ".")])
 def test_the_gallery_speaks_of_rejected_conversations_only_where_there_are_some(with_rejected, ending):
     assert _gallery_note(2, 9, with_rejected) == f"2 of 9 conversations, spread over the environments{ending}"
+
+
+def test_each_task_source_is_counted(tmp_path):
+    items = [make_item(number, accepted=number != 3) for number in range(4)]
+    sourced = [
+        (task.model_copy(update={"source": source}), trajectory, verdict)
+        for (task, trajectory, verdict), source in zip(items, (None, "program", "program", "program"), strict=True)
+    ]
+    statistics = build_report(make_summary(), SPECS, sourced, tmp_path / "report.html")
+    assert statistics.sources == {"chain": {True: 1}, "program": {True: 2, False: 1}}
+    chart = (tmp_path / "report.html").read_text().split("Accepted per task source")[1].split("</figure>")[0]
+    assert re.findall(r'row-label" title="(\w+)"', chart) == ["chain", "program"]
+    assert '<span class="row-value">2<small> of 3</small></span>' in chart

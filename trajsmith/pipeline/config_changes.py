@@ -37,6 +37,8 @@ OUTPUTS = {
 FIRST: dict[str, str | None] = {
     "graph": "graph",
     "sample": "sample",
+    "sources": "sample",
+    "programs": "ground",
     "plan": "sample",
     "ground": "ground",
     "write": "write",

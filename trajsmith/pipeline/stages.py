@@ -169,7 +169,7 @@ class ChainPlan:
         return map(context.joined, itertools.islice(every, *self._find_part(round_)))
 
     def _choose_chains(
-        self, samplers: Mapping[str, Sampler], states: Mapping[str, list[str]], settings: SampleSettings, seed: int
+        self, samplers: dict[str, Sampler], states: dict[str, list[str]], settings: SampleSettings, seed: int
     ) -> Iterable[Chain]:
         """Draw chains within environments; with a plan from more of them, so that its targets are served."""
         plan = self.context.config.plan
