@@ -25,6 +25,7 @@ COLUMNS: dict[str, str] = {
     "tool_calls": "int64",
     "messages": "list of json",
     "tools": "list of json",
+    "step_labels": "list of json",
     "verdict": "json",
     "initial_state": "string",
     "final_state": "string",

@@ -57,11 +57,22 @@ def build_row(
         "tool_calls": calls,
         "messages": messages,
         "tools": _shared_tools(task, trajectory, spec, {} if shown is None else shown),
+        "step_labels": _list_step_labels(trajectory, verdict),
         "verdict": _verdict(verdict),
         "initial_state": trajectory.initial_state,
         "final_state": trajectory.final_state,
         "seed": task.seed,
     }
+
+
+def _list_step_labels(trajectory: Trajectory, verdict: Verdict) -> list[JsonObject]:
+    """List the labels of the calls that the row has, in the order of its calls; empty without labels."""
+    gone = {call.event for call in verdict.pruned}
+    return [
+        {"tool": trajectory.events[step.event].tool, "label": step.label, "why": step.why}
+        for step in verdict.step_labels or ()
+        if step.event not in gone
+    ]
 
 
 def _shared_tools(

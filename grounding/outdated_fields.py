@@ -1,6 +1,6 @@
 """Fields of a result that a later call has changed: who reports both calls at once must tell what holds now."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from trajsmith.grounding.names import is_identifier
 from trajsmith.records import FromOutput, GoldCall, JsonValue
@@ -9,7 +9,7 @@ _Key = tuple[str, str]
 """Name and value of an identifier: ("account_id", "A2208")."""
 
 
-def update_outdated_fields(calls: Sequence[GoldCall], results: Mapping[int, JsonValue], index: int) -> JsonValue:
+def update_outdated_fields(calls: Sequence[GoldCall], results: Sequence[JsonValue], index: int) -> JsonValue:
     """Return the result of a write with the values that later results show of the same fields of the same things.
 
     A field belongs to a thing if a row of any result that begins with the identifier of the thing has it. A call is
@@ -17,19 +17,19 @@ def update_outdated_fields(calls: Sequence[GoldCall], results: Mapping[int, Json
 
     Args:
         calls: The calls up to the end of the message.
-        results: Their results by number.
+        results: The results of as many of them as were made.
         index: The call whose result is reported.
     """
     result = results[index]
     if calls[index].effect != "write" or not isinstance(result, dict):
         return result
     fields: dict[_Key, set[str]] = {}
-    for number in range(len(calls)):
-        for key, row in _iterate_rows(results.get(number)):
+    for shown in results:
+        for key, row in _iterate_rows(shown):
             fields.setdefault(key, set()).update(row)
     last: dict[tuple[_Key, str], JsonValue] = {}
-    for number in range(index + 1, len(calls)):
-        later = results.get(number)
+    for number in range(index + 1, min(len(calls), len(results))):
+        later = results[number]
         if isinstance(later, dict) and calls[number].effect == "write":
             last |= {
                 (key, name): value

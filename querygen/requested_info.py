@@ -101,12 +101,12 @@ def drop_outdated_facts(info: RequestedInfo, calls: Sequence[GoldCall]) -> Reque
         info: What is asked for, with its values.
         calls: The executed calls up to the end of the message.
     """
-    results = {number: call.result for number, call in enumerate(calls)}
+    results = [call.result for call in calls]
     first, last = results[info.call], update_outdated_fields(calls, results, info.call)
     if first == last or not isinstance(first, dict) or not isinstance(last, dict):
         return info
-    kept = tuple(fact for fact in info.facts if first.get(fact.place[0]) == last.get(fact.place[0]))
-    return info.model_copy(update={"facts": kept})
+    facts = tuple(fact for fact in info.facts if first.get(fact.place[0]) == last.get(fact.place[0]))
+    return info.model_copy(update={"facts": facts})
 
 
 def build_fact(

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
     from trajsmith.records.tool_rendering import ToolStyle, render_tools
     from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
-    from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, TurnVerdict, Verdict
+    from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, StepLabel, TurnVerdict, Verdict
 
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
@@ -122,7 +122,7 @@ _NAMES = {
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
     "tool_rendering": "ToolStyle render_tools",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
-    "verdict": "CheckOutcome JudgeOpinion PrunedCall TurnVerdict Verdict",
+    "verdict": "CheckOutcome JudgeOpinion PrunedCall StepLabel TurnVerdict Verdict",
 }
 """Module to the public names that it defines."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -191,6 +191,7 @@ __all__ = [
     "SourceReference",
     "StageSummary",
     "StateCheck",
+    "StepLabel",
     "Summary",
     "Task",
     "TaskHeader",

@@ -62,6 +62,16 @@ class PrunedCall(FrozenModel):
     """What showed that it is not needed."""
 
 
+class StepLabel(FrozenModel):
+    """Worth of one call of the agent to the outcome, shown by runs without it."""
+
+    event: int
+    """Index among the events of the trajectory."""
+    label: Literal["needed", "redundant", "harmful", "recovering"]
+    why: str
+    """What the runs showed."""
+
+
 class Verdict(Record):
     """Verdict on one trajectory, with its reasons."""
 
@@ -89,6 +99,8 @@ class Verdict(Record):
     """One per turn that was played."""
     pruned: tuple[PrunedCall, ...] = ()
     """Calls that the exported row does not have."""
+    step_labels: tuple[StepLabel, ...] | None = None
+    """One per call of the agent in an accepted trajectory; None if they were not asked for, or could not be told."""
 
     @property
     def blame(self) -> Literal["agent", "environment", "user", "undecided"] | None:

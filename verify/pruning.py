@@ -7,6 +7,7 @@ makes are never taken out: they are what the user asked for.
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import combinations
 from typing import Any
 
 from trajsmith.environments import Session
@@ -49,6 +50,10 @@ async def find_redundant_calls(
                 if index not in gone and await _can_go(trajectory, gone | {index}, state, session):
                     gone.add(index)
                     more = True
+        writes = [index for index in candidates if index not in gone and trajectory.events[index].effect is not None]
+        for pair in combinations(writes, 2):  # a write and the one that undoes it can go only together
+            if gone.isdisjoint(pair) and await _can_go(trajectory, gone | set(pair), state, session):
+                gone.update(pair)
     events = trajectory.events
     return tuple(
         PrunedCall(event=index, tool=events[index].tool, arguments=events[index].arguments, why=PRUNE_REASON)
@@ -70,31 +75,40 @@ def prune_trajectory(trajectory: Trajectory, calls: Iterable[PrunedCall]) -> Tra
 
 
 async def _can_go(trajectory: Trajectory, gone: AbstractSet[int], state: JsonObject, session: Session) -> bool:
-    return (
-        not _follows_question(trajectory, gone)
-        and _is_known_without(trajectory, gone)
-        and await _is_outcome_equal(trajectory, gone, state, session)
-    )
-
-
-async def _is_outcome_equal(
-    trajectory: Trajectory, gone: AbstractSet[int], state: JsonObject, session: Session
-) -> bool:
-    """Replay without some calls: the same results of all others, the same state after every turn."""
+    if explain_talk_need(trajectory, gone) is not None:
+        return False
     try:
-        await session.reset(state)
-        call_count = 0
-        for number, span in enumerate(trajectory.turns):
-            open_turn(session, number)
-            while call_count < len(trajectory.events) and trajectory.events[call_count].message < span.stop:
-                event = trajectory.events[call_count]
-                if call_count not in gone and not await _is_result_equal(event, session):
-                    return False
-                call_count += 1
-            if await session.state_hash() != span.state_hash:
-                return False
+        return await is_outcome_equal(trajectory, gone, state, session)
     except EnvironmentFault:
         return False
+
+
+def explain_talk_need(trajectory: Trajectory, gone: AbstractSet[int]) -> str | None:
+    """Return why the words of the dialogue need these calls; None if they read on without them."""
+    if _follows_question(trajectory, gone):
+        return "it follows what the user answered to a question"
+    if not _is_known_without(trajectory, gone):
+        return "what is said or called later rests on its result alone"
+    return None
+
+
+async def is_outcome_equal(trajectory: Trajectory, gone: AbstractSet[int], state: JsonObject, session: Session) -> bool:
+    """Replay without some calls: the same results of all others, the same state after every turn.
+
+    Raises:
+        EnvironmentFault: The environment broke.
+    """
+    await session.reset(state)
+    call_count = 0
+    for number, span in enumerate(trajectory.turns):
+        open_turn(session, number)
+        while call_count < len(trajectory.events) and trajectory.events[call_count].message < span.stop:
+            event = trajectory.events[call_count]
+            if call_count not in gone and not await _is_result_equal(event, session):
+                return False
+            call_count += 1
+        if await session.state_hash() != span.state_hash:
+            return False
     return True
 
 

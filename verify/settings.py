@@ -30,6 +30,8 @@ class VerifySettings(FrozenModel):
     """Which rewards a verdict has, and their weights."""
     prune: bool = True
     """Take calls out of accepted trajectories that were not needed."""
+    step_labels: bool = False
+    """Label every call of accepted trajectories as needed, redundant, harmful or recovering, by runs without it."""
     checks: dict[Annotated[str, AfterValidator(CHECKS.check_name)], JsonObject] = {}
     """Installed checks that every trajectory must pass at its end, with their settings."""
     imported: ImportedSettings = ImportedSettings()

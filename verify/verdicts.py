@@ -16,6 +16,7 @@ from trajsmith.records import (
     GoldCall,
     JsonObject,
     JsonValue,
+    PrunedCall,
     Task,
     Trajectory,
     TurnVerdict,
@@ -35,6 +36,7 @@ from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
 from trajsmith.verify.settings import VerifySettings
+from trajsmith.verify.step_labels import label_steps
 from trajsmith.verify.tool_choice import UnseenCall, build_tool_choice_checks, find_unseen_calls
 from trajsmith.verify.variant_checks import build_variant_checks
 
@@ -157,11 +159,15 @@ async def verify_trajectory(
     verdict = _decide_verdict(task, trajectory, turns, claims, strayed, settings)
     if settings.confirmation == "report":
         verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
-    if verdict.accepted and settings.prune:
+    if verdict.accepted and (settings.prune or settings.step_labels):
         needed = set(_match_gold_calls(task, trajectory, turns).values()) | _find_telling_refusals(task, trajectory)
+        gone: tuple[PrunedCall, ...] = ()
         if len(needed) < len(trajectory.events):
             gone = await find_redundant_calls(trajectory, needed, state, session)
-            verdict = _update_verdict(verdict, pruned=gone)
+            verdict = _update_verdict(verdict, pruned=gone) if settings.prune else verdict
+        if settings.step_labels:
+            labels = await label_steps(trajectory, {call.event for call in gone}, needed, state, session)
+            verdict = _update_verdict(verdict, step_labels=labels)
     return verdict
 
 

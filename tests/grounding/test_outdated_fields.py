@@ -28,7 +28,7 @@ START = (
 
 def update(*writes):
     calls = [*START, *writes]
-    return update_outdated_fields(calls, {number: call.result for number, call in enumerate(calls)}, len(START))
+    return update_outdated_fields(calls, [call.result for call in calls], len(START))
 
 
 def test_of_two_payments_from_an_account_its_last_balance_is_told():
