@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch servers integrations test-integrations clean
+.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -44,8 +44,8 @@ demo-model: $(STAMPS)/train  ## Fetch the pretrained model of the demonstration 
 	$(BIN)/trajsmith models fetch-demo
 
 # glibc gives every large tensor back to the kernel and asks for it again: two fifths of the CPU time of a step of GRPO.
-train-demo train-scratch: export MALLOC_MMAP_MAX_ = 0
-train-demo train-scratch: export MALLOC_TRIM_THRESHOLD_ = 20000000000
+train-demo train-scratch arena-demo: export MALLOC_MMAP_MAX_ = 0
+train-demo train-scratch arena-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
 train-demo: demo-model  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
 	for part in data turns held_out foreign; do \
@@ -90,6 +90,16 @@ train-scratch: $(STAMPS)/train  ## The same for a small model made here from ran
 			--set temperature=1.0 --set limit=400 --set settings.samples=2 || exit 1; \
 	done
 	$(BIN)/python benchmarks/train_demo.py
+
+ARENA := runs/arena-demo
+arena-demo: $(STAMPS)/train  ## Two rounds of the arena, with control arm, for a small model made here; stopped, the same command goes on
+	if [ ! -f $(ARENA)/data/summary.json ]; then \
+		if [ -d $(ARENA)/data ]; then $(BIN)/trajsmith resume $(ARENA)/data; \
+		else $(BIN)/trajsmith run configs/train_demo_data.yaml --run $(ARENA)/data; fi; fi
+	if [ ! -f $(ARENA)/start/config.json ]; then \
+		again=; if ls $(ARENA)/start/checkpoints/checkpoint-*/trainer_state.json > /dev/null 2>&1; then again=--resume; fi; \
+		$(BIN)/trajsmith sft configs/train_demo_sft.yaml --set dataset=$(ARENA)/data --set out=$(ARENA)/start $$again; fi
+	$(BIN)/trajsmith arena configs/arena_demo.yaml
 
 attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, and one table of what held
 	$(BIN)/python benchmarks/attacks.py

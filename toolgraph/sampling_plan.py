@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from pydantic import Field, PositiveInt
@@ -25,7 +25,8 @@ class SamplingPlan(FrozenModel):
     """Shares of the groups that a run makes more of."""
 
     name: str = "plan"
-    targets: tuple[PlanTarget, ...] = Field(min_length=1)
+    targets: tuple[PlanTarget, ...]
+    """Without one, chains are drawn as without a plan, and only `avoid` counts."""
     share: float = Field(0.7, gt=0, le=1)
     """Share of the chains that hold a target; the others are drawn as without a plan."""
     pool: PositiveInt = 12
@@ -83,7 +84,7 @@ def choose_chains(drawn: Iterable[Chain], plan: SamplingPlan, count: int) -> Ite
         InputError: No chain of the pool serves any target.
     """
     targets = [target for target in plan.targets if target.dimension != "variant"]
-    pool = list(drawn)
+    pool = list(drawn if targets else islice(drawn, count))
     wanted = _share_out(round(count * plan.share), targets) if targets else {}
     left, chosen = dict(wanted), set[int]()
     for number, chain in enumerate(pool):

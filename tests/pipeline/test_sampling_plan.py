@@ -40,6 +40,7 @@ def test_shares_of_the_plan_are_drawn_and_evaluated_tasks_are_refused(tmp_path):
     chains, _ = draw(tmp_path, "planned", plan=plan)
     again, same = draw(tmp_path, "again", plan=plan)
     assert chains == again
+    assert draw(tmp_path, "untargeted", plan={"targets": []})[0] == plain, "as a control arm has it"
     environment, _, name = rare.partition(".")
 
     def count(some):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from trajsmith.pipeline.arena_config import ArenaConfig
 from trajsmith.pipeline.evaluation import EvalConfig
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import InputError
@@ -28,6 +29,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ("pretrained_dpo.yaml", DpoConfig),
         ("pretrained_grpo.yaml", GrpoConfig),
         ("pretrained_eval.yaml", EvalConfig),
+        ("arena_demo.yaml", ArenaConfig),
     ],
 )
 def test_shipped_configurations_load(file, model):

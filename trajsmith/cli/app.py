@@ -13,6 +13,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajsmith.cli import (
+    arena,
     audit,
     bench,
     diagnose,
@@ -77,6 +78,7 @@ app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 app.command()(diagnose.diagnose)
 app.command()(bench.bench)
+app.command()(arena.arena)
 
 
 @app.command()

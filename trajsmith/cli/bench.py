@@ -1,12 +1,11 @@
 """`trajsmith bench`: a model on a public benchmark, judged by the benchmark's own package."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.records import RunError
 
 
@@ -42,7 +41,7 @@ def bench(
     )  # fmt: skip
     try:
         with open_progress() as progress:
-            scores = asyncio.run(run_bench(config, progress))
+            scores = run_async(run_bench(config, progress))
     except KeyboardInterrupt as stop:
         raise RunError("stopped; finished tasks are stored, the same command continues") from stop
     table = Table("category", "tasks", "passed", "pass@1", "95 %", "tokens", "errors")
