@@ -62,6 +62,7 @@ GOOD = {
     "grpo": ["line.yaml"],
     "dpo": ["line.yaml"],
     "eval": ["line.yaml"],
+    "arena": ["line.yaml"],
     "diagnose": ["done", "--out", "diagnosis"],
     "merge": ["done", "--out", "merged"],
     "plan": ["done", "--count", "1000"],
