@@ -27,7 +27,8 @@ class _EnvironmentSettings(FrozenModel):
     library: str | None = None
     """Name of a bundled or installed environment; "*" stands for all of them."""
     python: SourceReference | None = None
-    """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"."""
+    """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"; a folder of
+    generated environments stands for all that its catalogue accepts."""
     sandbox: SandboxSettings = SandboxSettings()
     """How foreign code is run; the name of a mode will do."""
     states: dict[Size, Annotated[int, Field(ge=1, le=MOST_STATES)]] = Field(default={"small": 2, "medium": 1})
@@ -46,7 +47,7 @@ class _EnvironmentSettings(FrozenModel):
         if value is not None and (info.context or {}).get("must_exist"):
             try:
                 if info.field_name == "python":
-                    find_python_file(value)
+                    list_python_files(value)
                 elif value != "*":
                     ENVIRONMENTS.get(value)
             except InputError as error:
@@ -96,11 +97,14 @@ else:
 
 
 def expand_settings(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
-    """Expand an entry into those that it stands for: all of the library, of a checkout, of a metadata file, or
-    itself.
+    """Expand an entry into those that it stands for: all of the library, of a folder of generated environments, of a
+    checkout, of a metadata file, or itself.
     """
     if settings.library == "*":
         return [settings.model_copy(update={"library": name}) for name in ENVIRONMENTS.names()]
+    if settings.python is not None:
+        files = list_python_files(settings.python) if Path(settings.python).is_dir() else [settings.python]
+        return [settings.model_copy(update={"python": file}) for file in files]
     if settings.kind in ADAPTERS.names():
         several = ADAPTERS.get(settings.kind).expand(getattr(settings, settings.kind))
         return [settings.model_copy(update={settings.kind: one}) for one in several]
@@ -136,6 +140,32 @@ def find_python_file(reference: str) -> tuple[Path, str]:
     if not Path(name).is_file():
         raise InputError(f"environment file not found: {name}")
     return Path(name), wanted
+
+
+def list_python_files(reference: str) -> list[str]:
+    """List the files of a folder that `trajsmith env gen --count` made: accepted ones where a catalogue says so.
+
+    Any other reference is a file by itself.
+
+    Raises:
+        InputError: There is no such file, or no environment in the folder.
+    """
+    folder = Path(reference)
+    if not folder.is_dir():
+        find_python_file(reference)
+        return [reference]
+    names = sorted(path.parent.name for path in folder.glob("*/*.py") if path.stem == path.parent.name)
+    catalogue = folder / "catalogue.json"
+    if catalogue.is_file():
+        entries: Any = read_json(catalogue)
+        try:
+            accepted = {entry["name"] for entry in entries["entries"] if entry["accepted"]}
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{catalogue} is no catalogue of `trajsmith env gen --count`") from error
+        names = [name for name in names if name in accepted]
+    if not names:
+        raise InputError(f"{folder} has no environments: expected NAME/NAME.py, as `trajsmith env gen --count` makes")
+    return [str(folder / name / f"{name}.py") for name in names]
 
 
 def _open_python(settings: EnvironmentSettings, reference: str) -> SandboxSource:

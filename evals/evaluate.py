@@ -100,7 +100,7 @@ async def evaluate(
         for opened in (out, read):
             if opened is not None:
                 opened.cut_torn_line()
-        await _await_all(one(task, sample, out, read) for task, sample in missing)
+        await await_all(one(task, sample, out, read) for task, sample in missing)
     return [done[task.id, sample] for task, sample in wanted]
 
 
@@ -119,7 +119,7 @@ def limit_history(model: ChatModel, window: int) -> ChatModel:
     return CallableModel(model.name, reply)
 
 
-async def _await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
+async def await_all(work: Iterable[Coroutine[None, None, None]]) -> None:
     """Await all tasks; the first error cancels the others and is raised unchanged."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:

@@ -38,6 +38,8 @@ KINDS = {
     "ignored_variant": "what is different in a variant is not noticed",
     "wrong_report": "the answer lacks a value, or tells a wrong one",
     "no_tool": "no tool is called",
+    "wrong_tool": "another tool is called than the one that is needed",
+    "needless_call": "a tool is called where none fits",
 }
 """Kind of a wrong step to what it says."""
 HARMLESS = frozenset({"repeated_read", "needless_read"})

@@ -4,6 +4,7 @@ from trajsmith.grounding.argument_paths import replace_value_at
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.list_limits import is_end_out_of_reach, is_extreme_certain, is_list_cut
+from trajsmith.grounding.outdated_fields import update_outdated_fields
 from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.scenario_checks import check_scenarios
@@ -33,4 +34,5 @@ __all__ = [
     "list_needed_keys",
     "replace_value_at",
     "resolve_reference",
+    "update_outdated_fields",
 ]

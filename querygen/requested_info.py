@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from trajsmith.grounding import find_rows
+from trajsmith.grounding import find_rows, update_outdated_fields
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.paths import PathMatch, find_values, get_value, join_path, split_path
 from trajsmith.phrasing import Wording
@@ -92,6 +92,21 @@ def fill_facts(info: RequestedInfo, call: GoldCall, wording: Wording) -> Request
             for place in _find_empty_list(call.result, path)
         ]
     return info.model_copy(update={"facts": tuple(facts)})
+
+
+def drop_outdated_facts(info: RequestedInfo, calls: Sequence[GoldCall]) -> RequestedInfo:
+    """Return what is asked for without the values that a later one of these calls has changed.
+
+    Args:
+        info: What is asked for, with its values.
+        calls: The executed calls up to the end of the message.
+    """
+    results = [call.result for call in calls]
+    first, last = results[info.call], update_outdated_fields(calls, results, info.call)
+    if first == last or not isinstance(first, dict) or not isinstance(last, dict):
+        return info
+    facts = tuple(fact for fact in info.facts if first.get(fact.place[0]) == last.get(fact.place[0]))
+    return info.model_copy(update={"facts": facts})
 
 
 def build_fact(

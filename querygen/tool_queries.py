@@ -24,6 +24,8 @@ _PARTICLES = word_set(
     "about across after against along among around at away back before behind between by down during for from in into"
     " of off on onto out over per since through till to toward under until up upon with within without and or now"
 )
+_LIGHT_VERBS = word_set("see look go get take put bring do make have give sort deal")
+"""Verbs that mean something only with their particle: "see to the card", "go over the orders"."""
 FEWEST_WORDS, LONGEST = 2, 50
 """Words of a query that say something, and letters after which a phrase from a description is cut."""
 
@@ -87,7 +89,8 @@ def _strip_articles(text: str) -> str:
 
 def _says_enough(text: str) -> bool:
     """Return True for a phrase without slots that says by itself what is to be done."""
-    return not list_slots(text) and not _VAGUE.search(text) and len(_list_content(text)) >= FEWEST_WORDS
+    words = [word for word in _list_content(text) if word not in _LIGHT_VERBS]
+    return not list_slots(text) and not _VAGUE.search(text) and len(words) >= FEWEST_WORDS
 
 
 def _list_content(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from trajsmith.querygen.programs.write import write_program_parts
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.requested_info import build_general_info, fill_facts
+from trajsmith.querygen.requested_info import build_general_info, drop_outdated_facts, fill_facts
 from trajsmith.querygen.shown_tools import ShownToolsSettings, select_distractors
 from trajsmith.querygen.story import Story, find_story
 from trajsmith.querygen.tool_queries import plan_tool_search
@@ -334,7 +334,7 @@ class TaskWriter:
             query = words.queries[number]
             asked = [info.model_copy(update={"question": find_asking_sentence(query, info)}) for info in asked]
             asked = [fill_facts(info, calls[info.call], self.wording) for info in asked]
-        return tuple(asked)
+        return tuple(drop_outdated_facts(info, calls[: turn.stop]) for info in asked)
 
     def _turn(
         self,

@@ -5,6 +5,7 @@ from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.prerequisites import Prerequisite, find_prerequisites
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph.sampling_plan import PlanTarget, SamplingPlan, choose_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 from trajsmith.toolgraph.tool_lists import read_tool_list
 
@@ -16,13 +17,16 @@ __all__ = [
     "GraphIndex",
     "GraphSettings",
     "ParameterNode",
+    "PlanTarget",
     "Prerequisite",
     "SampleSettings",
     "Sampler",
+    "SamplingPlan",
     "ToolGraph",
     "ValueLink",
     "build_graph",
     "check_schema",
+    "choose_chains",
     "compute_closure_depths",
     "find_prerequisites",
     "read_tool_list",

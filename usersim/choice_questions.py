@@ -2,16 +2,16 @@
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from trajsmith.grounding.paths import get_value
+from trajsmith.grounding.paths import find_values, get_value
 from trajsmith.phrasing import Wording, get_language
 from trajsmith.phrasing.templates import find_row_template, render_phrase
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, join_words
 from trajsmith.phrasing.voices import AgentVoice, draw_pattern
 from trajsmith.phrasing.words import pluralize
-from trajsmith.records import Selector
+from trajsmith.records import JsonValue, Selector
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 
 LONGEST_CHOICE = 5
@@ -62,6 +62,19 @@ class ChoiceWriter:
         return [
             (template and render_phrase(template, row)) or format_value(get_value(row, selector.field)) for row in rows
         ]
+
+
+def list_current_rows(shown: JsonValue, selector: Selector, parameter: str, is_stale: Callable[..., bool]) -> list[Any]:
+    """Return the rows of a result, without those that were changed since.
+
+    Args:
+        is_stale: Takes the name and the value of what identifies a row, or nothing for a row without it.
+    """
+    rows: Any = next((match.value for match in find_values(shown, selector.rows)), [])
+    if not isinstance(rows, list):
+        return []
+    keys = [(parameter, row[parameter]) if isinstance(row, dict) and parameter in row else () for row in rows]
+    return [row for row, key in zip(rows, keys, strict=True) if not is_stale(*key)]
 
 
 def select_meant_rows(rows: list[Any], selector: Selector, text: str, wording: Wording) -> list[Any]:

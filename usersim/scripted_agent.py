@@ -17,6 +17,7 @@ from trajsmith.grounding import (
     iterate_leaves,
     list_needed_keys,
     resolve_reference,
+    update_outdated_fields,
 )
 from trajsmith.grounding.argument_paths import get_value_at
 from trajsmith.grounding.paths import find_values
@@ -39,7 +40,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases
-from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
+from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
@@ -72,8 +73,7 @@ class ScriptedAgent:
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
         self.pace = random.Random(derive_seed(task.seed, "parallel", candidate))
-        drawn = random.Random(derive_seed(task.seed, "agent style", candidate))
-        self.voice = get_agent_voice(draw_agent_voice(drawn))
+        self.voice = get_agent_voice(draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate))))
         self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}
@@ -106,8 +106,7 @@ class ScriptedAgent:
         self.turn = turn
         self.stop = sum(len(item.gold_calls) for item in self.task.turns[: turn + 1])
         self.said |= {entry.key for entry in self.task.turns[turn].known if entry.stated}
-        self.failure = ""
-        self.announced = False
+        self.failure, self.announced = "", False
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         for tool, result in zip(tools, results, strict=True):
@@ -409,8 +408,8 @@ class ScriptedAgent:
     def _which(self, parameter: str, source: FromOutput, selector: Selector) -> str:
         """A question for one of the things that a result shows, unless they may have changed."""
         shown = self._get_result(source.call).content
-        rows: Any = next((match.value for match in find_values(shown, selector.rows)), [])
-        if not isinstance(rows, list) or self._stale(source.call):
+        rows = list_current_rows(shown, selector, parameter, lambda *row: self._stale(source.call, *row))
+        if len(rows) < 2:
             return get_language().grammar.which(self.wording.entity(parameter))
         meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
         return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
@@ -437,14 +436,15 @@ class ScriptedAgent:
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
         """
-        call, content = self.calls[index], self.results[index].content
+        shown = [result.content for result in self.results]
+        call, content = self.calls[index], update_outdated_fields(self.calls[: self.stop], shown, index)
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
             answer = self.reports.answer(info, call, content, alone and not answers, row) if info.narrow else None
             answers += [answer] if answer else []
-        whole = not asked or len(answers) < len(asked)
         facts = [fact for info in asked for fact in info.facts]
         self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
+        whole = len(answers) < max(1, len(asked))
         text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

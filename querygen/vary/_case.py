@@ -16,7 +16,7 @@ from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.querygen.requested_info import fill_facts
+from trajsmith.querygen.requested_info import drop_outdated_facts, fill_facts
 from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
 from trajsmith.querygen.write import TaskWriter, WriteSettings
 from trajsmith.records import (
@@ -227,7 +227,7 @@ class VariantCase:
                 filled = fill_facts(info.model_copy(update={"call": index}), gold_calls[index], self.wording)
                 if info.narrow and not filled.facts:
                     raise RecordDropped("question_without_answer", info.question)
-                asked.append(filled)
+                asked.append(drop_outdated_facts(filled, gold_calls[: start + count]))
         return tuple(asked)
 
     def _turns(

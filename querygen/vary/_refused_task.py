@@ -1,7 +1,7 @@
 """The task around a refused request: what is refused, what can be done instead, and whether the user takes it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.refusals import measure_reason
@@ -43,6 +43,33 @@ def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
     return can_be_known(request.refusal, case.base.policy, shown, collect_state_words(case.state))
 
 
+def is_used_up(reason: str, shown: Sequence[JsonValue], argument: JsonValue) -> bool:
+    """Return True if a row about the thing has 0 of what the reason is about: `free_seats`, and all seats are taken.
+
+    Args:
+        reason: The environment's refusal.
+        shown: Results before the refused call.
+        argument: Which thing the call is about.
+    """
+    words = set(_WORD.findall(reason.lower()))
+    return any(
+        argument in row.values()
+        and any(
+            value == 0 and not isinstance(value, bool) and words & {part for part in name.split("_") if len(part) > 3}
+            for name, value in row.items()
+        )
+        for result in shown
+        for row in _iterate_objects(result)
+    )
+
+
+def _iterate_objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _iterate_objects(inner)
+
+
 def can_be_known(reason: str, policy: str, shown: Sequence[str], state_words: set[str]) -> bool:
     """Return True if an agent who has read policy and results can tell the reason before it tries.
 
@@ -63,10 +90,12 @@ def can_be_known(reason: str, policy: str, shown: Sequence[str], state_words: se
 
 
 def collect_state_words(state: JsonValue) -> set[str]:
-    """Collect the single lower-case words that are values in a state: "shipped", "internal", "savings"."""
+    """Collect the single lower-case words that are values in a state ("shipped", "internal", "savings"), and those by
+    which its fields say yes or no ("refundable")."""
     if isinstance(state, dict | list):
         inner = state.values() if isinstance(state, dict) else state
-        return {word for value in inner for word in collect_state_words(value)}
+        flags = {name for name, value in state.items() if isinstance(value, bool)} if isinstance(state, dict) else set()
+        return {name for name in flags if _WORD.fullmatch(name)}.union(*map(collect_state_words, inner))
     return {state} if isinstance(state, str) and _WORD.fullmatch(state) else set()
 
 

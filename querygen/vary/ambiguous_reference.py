@@ -72,7 +72,8 @@ def _find_shared_fields(
             continue
         for field in list_sayable_fields(level.row):
             alike = [row for row in level.rows if get_value(row, field) == get_value(level.row, field)]
-            if field != pick.field and 2 <= len(alike) <= MOST_ROWS and _can_be_named(case, path, field):
+            some = 2 <= len(alike) <= MOST_ROWS and len(alike) < len(level.rows)
+            if field != pick.field and some and _can_be_named(case, path, field):
                 other = _get_value_in_row(matches, level, alike, value)
                 if other is not None:
                     yield _Reading(turn, index, path, key, field, len(alike), get_value(level.row, field), other)

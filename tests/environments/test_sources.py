@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import Checkpointed
-from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
 from trajsmith.records import InputError, format_first_error
 
 GOOD = '''
@@ -170,3 +170,33 @@ def test_what_a_worker_imports_brings_no_network_and_no_database() -> None:
     wanted = f"import sys, trajsmith.environments.native; print(*sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def generated(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        written(folder / name / f"{name}.py", name.capitalize())
+        (folder / name / f"test_{name}.py").write_text("")
+    return folder
+
+
+def files_of(folder: Path) -> list[str]:
+    settings = EnvironmentSettings.model_validate({"python": str(folder)}, context={"must_exist": True})
+    return [Path(str(one.python)).name for one in expand_settings(settings)]
+
+
+def test_a_folder_of_generated_environments_stands_for_all_of_them(tmp_path: Path) -> None:
+    assert files_of(generated(tmp_path, "notes", "books")) == ["books.py", "notes.py"]
+
+
+def test_what_a_catalogue_does_not_accept_is_left_out(tmp_path: Path) -> None:
+    entries = '{"entries": [{"name": "notes", "accepted": true}, {"name": "books", "accepted": false}]}'
+    (generated(tmp_path, "notes", "books") / "catalogue.json").write_text(entries)
+    assert files_of(tmp_path) == ["notes.py"]
+
+
+@pytest.mark.parametrize("catalogue", ["[]", '{"entries": [{}]}', '{"entries": []}'])
+def test_a_folder_without_environments_is_one_clear_error(tmp_path: Path, catalogue: str) -> None:
+    (generated(tmp_path, "notes") / "catalogue.json").write_text(catalogue)
+    with pytest.raises(ValidationError, match="env gen --count"):
+        files_of(tmp_path)

@@ -62,6 +62,12 @@ GOOD = {
     "grpo": ["line.yaml"],
     "dpo": ["line.yaml"],
     "eval": ["line.yaml"],
+    "diagnose": ["done", "--out", "diagnosis"],
+    "merge": ["done", "--out", "merged"],
+    "plan": ["done", "--count", "1000"],
+    "task tools": [],
+    "task call": ["tool", "{}"],
+    "task judge": ["done", "--transcript", "empty"],
     "models export-gguf": ["missing"],
     "init": ["project"],
     "import": ["tools.jsonl", "--run", "imported", "--config", "line.yaml"],
@@ -88,7 +94,7 @@ GOOD = {
 """A sensible call of each command; one value of it is replaced at a time."""
 MOST = 700
 """Cases with --full, of more than twice as many."""
-LEFT_OUT = {"env serve", "env probe", "models fetch-demo"}
+LEFT_OUT = {"env serve", "task serve", "env probe", "models fetch-demo", "bench"}
 """Commands that wait for clients, look only at the machine, or fetch from a package index."""
 OUTPUTS = {"--html", "--json", "--out", "target"}
 GROWS = {"resume", "sample", "ground", "tasks", "vary", "play", "verify", "export", "report"}

@@ -36,10 +36,10 @@ def test_harbor_loads_every_task(run, tasks, checked):
 
 
 def test_trl_reads_the_suite(tasks, checked):
-    trl = pytest.importorskip("trl", reason="trl is missing: pip install -e '.[train]'")
-    from trl.experimental.harbor import HarborSpec
+    harbor = pytest.importorskip("trl.experimental.harbor", reason="trl is missing: pip install -e '.[train]'")
+    import trl
 
-    rows = HarborSpec(str(tasks)).train_dataset
+    rows = harbor.HarborSpec(str(tasks)).train_dataset
     assert {row["task_dir"] for row in rows} == {str(path) for path in (tasks / "tasks").iterdir()}
     checked("trl", trl.__version__, "HarborSpec", len(rows), len(list((tasks / "tasks").iterdir())))
 

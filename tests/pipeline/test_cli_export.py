@@ -100,7 +100,11 @@ def test_formats_are_listed_with_a_line_each(trajsmith):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        pytest.param(["--format", "csv"], "no format named 'csv'; there are: dpo, grpo, judged", id="unknown-format"),
+        pytest.param(
+            ["--format", "csv"],
+            "no format named 'csv'; there are: atif, dpo, grpo, judged",
+            id="unknown-format",
+        ),
         pytest.param(["--window", "3"], "--out and --window go with --format", id="window-alone"),
         pytest.param(["--preview"], "--preview needs --model", id="no-model"),
     ],

@@ -20,7 +20,7 @@ from trajsmith.pipeline.config_changes import (
     find_stale_stages,
     plan_change,
 )
-from trajsmith.pipeline.engine import PipelineStage, _attempt
+from trajsmith.pipeline.engine import PipelineStage, attempt_work
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.run_summary import describe_language
 from trajsmith.pipeline.runner import _opened, check_ready, find_roles, run_pipeline
@@ -216,7 +216,9 @@ async def test_a_reply_that_cannot_be_used_is_kept_with_the_drop():
     async def work(item):
         raise ModelFault("bad_reply", "m", "no JSON in it", "I would rather not.")
 
-    outcome = await _attempt(PipelineStage("write", work, "tasks.jsonl", Task), "ground_1", None, asyncio.Semaphore(1))
+    outcome = await attempt_work(
+        PipelineStage("write", work, "tasks.jsonl", Task), "ground_1", None, asyncio.Semaphore(1)
+    )
     assert outcome.reason == "model_fault:bad_reply"
     assert outcome.detail == "m: bad_reply: no JSON in it; the reply was: I would rather not."
 

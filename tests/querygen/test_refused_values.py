@@ -8,7 +8,7 @@ import pytest
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.querygen.vary import missing_function
 from trajsmith.querygen.vary._refusals import RefusedRequest, _is_near_time, _propose_values, _take_nearest
-from trajsmith.querygen.vary._refused_task import _was_told, can_be_known
+from trajsmith.querygen.vary._refused_task import _was_told, can_be_known, collect_state_words, is_used_up
 from trajsmith.querygen.vary.changed_mind import _may_change
 from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, UserFact
 
@@ -113,3 +113,26 @@ async def test_a_tool_is_missing_late_so_that_a_dialogue_goes_before_it(monkeypa
     case = SimpleNamespace(single_writes=lambda: [1, 0, 2], spans=[(0, 1), (1, 2), (2, 3)], calls=calls)
     turn, tool, _ = await missing_function.hide_tool(case)
     assert (turn, tool) == (2, "close")
+
+
+@pytest.mark.parametrize(
+    ("reason", "software", "seen"),
+    [
+        ("all 9 seats of Branchline are taken", "SW14", True),
+        ("all 4 seats of Anvil IDE are taken", "SW16", False),
+        ("your manager has said no", "SW14", False),
+    ],
+)
+def test_nobody_is_refused_what_a_result_has_shown_as_used_up(reason, software, seen):
+    rows = [{"software_id": "SW14", "free_seats": 0}, {"software_id": "SW16", "free_seats": 2}]
+    assert is_used_up(reason, [{"result": rows}], software) is seen
+
+
+def test_what_a_field_of_the_state_says_by_yes_or_no_must_be_shown():
+    reason = "the room is not refundable, so the stay cannot be cancelled"
+    words = collect_state_words({"stays": {"S1": {"refundable": False, "city": "Lunna"}}})
+    known = "A stay can be cancelled only while the room is refundable; a room that is not refundable stays."
+    assert words == {"refundable"}
+    assert can_be_known(reason, known, ['{"room":"twin","status":"booked","cancelled":false}'], set())
+    assert not can_be_known(reason, known, ['{"room":"twin","status":"booked","cancelled":false}'], words)
+    assert can_be_known(reason, known, ['{"room":"twin","refundable":false}'], words)

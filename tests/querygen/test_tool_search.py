@@ -17,7 +17,7 @@ from trajsmith.phrasing import ToolIndex
 from trajsmith.pipeline.eval_contexts import open_eval_contexts
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.querygen.tool_queries import plan_tool_search
+from trajsmith.querygen.tool_queries import _says_enough, plan_tool_search
 from trajsmith.records import CALL_TOOL, SEARCH_TOOLS, FunctionCall, Message, ToolCall, ToolSpec
 from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name
 from trajsmith.train_grpo.rollouts import Rollout
@@ -190,3 +190,11 @@ def test_an_environment_with_such_a_name_is_not_searched():
 
     tools = [ToolSpec(server="s", name=CALL_TOOL, description="Call someone.", input_schema={"type": "object"})]
     assert plan_tool_search(tools, (), None, 5, random.Random(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("phrase", "enough"),
+    [("see to card", False), ("go over orders", False), ("put gift message on order", True)],
+)
+def test_a_query_says_what_is_to_be_done(phrase, enough):
+    assert _says_enough(phrase) is enough

@@ -1,14 +1,16 @@
 """Questions for one of several things: by name, only what fits, no list twice, and no long ones."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, Wording
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.phrasing.voices import get_agent_voice, load_voices
-from trajsmith.records import Selector
+from trajsmith.records import FromOutput, GoldCall, Selector
 from trajsmith.usersim.choice_questions import ChoiceWriter, select_meant_rows
+from trajsmith.usersim.scripted_agent import ScriptedAgent
 
 NAMES = ("Drone Flight", "Office Tour", "Puppy Clips", "Lecture", "Panning Shot", "Cat Clip")
 FILES = [
@@ -67,3 +69,21 @@ def test_only_what_fits_the_words_of_the_user_is_offered():
     rows = select_meant_rows(FILES, pick(FILES[1]), "Could you share the zip file with my team?", WORDING)
     assert [row["file_name"] for row in rows] == ["Office Tour.zip", "Lecture.zip"]
     assert select_meant_rows(FILES, pick(FILES[0]), "Could you share the zip file?", WORDING) == FILES
+
+
+@pytest.mark.parametrize(("changed", "listed"), [("F0", True), (None, False)])
+def test_after_a_write_to_one_thing_the_others_are_still_offered(changed, listed):
+    read = GoldCall(tool="list_files", arguments={}, provenance={}, effect="read")
+    write = GoldCall(
+        tool="delete", arguments={"file_id": changed} if changed else {}, provenance={}, effect="write"
+    )  # without an identifier, everything may have changed
+    agent = SimpleNamespace(
+        calls=[read, write], results=[SimpleNamespace(content={"result": FILES[:3]}), None], wording=WORDING, turn=0,
+        rng=random.Random(0), voice=get_agent_voice("plain"), told="",
+        task=SimpleNamespace(turns=[SimpleNamespace(query="")]),
+    )  # fmt: skip
+    agent._get_result = lambda number: agent.results[number]
+    agent._stale = lambda *which: ScriptedAgent._stale(agent, *which)
+    source = FromOutput(call=0, path="$.result[*].file_id")
+    text = ScriptedAgent._which(agent, "file_id", source, pick(FILES[1]))
+    assert [row["file_name"] in text for row in FILES[:3]] == [False, listed, listed]

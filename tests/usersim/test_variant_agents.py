@@ -96,7 +96,9 @@ def build_agent(calls, twist, facts=(), batches=(), turns=1):
     agent.calls, agent.stop, agent.turn = calls, len(calls), turns - 1
     agent.twist = SimpleNamespace(turn=turns - 1, tool="cancel_order", **twist)
     own = SimpleNamespace(gold_calls=calls, facts=[AnswerFact(value=value) for value in facts], asked=())
-    agent.task = SimpleNamespace(turns=[SimpleNamespace(gold_calls=(), asked=(), facts=())] * (turns - 1) + [own])
+    agent.task = SimpleNamespace(
+        turns=[SimpleNamespace(gold_calls=(), asked=(), facts=())] * (turns - 1) + [own], solution=None
+    )
     agent.known, agent.confirmed, agent.asking = {}, set(), ()
     agent.asked_again = agent.settled = agent.attempted = agent.warns = False
     agent.told_no = ""

@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from trajsmith.cli import (
     audit,
+    bench,
     diagnose,
     env,
     env_growth,
@@ -75,6 +76,7 @@ app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
 app.command()(diagnose.diagnose)
+app.command()(bench.bench)
 
 
 @app.command()
@@ -85,6 +87,9 @@ def run(
         Path | None, typer.Option("--run", help="Run directory, in place of the configuration's.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete an existing run in that directory first.")] = False,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Plan that trajsmith diagnose wrote: make data for these groups.")
+    ] = None,
     dry_run: DryRun = False,
     shard: merge.Shard = None,
 ) -> None:
@@ -101,9 +106,13 @@ def run(
     from trajsmith.api import runs
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.yaml_settings import dump_settings
+    from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
 
     extra = [f"run={directory}"] if directory else []
+    if plan is not None:
+        from trajsmith.toolgraph import SamplingPlan
+
+        extra.append(f"plan={load_settings(plan, SamplingPlan, must_exist=True).model_dump_json()}")
     settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
     RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
     if dry_run:
@@ -173,7 +182,7 @@ def export(
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
-    formats = cli_export.write_harbor(opened, formats, target)
+    formats = cli_export.write_task_formats(opened, formats, target)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 

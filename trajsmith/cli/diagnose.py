@@ -24,7 +24,7 @@ def diagnose(
     """
     from rich.table import Table
 
-    from trajsmith.pipeline.diagnosis import diagnose_folders, write_diagnosis
+    from trajsmith.pipeline.diagnosis import diagnose_folders, write_diagnosis, write_plan
 
     diagnosis = diagnose_folders(evaluation, against)
     page = write_diagnosis(diagnosis, target)
@@ -42,4 +42,7 @@ def diagnose(
         print_line(f"{row.verdict}: {row.dimension} {row.name}: {100 * row.before:.0f} % to {100 * row.after:.0f} %")
     if diagnosis.against and not changed:
         print_line(f"no group differs from {diagnosis.against} more than chance explains")
+    plan = write_plan(diagnosis, evaluation, target)
+    if plan is not None:
+        print_line(f"make data for these groups: trajsmith run CONFIG --plan {plan}")
     print_line(f"open {page} in a browser")

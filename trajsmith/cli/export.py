@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HARBOR = "harbor"
 """Format that is a folder per task."""
+VERIFIERS = "verifiers"
+"""Format that is a Python package."""
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
 ]
@@ -44,22 +46,34 @@ def show_formats() -> None:
     for name, exporter in FORMATS.load_all().items():
         table.add_row(name, exporter.about)
     table.add_row(HARBOR, "a folder of Harbor tasks: MCP server with the user, solution, replay and checks as the test")
+    table.add_row(VERIFIERS, "a package of the verifiers library: tools, user and rewards by execution, with solutions")
     out.print(table)
 
 
-def write_harbor(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
-    """Write Harbor tasks if they are among the formats, and return the other formats; None where none was named."""
-    if names is None or HARBOR not in names:
-        return names
-    from trajsmith.pipeline.harbor_tasks import TASKS_FOLDER, WRITTEN, write_harbor_tasks
+def write_task_formats(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
+    """Write the formats that hold tasks instead of rows, and return the other formats; None where none was named."""
+    if names is None:
+        return None
+    chosen = list(dict.fromkeys(names))
+    for name in chosen:
+        if name in (HARBOR, VERIFIERS):
+            folder = run.file(f"exports/{name}") if target is None else target / name if len(chosen) > 1 else target
+            _write_tasks(run, name, folder)
+    return [name for name in chosen if name not in (HARBOR, VERIFIERS)]
 
-    others = [name for name in names if name != HARBOR]
-    folder = run.file(f"exports/{HARBOR}") if target is None else target / HARBOR if others else target
-    counts = write_harbor_tasks(run, folder)
-    print_line(f"{HARBOR}: {counts.pop(WRITTEN)} tasks in {folder / TASKS_FOLDER}")
+
+def _write_tasks(run: "RunDirectory", name: str, folder: Path) -> None:
+    if name == HARBOR:
+        from trajsmith.pipeline.harbor_tasks import TASKS_FOLDER, WRITTEN, write_harbor_tasks
+
+        counts, place = write_harbor_tasks(run, folder), folder / TASKS_FOLDER
+    else:
+        from trajsmith.pipeline.verifiers_package import WRITTEN, write_verifiers_package
+
+        counts, place = write_verifiers_package(run, folder), folder
+    print_line(f"{name}: {counts.pop(WRITTEN)} tasks in {place}")
     for reason, number in counts.most_common():
         out.print(f"  left out: {reason}: {number}", markup=False)
-    return others
 
 
 def show_written(matrix: "MultiFormatWriter") -> None:

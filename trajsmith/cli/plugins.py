@@ -22,6 +22,7 @@ REGISTRIES = {
     "roles": "trajsmith.usersim.players:DIALOGUE_ROLES",
     "engines": "trajsmith.pipeline.engine:ENGINES",
     "benchmarks": "trajsmith.evals.benchmarks:BENCHMARKS",
+    "suites": "trajsmith.evals.suites:SUITES",
 }
 """Kind to its registry."""
 

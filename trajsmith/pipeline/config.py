@@ -20,7 +20,7 @@ from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, du
 from trajsmith.querygen import ProgramSettings, WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath
-from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings
+from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings, SamplingPlan
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import JudgeSettings, VerifySettings
 from trajsmith.verify.checks import CHECKS
@@ -103,6 +103,8 @@ class RunConfig(FrozenModel):
     """Where tasks start; `sample.count` is shared out among them."""
     programs: ProgramSettings = ProgramSettings()
     """Programmatic tasks, where `sources` asks for some."""
+    plan: SamplingPlan | None = None
+    """What the run makes more of, as `trajsmith diagnose` writes it; `trajsmith run CONFIG --plan FILE` sets it."""
     ground: GroundSettings = GroundSettings()
     write: WriteSettings = WriteSettings()
     vary: VarySettings = VarySettings()
@@ -199,10 +201,25 @@ ConfigInput = str | Path | Mapping[str, Any] | RunConfig
 
 def _expand_entries(config: RunConfig) -> RunConfig:
     entries = tuple(one for entry in config.environments for one in expand_settings(entry))
+    config = _follow_plan(config)
     _check_accept(config)
     config = config.model_copy(update={"environments": entries})
     _check_language(config)
     return config
+
+
+def _follow_plan(config: RunConfig) -> RunConfig:
+    """Derive the variants of a plan from every task that allows them.
+
+    Raises:
+        InputError: The plan cannot be followed across servers.
+    """
+    if config.plan is None:
+        return config
+    if config.sample.servers > 1:
+        raise InputError("plan: chains on several servers cannot be chosen: set sample.servers to 1")
+    rates = {**config.vary.rates, **dict.fromkeys(config.plan.variants, 1.0)}
+    return config.model_copy(update={"vary": config.vary.model_copy(update={"rates": rates})})
 
 
 def _check_language(config: RunConfig) -> None:
@@ -241,6 +258,9 @@ def check_files(config: RunConfig) -> None:
         if not path.is_file():
             problem = "is a directory: name its files" if path.is_dir() else "there is no such file"
             raise InputError(f"decontaminate: {path}: {problem}")
+    for path in config.plan.avoid if config.plan else ():
+        if not path.is_file():
+            raise InputError(f"plan.avoid: {path}: there is no such file: name tasks.jsonl of the evaluation")
 
 
 def check_plugins(config: RunConfig) -> None:

@@ -37,6 +37,9 @@ OUTPUTS = {
 FIRST: dict[str, str | None] = {
     "graph": "graph",
     "sample": "sample",
+    "sources": "sample",
+    "programs": "ground",
+    "plan": "sample",
     "ground": "ground",
     "write": "write",
     "language": "write",

@@ -13,10 +13,14 @@ from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajec
 from trajsmith.records.journal import read_records
 from trajsmith.verify.decontaminate import Decontaminator
 from trajsmith.verify.duplicates import DuplicateFilter
+from trajsmith.verify.evaluation_tasks import EvaluationTasks
 
 SELECTION = "selection.jsonl"
 CONTAMINATED = "contaminated"
 """What the reason of a trajectory begins with that stands in a benchmark's file."""
+
+EVALUATED = "repeats_an_evaluation"
+"""Reason of a trajectory whose task is one of an evaluation, or nearly."""
 
 
 def load_unselected(run: RunDirectory) -> dict[str, str]:
@@ -46,6 +50,8 @@ class DatasetSelector:
         self.context = context
         self.duplicates = DuplicateFilter(config.duplicates) if config.duplicates else None
         self.decontaminator = Decontaminator(config.decontaminate) if config.decontaminate else None
+        avoid = config.plan.avoid if config.plan else ()
+        self.evaluated = EvaluationTasks(avoid) if avoid else None
         self.quotas = Quotas(config.accept.count, config.accept.shares(list(context.places))) if config.accept else None
         self.refused: dict[str, tuple[str, str]] = {}
         """Trajectory to (reason, detail), for good."""
@@ -61,7 +67,7 @@ class DatasetSelector:
     @property
     def active(self) -> bool:
         """Return True if the run selects at all."""
-        return bool(self.duplicates or self.decontaminator or self.quotas)
+        return bool(self.duplicates or self.decontaminator or self.evaluated or self.quotas)
 
     def add_new(self) -> None:
         """Look at everything that was judged since the last time."""
@@ -84,6 +90,9 @@ class DatasetSelector:
             match = self.decontaminator.match(task, trajectory, self.context.place(trajectory.environment).spec.tools)
             if match:
                 return f"{CONTAMINATED}: {match[0]}", match[1]
+        repeated = self.evaluated.find(task) if self.evaluated is not None else None
+        if repeated is not None:
+            return EVALUATED, repeated
         labels = {
             "variant": task.variant,
             "turns": str(len(trajectory.turns)),

@@ -8,13 +8,16 @@ import orjson
 from trajsmith.evals import PlayedEpisode, is_evaluation, read_transcripts
 from trajsmith.evals.diagnosis import Diagnosis, diagnose
 from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, observe_episode, read_observations
+from trajsmith.evals.plans import build_plan
+from trajsmith.evals.transcripts import TASKS
 from trajsmith.export import render_page
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.pipeline.yaml_settings import dump_yaml
 from trajsmith.records import InputError
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
-DIAGNOSIS, PAGE = "diagnosis.json", "diagnosis.html"
+DIAGNOSIS, PAGE, PLAN = "diagnosis.json", "diagnosis.html", "plan.yaml"
 UNSCORED = ("environment_error", "undecided", "user_error")
 
 
@@ -58,6 +61,23 @@ def write_diagnosis(diagnosis: Diagnosis, out: Path) -> Path:
     write_whole_file(out / DIAGNOSIS, data)
     write_whole_file(page, render_page("diagnosis.html.j2", diagnosis=diagnosis).encode())
     return page
+
+
+def write_plan(diagnosis: Diagnosis, folder: Path, out: Path) -> Path | None:
+    """Write `plan.yaml` for the weak groups, and return it; None if no group can be served.
+
+    Args:
+        diagnosis: What was found.
+        folder: The evaluation, whose tasks the new data must not repeat.
+        out: Where the plan is written; an older one is removed.
+    """
+    tasks = folder / TASKS
+    plan, file = build_plan(diagnosis, [tasks.resolve()] if tasks.is_file() else []), out / PLAN
+    if plan is None:
+        file.unlink(missing_ok=True)
+        return None
+    write_whole_file(file, dump_yaml(plan.model_dump(mode="json")).encode())
+    return file
 
 
 def diagnose_folders(folder: Path, against: Path | None = None) -> Diagnosis:

@@ -118,9 +118,11 @@ def _name(entry: EnvironmentSettings) -> str:
 
 
 def _of_directory(path: Path) -> list[EnvironmentSettings]:
-    """A checkout of EnvFactory, or an environment in Agent-World's form."""
+    """A folder of generated environments, a checkout of EnvFactory, or an environment in Agent-World's form."""
     if not path.is_dir():
         return []
+    if (path / "catalogue.json").is_file():
+        return expand_settings(_entry(str(path), python=str(path)))
     if (path / "envs" / "tools").is_dir() or (path / "configs" / "mcp_server.json").is_file():
         return expand_settings(_entry(str(path), envfactory=path))
     return [_entry(str(path), agentworld={"directory": path})]

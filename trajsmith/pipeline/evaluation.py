@@ -248,19 +248,31 @@ def _find_model_roles(config: EvalConfig) -> list[Role]:
 def _open_evaluated_model(config: EvalConfig, registry: ModelRegistry) -> ChatModel:
     if config.served:
         return registry.require_role_model("agent")
+    return open_local_model(
+        config.model, config.max_new_tokens, config.temperature, config.batch, config.tools, config.dtype
+    )
+
+
+def open_local_model(
+    name: str,
+    max_tokens: int,
+    temperature: float,
+    batch: int = 32,
+    tools: ToolStyle | None = None,
+    dtype: str | None = None,
+) -> ChatModel:
+    """Open a model that runs on this machine; the arguments are those of `EvalConfig`.
+
+    Raises:
+        InputError: The train extra is missing, or there is no such model.
+    """
+    require_train("eval")
     import torch
 
-    dtype = getattr(torch, config.dtype) if config.dtype else None
-    tokenizer, model = open_training_tokenizer(config.model), open_model(config.model, dtype)
-    return TransformersModel(
-        config.model,
-        model,
-        tokenizer,
-        config.max_new_tokens,
-        temperature=config.temperature,
-        batch=config.batch,
-        tools=config.tools or read_checkpoint_info(config.model).tools,
-    )
+    number_format = getattr(torch, dtype) if dtype else None
+    tokenizer, model = open_training_tokenizer(name), open_model(name, number_format)
+    shown = tools or read_checkpoint_info(name).tools
+    return TransformersModel(name, model, tokenizer, max_tokens, temperature=temperature, batch=batch, tools=shown)
 
 
 def _explain_spent_budget(config: EvalConfig, registry: ModelRegistry, tasks: int) -> str:

@@ -7,20 +7,24 @@ cannot read: state, user and transcript are out of its reach. The test plays the
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
 import orjson
 
 from trajsmith.export.atomic_folder import AtomicFolder
-from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.task_bundle import find_environment_settings, write_task_bundle
-from trajsmith.pipeline.task_server import build_transcript, judge_transcript, open_tasks, render_prompt
-from trajsmith.records import JsonObject, RunError, Task, Trajectory
+from trajsmith.pipeline.task_server import (
+    build_solution,
+    find_reason_against,
+    iter_solutions,
+    open_tasks,
+    render_prompt,
+)
+from trajsmith.records import RunError, Task
 from trajsmith.records.storage import storage_boundary
-from trajsmith.train_grpo import EpisodeSource, needs_user
+from trajsmith.train_grpo import needs_user
 
 TASKS_FOLDER = "tasks"
 WRITTEN = "written"
@@ -51,9 +55,9 @@ def write_harbor_tasks(run: RunDirectory, out: Path) -> Counter[str]:
     entries = asyncio.run(find_environment_settings(run))
     counts = Counter[str]()
     with open_tasks(run) as source, storage_boundary(out), AtomicFolder(out, TASKS_FOLDER) as folder:
-        for task, trajectory in _iter_accepted(run):
-            lines = build_transcript(trajectory.messages)
-            reason = _find_reason_against(source, task, lines)
+        for judged in iter_solutions(run):
+            task, lines = judged.task, build_solution(judged)
+            reason = find_reason_against(source, task, lines)
             counts[reason or WRITTEN] += 1
             if reason:
                 continue
@@ -64,7 +68,7 @@ def write_harbor_tasks(run: RunDirectory, out: Path) -> Counter[str]:
                 (target / "environment" / "task", SERVER / "task"),
                 (target / "tests" / "task", PurePosixPath("/tests/task")),
             ):
-                write_task_bundle(run, task, entries, bundle, place)
+                write_task_bundle(run, [task], entries, bundle, place)
             _write_text(target, task, render_prompt(source, task))
             text = b"".join(orjson.dumps(line) + b"\n" for line in lines)
             (target / "solution" / "transcript.jsonl").write_bytes(text)
@@ -74,24 +78,6 @@ def write_harbor_tasks(run: RunDirectory, out: Path) -> Counter[str]:
         reasons = ", ".join(f"{reason} {number}" for reason, number in counts.most_common()) or "no play was accepted"
         raise RunError(f"{run.path}: no task can be written ({reasons})")
     return counts
-
-
-def _find_reason_against(source: EpisodeSource, task: Task, lines: list[JsonObject]) -> str:
-    """Return why a task is not written, or nothing."""
-    if task.id not in source.tasks:
-        return "tools_change_during_play"
-    if not judge_transcript(source, task, lines)[1].accepted:
-        return "solution_fails"
-    return "silence_passes" if judge_transcript(source, task, [])[1].accepted else ""
-
-
-def _iter_accepted(run: RunDirectory) -> Iterator[tuple[Task, Trajectory]]:
-    """Iterate over the tasks with their first accepted play."""
-    last = ""
-    for task, trajectory, verdict in join_verdicts(run):
-        if verdict.accepted and task.id != last:
-            last = task.id
-            yield task, trajectory
 
 
 def _write_text(target: Path, task: Task, policy: str) -> None:

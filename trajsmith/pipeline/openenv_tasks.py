@@ -20,13 +20,9 @@ from openenv.core.env_server.mcp_types import (
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
 from trajsmith.environments.serving.openenv import build_tool, build_tool_observation
-from trajsmith.pipeline.task_server import TaskEpisode, render_prompt
+from trajsmith.pipeline.task_server import ACCEPTED, TaskEpisode, check_reward, choose_reward, render_prompt
 from trajsmith.records import InputError
 from trajsmith.train_grpo import EpisodeSource
-from trajsmith.verify.rewards import REWARDS
-
-ACCEPTED = "accepted"
-"""Reward that is 1 for a play that the pipeline accepts, and 0 otherwise."""
 
 
 class TaskEnvironment(Environment[Action, Observation, State]):  # type: ignore[misc]
@@ -88,9 +84,7 @@ class TaskEnvironment(Environment[Action, Observation, State]):  # type: ignore[
         """Return the reward, None where execution cannot tell, and the verdict in words."""
         _, verdict = episode.judge()
         about = {"outcome": verdict.outcome, "reasons": list(verdict.reasons), "rewards": dict(verdict.rewards)}
-        if verdict.outcome in ("environment_error", "user_error", "undecided"):
-            return None, about
-        return float(verdict.accepted) if self._reward == ACCEPTED else verdict.rewards.get(self._reward), about
+        return choose_reward(verdict, self._reward), about
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Observation:
         """The same, for who is not asynchronous."""
@@ -122,8 +116,7 @@ def build_task_application(source: EpisodeSource, reward: str = ACCEPTED, most: 
     Raises:
         InputError: The reward is unknown.
     """
-    if reward != ACCEPTED:
-        REWARDS.get(reward)
+    check_reward(reward)
     order = count()
     app: FastAPI = create_fastapi_app(
         lambda: TaskEnvironment(source, reward, order),

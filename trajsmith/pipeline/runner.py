@@ -40,6 +40,7 @@ from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.querygen.vary import VARIANTS
 from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
 from trajsmith.records.journal import count_records
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
@@ -94,6 +95,9 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         RunError: The budget is spent and something is still missing.
     """
     _check_strata(context)
+    if context.config.plan is not None:
+        tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
+        context.config.plan.check(tools, VARIANTS.names())
     selector, rounds = DatasetSelector(run, context), load_rounds(run, context.config)
     while True:
         if selector.quotas:

@@ -43,7 +43,7 @@ from trajsmith.records import (
     derive_seed,
 )
 from trajsmith.records.journal import read_records
-from trajsmith.toolgraph import Sampler, sample_across, sample_chains
+from trajsmith.toolgraph import Sampler, SampleSettings, choose_chains, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (
     AGENT,
@@ -162,11 +162,21 @@ class ChainPlan:
             chains: Iterable[Chain] = ()
         elif settings.servers == 1:
             some = {name: samplers[name] for name in round_.environments or samplers}
-            chains = sample_chains(some, states, settings, seed)
+            chains = self._choose_chains(some, states, settings, seed)
         else:
             chains = sample_across(context.graph, settings, seed, states)
         every = itertools.chain(self._draw_sources(round_, counts, seed), chains)
         return map(context.joined, itertools.islice(every, *self._find_part(round_)))
+
+    def _choose_chains(
+        self, samplers: dict[str, Sampler], states: dict[str, list[str]], settings: SampleSettings, seed: int
+    ) -> Iterable[Chain]:
+        """Draw chains within environments; with a plan from more of them, so that its targets are served."""
+        plan = self.context.config.plan
+        if plan is None:
+            return sample_chains(samplers, states, settings, seed)
+        pool = settings.model_copy(update={"count": settings.count * plan.pool})
+        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count)
 
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""

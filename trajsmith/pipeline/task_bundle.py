@@ -1,12 +1,12 @@
-"""One task of a run as a folder that plays elsewhere: configuration, environment, initial state and task."""
+"""Tasks of a run as a folder that plays elsewhere: configuration, environments, initial states and tasks."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trajsmith.environments.composite import NAME_SEPARATOR
 from trajsmith.environments.sources import EnvironmentSettings, find_python_file
-from trajsmith.pipeline.config import RunConfig, load_config
+from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TASKS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings
@@ -35,28 +35,38 @@ async def find_environment_settings(run: RunDirectory) -> dict[str, EnvironmentS
 
 
 def write_task_bundle(
-    run: RunDirectory, task: Task, entries: Mapping[str, EnvironmentSettings], folder: Path, place: PurePosixPath
+    run: RunDirectory,
+    tasks: Sequence[Task],
+    entries: Mapping[str, EnvironmentSettings],
+    folder: Path,
+    place: PurePosixPath,
 ) -> None:
-    """Write a run directory that holds one task.
+    """Write a run directory that holds some of the tasks of a run.
 
     Args:
-        run: Run of the task.
-        task: The task.
+        run: Run of the tasks.
+        tasks: The tasks, in the order of the run.
         entries: Of `find_environment_settings`.
         folder: Empty or new folder.
         place: Where the folder will stand when it is used; files of environments are named by it.
     """
     config = load_config(run.config_path)
-    names = [part for name in task.environments for part in name.split(NAME_SEPARATOR)]
+    names = [part for task in tasks for name in task.environments for part in name.split(NAME_SEPARATOR)]
     used = tuple(_take_files(entries[name], folder, place) for name in dict.fromkeys(names))
     folder.mkdir(parents=True, exist_ok=True)
     own = RunConfig(
-        name=config.name, seed=config.seed, language=config.language, environments=used, run=Path(str(place))
+        name=config.name,
+        seed=config.seed,
+        language=config.language,
+        environments=used,
+        run=Path(str(place)),
+        export=ExportSettings(split=config.export.split),
     )
     (folder / "config.yaml").write_text(dump_settings(own), "utf-8")
     bundle = RunDirectory(folder)
-    bundle.put_state(run.get_state(task.initial_state))
-    (folder / TASKS).write_bytes(task.to_line())
+    for state in dict.fromkeys(task.initial_state for task in tasks):
+        bundle.put_state(run.get_state(state))
+    (folder / TASKS).write_bytes(b"".join(task.to_line() for task in tasks))
     (folder / "environments").mkdir(exist_ok=True)
     for name in dict.fromkeys(names):
         for file in run.file("environments").glob(f"{name}.*json"):

@@ -16,6 +16,7 @@ from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.environments.serving import ServingSpec
 from trajsmith.models import ChatReply
 from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
+from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
     Actor,
@@ -33,6 +34,8 @@ from trajsmith.records import (
 )
 from trajsmith.train_grpo import EpisodeSource, Rollout, build_text_reply
 from trajsmith.usersim import PlaySettings, render_system_prompt
+from trajsmith.verify import prune_trajectory
+from trajsmith.verify.rewards import REWARDS
 
 MESSAGE_USER = ToolSpec(
     server="user",
@@ -45,6 +48,8 @@ MESSAGE_USER = ToolSpec(
         "additionalProperties": False,
     },
 )
+ACCEPTED = "accepted"
+"""Reward that is 1 for a play that the pipeline accepts, and 0 otherwise."""
 OVER = "the conversation is over"
 MAX_STEPS = 1000
 """Messages of the agent per turn: the harness has limits of its own."""
@@ -202,6 +207,52 @@ def judge_transcript(source: EpisodeSource, task: Task, lines: Sequence[JsonObje
     if result is None:
         raise EnvironmentFault("state", task.environments[0], "the environment did not start")
     return result[1], result[2]
+
+
+def iter_solutions(run: RunDirectory) -> Iterator[JudgedTrajectory]:
+    """Iterate over the tasks that have an accepted play, with their first one."""
+    last = ""
+    for judged in join_verdicts(run):
+        if judged.verdict.accepted and judged.task.id != last:
+            last = judged.task.id
+            yield judged
+
+
+def build_solution(judged: JudgedTrajectory) -> list[JsonObject]:
+    """Return the transcript of an accepted play, without the calls that its verdict takes out."""
+    return build_transcript(prune_trajectory(judged.trajectory, judged.verdict.pruned).messages)
+
+
+def find_reason_against(source: EpisodeSource, task: Task, solution: Sequence[JsonObject]) -> str:
+    """Return why a task cannot stand alone, or nothing: its solution must pass, and silence must fail."""
+    if task.id not in source.tasks:
+        return "tools_change_during_play"
+    if not judge_transcript(source, task, solution)[1].accepted:
+        return "solution_fails"
+    return "silence_passes" if judge_transcript(source, task, [])[1].accepted else ""
+
+
+def is_moved_by_calls(task: Task) -> bool:
+    """Return True if nothing but the agent's calls changes the state and the tools of a session."""
+    return not task.user_tools and not (task.twist and (task.twist.hidden or task.twist.refusal))
+
+
+def check_reward(name: str) -> str:
+    """Return the name of a reward.
+
+    Raises:
+        InputError: It is unknown.
+    """
+    if name != ACCEPTED:
+        REWARDS.get(name)
+    return name
+
+
+def choose_reward(verdict: Verdict, name: str) -> float | None:
+    """Return a reward of a verdict by its name; None where nothing can be said of the agent."""
+    if verdict.outcome in ("environment_error", "user_error", "undecided"):
+        return None
+    return float(verdict.accepted) if name == ACCEPTED else verdict.rewards.get(name)
 
 
 def _build_reply(line: JsonObject, number: int) -> ChatReply:

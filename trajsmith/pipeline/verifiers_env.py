@@ -3,22 +3,23 @@
     eval trajsmith --env.taskset.run runs/quickstart
 
 Tools are those that the task shows, word for word, on a session of each rollout's own; the user is the scripted one. A
-rollout is scored by playing the model's messages again on a fresh session: the verdict is the line's.
+rollout is scored by playing the model's messages again on a fresh session: the verdict is the pipeline's.
 """
 
 # mypy: disable-error-code="misc, untyped-decorator"
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 import verifiers.v1 as vf
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from pydantic import AfterValidator
 from verifiers.v1.types import content_text
 
 from trajsmith.environments.serving.mcp_server import to_mcp_result, to_mcp_tool
@@ -27,10 +28,12 @@ from trajsmith.evals import EvalContext, play_episode
 from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.task_server import ACCEPTED, check_reward, choose_reward, is_moved_by_calls, iter_solutions
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
+from trajsmith.train_grpo import build_text_reply
 from trajsmith.usersim import AgentAct, PlaySettings, ToolAccess, build_scripted_user, render_system_prompt
-from trajsmith.verify import build_evidence
-from trajsmith.verify.rewards import RewardName, RewardSettings, compute_rewards
+from trajsmith.verify import build_evidence, prune_trajectory
+from trajsmith.verify.rewards import RewardSettings, compute_rewards
 
 __all__ = ["RunEnv", "RunTaskset"]
 
@@ -54,6 +57,13 @@ def _opened(run: str) -> dict[str, _Place]:
     directory = RunDirectory.open(Path(run))
     grounds = _in_a_thread(directory)
     return {task.id: _Place(task, grounds[task.environments[0]]) for task in split_tasks(directory, "all")}
+
+
+@lru_cache(maxsize=4)
+def _find_solutions(run: str) -> dict[str, tuple[Message, ...]]:
+    """Messages of an accepted play of each task that has one."""
+    solutions = iter_solutions(RunDirectory.open(Path(run)))
+    return {judged.task.id: prune_trajectory(judged.trajectory, judged.verdict.pruned).messages for judged in solutions}
 
 
 def _in_a_thread(directory: RunDirectory) -> Mapping[str, EvalContext]:
@@ -115,12 +125,26 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
 class RunTaskConfig(vf.TaskConfig):
     """Settings of rewards and tool servers."""
 
-    reward: RewardName = "composite"
+    reward: Annotated[str, AfterValidator(check_reward)] = ACCEPTED
+    """1 for a play that the pipeline accepts and 0 otherwise, or a reward by its name."""
     tools: RunToolsConfig = RunToolsConfig()
 
 
 class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
     """One task of a run."""
+
+    @property
+    def key(self) -> str:
+        """The id of the task: it does not depend on where the run lies."""
+        return str(self.data.task_id)
+
+    async def validate(self, runtime: Any) -> bool | None:
+        """Play the accepted play of the run again; None if the run has none."""
+        solution = _find_solutions(self.data.run).get(self.data.task_id)
+        if solution is None:
+            return None
+        _, judgement = await judge_rollout(self.data.place, solution)
+        return judgement.accepted
 
     @classmethod
     def toolsets(cls, config: RunTaskConfig) -> list[Any]:
@@ -128,17 +152,20 @@ class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
 
     @vf.reward
     async def verdict(self, trace: Any) -> float:
-        """The reward that the settings name, as the line gives it.
+        """The reward that the settings name, as the pipeline gives it.
 
         Raises:
             EnvironmentFault: The environment or the user broke: nothing can be said of the model.
         """
         name, task = self.config.reward, self.data.place.task
         played, judgement = await judge_rollout(self.data.place, extract_messages(trace))
-        rewards = compute_rewards(build_evidence(task, played, judgement), RewardSettings(names=(name,)))
-        if name not in rewards:
+        if name != ACCEPTED:
+            rewards = compute_rewards(build_evidence(task, played, judgement), RewardSettings(names=(name,)))
+            judgement = judgement.model_copy(update={"rewards": rewards})
+        reward = choose_reward(judgement, name)
+        if reward is None:
             raise EnvironmentFault("state", judgement.environment, f"cannot be scored: {judgement.outcome}")
-        return rewards[name]
+        return reward
 
     @vf.metric
     async def checks(self, trace: Any) -> dict[str, float]:
@@ -164,7 +191,7 @@ class RunTaskset(vf.Taskset[RunTask, RunTasksetConfig]):
     def load(self) -> Iterator[RunTask]:
         path = self.config.run.resolve()
         for task in split_tasks(RunDirectory.open(path), self.config.split, self.config.limit):
-            if task.user_tools or (task.twist and (task.twist.hidden or task.twist.refusal)):
+            if not is_moved_by_calls(task):
                 continue
             place = _opened(str(path))[task.id]
             system = render_system_prompt(place.ground.spec, task, place.state)
@@ -173,9 +200,9 @@ class RunTaskset(vf.Taskset[RunTask, RunTasksetConfig]):
 
 
 class RunEnvConfig(vf.EnvConfig):
-    """The one seat."""
+    """The one seat. Its harness runs no code of the model, so it needs no container."""
 
-    agent: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"})
+    agent: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"}, runtime={"type": "subprocess"})
 
 
 class RunEnv(vf.Env[RunEnvConfig]):
@@ -222,8 +249,8 @@ def _call(call: Any) -> ToolCall:
     return ToolCall(id=call.id, function=function)
 
 
-async def judge_rollout(place: _Place, messages: list[Message]) -> tuple[Trajectory, Verdict]:
-    """Play what the model said and called again, and return the trajectory and the verdict on it.
+async def judge_rollout(place: _Place, messages: Sequence[Message]) -> tuple[Trajectory, Verdict]:
+    """Play what the model said and called again, and return the trajectory and the verdict. What is missing is silence.
 
     Raises:
         EnvironmentFault: The tools gave something else the second time.
@@ -233,22 +260,28 @@ async def judge_rollout(place: _Place, messages: list[Message]) -> tuple[Traject
     async def repeat(request: ChatRequest) -> ChatReply:
         message = next(assistant_messages, None)
         if message is None:
-            return ChatReply(message=Message(role="assistant"), finish_reason="length")
+            return build_text_reply("")
         unreadable = [call for call in message.tool_calls or () if not call.function.name]
         malformed = [MalformedCall(id=call.id, name="", text="", error="unreadable") for call in unreadable]
         return ChatReply(message=message, malformed=tuple(malformed))
 
     play = PlaySettings(max_steps=STEPS)
     _, played, verdict = await play_episode(place.task, place.ground, CallableModel("model", repeat), play, 0)
-    _same_results(played, messages)
+    mine, theirs = (_list_results(one, place.task) for one in (played.messages, messages))
+    if mine != theirs[: len(mine)]:
+        raise EnvironmentFault("state", played.environment, "the tools gave other results when the calls were repeated")
     return played, verdict
 
 
-def _same_results(played: Trajectory, messages: list[Message]) -> None:
-    mine = [message.content for message in played.messages if message.role == "tool"]
-    theirs = [message.content for message in messages if message.role == "tool"]
-    if mine != theirs[: len(mine)]:
-        raise EnvironmentFault("state", played.environment, "the tools gave other results when the calls were repeated")
+def _list_results(messages: Sequence[Message], task: Task) -> list[str]:
+    """List what tools of the task gave; calls of other tools the harness answers in its own words."""
+    names: dict[str, str] = {}
+    results = []
+    for message in messages:
+        names |= {call.id: call.function.name for call in message.tool_calls or ()}
+        if message.role == "tool" and names.get(message.tool_call_id or "") in task.shown_tools:
+            results.append(message.content)
+    return results
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""The package of a run: what it holds stands alone, and solutions lack the calls that the verdict takes out."""
+
+import pytest
+
+from trajsmith.pipeline.record_joins import JudgedTrajectory
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.task_server import build_solution, build_transcript, iter_solutions, open_tasks
+from trajsmith.pipeline.verifiers_package import build_module_name, write_verifiers_package
+from trajsmith.records.verdict import PrunedCall
+
+
+@pytest.mark.parametrize(
+    ("folder", "module"),
+    [("quickstart", "trajsmith_quickstart"), ("My Run-2", "trajsmith_my_run_2"), ("旅", "trajsmith_run")],
+)
+def test_module_names_are_identifiers(folder, module):
+    assert build_module_name(folder) == module
+    assert module.isidentifier()
+
+
+def test_the_package_holds_a_run_that_opens(made_run, tmp_path):
+    counts = write_verifiers_package(made_run, tmp_path / "package")
+    inner = RunDirectory.open(tmp_path / "package" / build_module_name(made_run.path.name) / "run")
+    solved = [judged.task.id for judged in iter_solutions(inner)]
+    with open_tasks(inner) as source:
+        assert list(source.tasks) == solved
+    assert len(solved) == counts["written"] > 0
+
+
+def test_a_solution_lacks_the_calls_that_the_verdict_takes_out(made_run):
+    judged = next(one for one in iter_solutions(made_run) if len(one.trajectory.events) > 1)
+    event = judged.trajectory.events[0]
+    gone = PrunedCall(event=0, tool=event.tool, arguments=event.arguments, why="not needed")
+    verdict = judged.verdict.model_copy(update={"pruned": (gone,)})
+    whole = build_transcript(judged.trajectory.messages)
+    shorter = build_solution(JudgedTrajectory(judged.task, judged.trajectory, verdict))
+    assert build_solution(judged) == whole
+    assert (
+        sum(line["tool"] != "message_user" for line in shorter)
+        == sum(line["tool"] != "message_user" for line in whole) - 1
+    )
+
+
+@pytest.fixture(scope="module")
+def made_run(tmp_path_factory):
+    import asyncio
+
+    from trajsmith.pipeline.config import load_config
+    from trajsmith.pipeline.runner import run_pipeline
+    from trajsmith.pipeline.yaml_settings import dump_settings
+
+    folder = tmp_path_factory.mktemp("package")
+    text = "name: package\nseed: 9\nrun: {}\nsample: {{count: 3}}\n"
+    text += "environments: [{{library: bank, states: {{small: 1}}}}]\n"
+    (folder / "run.yaml").write_text(text.format(folder / "made"))
+    settings = load_config(folder / "run.yaml")
+    run = RunDirectory.create(settings.run, dump_settings(settings))
+    asyncio.run(run_pipeline(run))
+    return run

@@ -1,0 +1,118 @@
+"""Plans of targeted synthesis: which tools, edges and environments chains must hold, and in which shares."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+
+from trajsmith.records import Chain, FrozenModel, InputError, SourcePath
+from trajsmith.records.text import suggest_names
+
+
+class PlanTarget(FrozenModel):
+    """One group of tasks that more data is wanted of."""
+
+    dimension: Literal["environment", "tool", "edge", "variant"]
+    name: str
+    """As a diagnosis names it: "bank", "bank.pay_payee", "bank.list_payees -> bank.pay_payee", "refused_call"."""
+    share: float = Field(gt=0)
+    """Weight among the targets; the weights need not sum to one."""
+
+
+class SamplingPlan(FrozenModel):
+    """Shares of the groups that a run makes more of."""
+
+    name: str = "plan"
+    targets: tuple[PlanTarget, ...] = Field(min_length=1)
+    share: float = Field(0.7, gt=0, le=1)
+    """Share of the chains that hold a target; the others are drawn as without a plan."""
+    pool: PositiveInt = 12
+    """Chains drawn for each chain of the run, to choose from."""
+    unserved: tuple[str, ...] = ()
+    """Weak groups of the diagnosis that a choice of chains cannot serve, such as skills."""
+    avoid: tuple[SourcePath, ...] = ()
+    """Files of tasks of evaluations; rows that are near-duplicates of one are refused."""
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Return the variants that are targets."""
+        return tuple(target.name for target in self.targets if target.dimension == "variant")
+
+    def check(self, tools: Mapping[str, Iterable[str]], variants: Iterable[str]) -> None:
+        """Check that every target can be served.
+
+        Args:
+            tools: Environment to its plain tool names.
+            variants: Known variants.
+
+        Raises:
+            InputError: One cannot; the text names it and what there is.
+        """
+        names = {f"{environment}.{tool}" for environment, own in tools.items() for tool in own}
+        known = {"environment": set(tools), "tool": names, "edge": names, "variant": {*variants} - {"base"}}
+        for target in self.targets:
+            parts = target.name.split(" -> ") if target.dimension == "edge" else [target.name]
+            wrong = next((part for part in parts if part not in known[target.dimension]), None)
+            if wrong is None and target.dimension == "edge" and len(parts) != 2:
+                raise InputError(f"plan: edge {target.name!r}: write two tools as 'bank.list_payees -> bank.pay_payee'")
+            if wrong is not None:
+                noun = "variant" if target.dimension == "variant" else "environment of this run has"
+                hint = suggest_names(wrong, sorted(known[target.dimension]))
+                raise InputError(
+                    f"plan: no {noun} {wrong!r}{f' ({hint})' if hint else ''}: add its environment to the run, or take "
+                    "the target out of the plan"
+                )
+
+
+def list_chain_groups(chain: Chain) -> set[tuple[str, str]]:
+    """Return the groups that a chain belongs to, by dimension and name."""
+    tools = [f"{chain.environment}.{tool}" for tool in chain.tools]
+    groups = {("environment", chain.environment), *(("tool", tool) for tool in tools)}
+    return groups | {("edge", f"{first} -> {second}") for first, second in pairwise(tools)}
+
+
+def choose_chains(drawn: Iterable[Chain], plan: SamplingPlan, count: int) -> Iterator[Chain]:
+    """Choose `count` chains, `plan.share` of them by the targets, in the order of drawing.
+
+    A chain counts for the target that it serves and that lacks most of its share. What no drawn chain serves is filled
+    with others, so that the number of chains is the same as without a plan.
+
+    Raises:
+        InputError: No chain of the pool serves any target.
+    """
+    targets = [target for target in plan.targets if target.dimension != "variant"]
+    pool = list(drawn)
+    wanted = _share_out(round(count * plan.share), targets) if targets else {}
+    left, chosen = dict(wanted), set[int]()
+    for number, chain in enumerate(pool):
+        groups = list_chain_groups(chain)
+        open_targets = [label for label in groups & left.keys() if left[label]]
+        if open_targets:
+            best = max(open_targets, key=lambda label: (left[label] / wanted[label], label))
+            left[best] -= 1
+            chosen.add(number)
+    if targets and not chosen:
+        names = ", ".join(f"{target.dimension} {target.name}" for target in targets[:4])
+        raise InputError(f"plan: none of {len(pool)} drawn chains holds {names}: raise plan.pool or sample.length")
+    rest = (number for number in range(len(pool)) if number not in chosen)
+    for number in rest:
+        if len(chosen) >= count:
+            break
+        chosen.add(number)
+    return (pool[number] for number in sorted(chosen))
+
+
+def _share_out(count: int, targets: Iterable[PlanTarget]) -> dict[tuple[str, str], int]:
+    """Return whole numbers by the shares of the targets, by the largest remainder, at least one each."""
+    weights = Counter[tuple[str, str]]()
+    for target in targets:
+        weights[target.dimension, target.name] += target.share  # type: ignore[assignment]
+    total = sum(weights.values())
+    exact = {label: count * weight / total for label, weight in weights.items()}
+    whole = {label: int(value) for label, value in exact.items()}
+    rest = sorted(exact, key=lambda label: (whole[label] - exact[label], label))
+    for label in rest[: count - sum(whole.values())]:
+        whole[label] += 1
+    return {label: max(1, number) for label, number in whole.items()}
