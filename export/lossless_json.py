@@ -31,7 +31,8 @@ class LosslessEncoder:
     def __init__(self, decode: Decode, remembered: int = 4 << 20) -> None:
         self._decode = decode
         self._limit = remembered
-        self._kept: dict[bytes, tuple[JsonValue, Any]] = {}
+        self._kept: dict[tuple[type, bytes], tuple[JsonValue, Any]] = {}
+        """Type of the encoding and JSON to value and encoding: a list is one text, or a text for each item."""
         self._size = 0
         self._same: dict[int, tuple[Any, list[str]]] = {}
         """Lists that came again, by identity, with what was made of them: schemas of tools, in row after row."""
@@ -39,7 +40,7 @@ class LosslessEncoder:
     def value(self, value: JsonValue) -> str:
         """As `encode`."""
         data = _dumps(value)
-        text: str | None = self._get_cached(data, value)
+        text: str | None = self._get_cached(str, data, value)
         return self._keep(data, value, encode_lossless(value, self._decode)) if text is None else text
 
     def items(self, values: list[JsonValue]) -> list[str]:
@@ -53,7 +54,7 @@ class LosslessEncoder:
             return same[1]
         parts = [_dumps(value) for value in values]
         data = b"[" + b",".join(parts) + b"]"
-        texts: list[str] | None = self._get_cached(data, values)
+        texts: list[str] | None = self._get_cached(list, data, values)
         if texts is not None:
             if len(self._same) >= SAME:
                 self._same.clear()
@@ -66,9 +67,9 @@ class LosslessEncoder:
         ]
         return self._keep(data, values, encoded)
 
-    def _get_cached(self, data: bytes, value: JsonValue) -> Any:
+    def _get_cached(self, encoding: type, data: bytes, value: JsonValue) -> Any:
         """Return the cached encoding of an equal value; equal bytes are not enough, since NaN is written as null."""
-        cached = self._kept.get(data)
+        cached = self._kept.get((encoding, data))
         return cached[1] if cached is not None and cached[0] == value else None
 
     def _keep(self, data: bytes, value: JsonValue, encoded: Made) -> Made:
@@ -77,7 +78,7 @@ class LosslessEncoder:
             self._kept.clear()
             self._same.clear()
             self._size = 2 * len(data)
-        self._kept[data] = (value, encoded)
+        self._kept[type(encoded), data] = (value, encoded)
         return encoded
 
 

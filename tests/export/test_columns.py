@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trajsmith.export import FORMATS
-from trajsmith.export.columns import Columns, build_features, build_schema
+from trajsmith.export.columns import Columns, RowEncoder, build_features, build_schema
 
 FORMAT_COLUMNS = {name: FORMATS.get(name).columns for name in FORMATS.names()}
 WITH_COLUMNS = {name: columns for name, columns in FORMAT_COLUMNS.items() if columns is not None}
@@ -35,3 +35,12 @@ def test_the_decoder_is_that_of_datasets() -> None:
 
     texts = ["1.84", "[1e-7, 0.1, 12345678901234567890]", '{"a\\u0000": "\\ud83d\\ude00"}', "-0.0"]
     assert [ujson_loads(text) for text in texts] == [Json().decode_example(text) for text in texts]
+
+
+def test_a_list_is_one_text_or_a_text_for_each_item():
+    """Equal lists of both kinds in one row are not taken for each other."""
+    row = {"one": [], "each": [], "again": []}
+    encoder = RowEncoder({"one": "json", "each": "list of json", "again": "json"})
+    cells = encoder.cells(row)
+    assert cells == {"one": "[]", "each": [], "again": "[]"}
+    assert encoder.table([cells]).num_rows == 1
