@@ -38,7 +38,9 @@ _QUESTIONS = QuestionPatterns(
         re.IGNORECASE,
     ),
     yes_or_no=re.compile(
-        r"\b(soll ich|sollen wir|darf ich|kann ich (das|so|fortfahren)|möchten sie, dass ich|wollen sie, dass ich|"
+        r"\b(soll ich|sollen wir|"
+        r"darf ich(?! (ihre[nr]? (?!zustimmung|erlaubnis)\S+ haben|wissen|fragen|erfahren)\b)|"
+        r"kann ich (das|so|fortfahren)|möchten sie, dass ich|wollen sie, dass ich|"
         r"soll ich das|in ordnung\?|(ist|wäre) (das|es|alles) (so |für sie )?(in ordnung|okay|ok|"
         r"richtig|recht)|passt das( so)?|"
         r"einverstanden|stimmt das( so)?|sind sie sicher)\b",

@@ -42,7 +42,9 @@ _QUESTIONS = QuestionPatterns(
         re.IGNORECASE,
     ),
     yes_or_no=re.compile(
-        r"\b(shall i|should i|would you like me to|do you want me to|may i|can i (go|proceed)|"
+        r"\b(shall i|should i|would you like me to|do you want me to|"
+        r"may i(?! (have|get|take|know|note|ask)\b(?!.*\b(ok|okay|yes|agreement|confirmation|permission|approval|consent)\b))|"
+        r"can i (go|proceed)|"
         r"(is|does) (that|this|it|everything) (ok|okay|right|correct|all right|fine|look|sound)|proceed|go ahead|"
         r"are you (sure|happy (for me to|with (that|this)|to))|sound good|do you agree|"
         r"do i have your (ok|okay|yes|agreement)|is that what you want|"

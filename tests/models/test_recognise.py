@@ -86,3 +86,13 @@ def test_what_a_text_wants(text, asked, yes, coming):
 def test_to_confirm_a_value_is_more_than_a_yes():
     assert not is_yes_or_no("Could you confirm your email?")
     assert is_yes_or_no("Shall I go ahead?")
+
+
+@pytest.mark.parametrize("question", ["May I have your email address?", "And may I ask which day suits you?"])
+def test_a_courteous_request_for_a_value_is_not_answered_by_yes(question):
+    assert find_questions(question) and not is_yes_or_no(question)
+
+
+@pytest.mark.parametrize("question", ["May I have your agreement to cancel it?", "May I cancel it?"])
+def test_a_courteous_request_for_a_yes_is_one(question):
+    assert is_yes_or_no(question)
