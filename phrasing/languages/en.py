@@ -43,7 +43,8 @@ _QUESTIONS = QuestionPatterns(
     ),
     yes_or_no=re.compile(
         r"\b(shall i|should i|would you like me to|do you want me to|"
-        r"may i(?! (have|get|take|know|note|ask)\b(?!.*\b(ok|okay|yes|agreement|confirmation|permission|approval|consent)\b))|"
+        r"may i(?! (have|get|take|know|note|ask)\b"
+        r"(?!.*\b(ok|okay|yes|agreement|confirmation|permission|approval|consent)\b))|"
         r"can i (go|proceed)|"
         r"(is|does) (that|this|it|everything) (ok|okay|right|correct|all right|fine|look|sound)|proceed|go ahead|"
         r"are you (sure|happy (for me to|with (that|this)|to))|sound good|do you agree|"
