@@ -105,7 +105,12 @@ def drop_outdated_facts(info: RequestedInfo, calls: Sequence[GoldCall]) -> Reque
     first, last = results[info.call], update_outdated_fields(calls, results, info.call)
     if first == last or not isinstance(first, dict) or not isinstance(last, dict):
         return info
-    facts = tuple(fact for fact in info.facts if first.get(fact.place[0]) == last.get(fact.place[0]))
+    lasting = pick_reportable_values(last)
+    facts = tuple(
+        fact
+        for fact in info.facts
+        if (first.get(fact.place[0]) == last.get(fact.place[0]) if fact.place else fact.value in lasting)
+    )
     return info.model_copy(update={"facts": facts})
 
 

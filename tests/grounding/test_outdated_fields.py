@@ -57,3 +57,11 @@ def test_a_changed_value_is_no_fact_any_more():
     info = RequestedInfo(call=3, question="Please pay both.", facts=facts)
     assert [fact.value for fact in drop_outdated_facts(info, [*START, first, second]).facts] == ["Northgate"]
     assert drop_outdated_facts(info, [*START, first]) == info
+
+
+def test_a_fact_whose_field_is_not_known_stays_if_its_value_does():
+    first = write({"account_id": "A1"}, {"payee_name": "Northgate", "balance": 90.0})
+    second = write({"account_id": "A1"}, {"payee_name": "Brightwater", "balance": 70.0})
+    facts = tuple(AnswerFact(value=value) for value in first.result.values())
+    info = RequestedInfo(call=3, question="Please pay both.", facts=facts)
+    assert [fact.value for fact in drop_outdated_facts(info, [*START, first, second]).facts] == ["Northgate"]

@@ -103,7 +103,7 @@ def test_an_mcp_client_plays_a_task_with_the_user(run, tmp_path):
 def test_a_bundle_holds_one_task_and_is_judged_where_it_stands(run, tmp_path):
     task, trajectory, _ = next(judged for judged in join_verdicts(run) if judged.verdict.accepted)
     entries = asyncio.run(find_environment_settings(run))
-    write_task_bundle(run, task, entries, tmp_path / "task", PurePosixPath("/somewhere/else"))
+    write_task_bundle(run, [task], entries, tmp_path / "task", PurePosixPath("/somewhere/else"))
     with open_tasks(RunDirectory.open(tmp_path / "task")) as source:
         assert list(source.tasks) == [task.id]
         assert judge_transcript(source, source.tasks[task.id], build_transcript(trajectory.messages))[1].accepted
