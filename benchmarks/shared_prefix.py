@@ -24,7 +24,7 @@ def main() -> None:
 
     from trajsmith.train_sft import SftConfig
     from trajsmith.train_sft.checkpoint import open_training_model
-    from trajsmith.train_sft.shared_prefix import LabelledRow, group_rows, lay_out_rows
+    from trajsmith.train_sft.shared_prefix import IGNORED, LabelledRow, group_rows, lay_out_rows
     from trajsmith.train_sft.training import prepare_training
     from trajsmith.train_sft.tree_attention import use_tree_attention
 
@@ -34,35 +34,38 @@ def main() -> None:
     trainer = {"per_device_train_batch_size": arguments.batch}
     own = prepare_training(SftConfig(**values, trainer=trainer))[1].labelled
     shared = prepare_training(SftConfig(**values, trainer=trainer, shared_tools=arguments.shown))[1].labelled
-
-    def measure(name: str, groups: list[list[LabelledRow]]) -> None:
-        """Print CPU seconds of the rows of some groups, forward and backward."""
-        rows, tokens, started = 0, 0, time.process_time()
-        for group in groups:
-            batch = lay_out_rows(group)
-            place = {"position_ids": torch.tensor([batch.position_ids])} if len(group) > 1 or tree else {}
-            labels = torch.tensor(batch.labels[1:])
-            with torch.autocast("cpu", torch.bfloat16):
-                states = model.get_decoder()(torch.tensor([batch.input_ids]), use_cache=False, **place)[0][0, :-1]
-                logits = model.get_output_embeddings()(states[labels != -100])
-                loss = torch.nn.functional.cross_entropy(logits.float(), labels[labels != -100])
-            loss.backward()
-            model.zero_grad()
-            rows, tokens = rows + len(group), tokens + len(batch.input_ids)
-        seconds = time.process_time() - started
-        print(f"{name}: {rows} rows, {tokens} tokens, {seconds:.1f} CPU s, {rows / seconds:.3f} rows/s", flush=True)
-
-    model = open_training_model(arguments.model)
-    few = own[:: max(1, len(own) // (arguments.rows // 2))][: arguments.rows // 2]
     batches = group_rows(shared, arguments.batch)
-    some = batches[:: max(1, len(batches) // (arguments.rows // arguments.batch))][: arguments.rows // arguments.batch]
-    for tree in (False, True):
-        if tree:
-            use_tree_attention(model, arguments.model)
-        measure(f"row by row{', own attention' if tree else ''}", [[row] for row in few])
-    measure(f"{arguments.batch} rows that show the same {arguments.shown} tools", some)
-    alike = [row for group in some for row in group]
-    measure("the same, row by row", [[row] for row in alike])
+    count = arguments.rows // arguments.batch
+    some = batches[:: max(1, len(batches) // count)][:count]
+    few = own[:: max(1, len(own) // arguments.rows)][: arguments.rows]
+    plain, tree = open_training_model(arguments.model), open_training_model(arguments.model)
+    use_tree_attention(tree, arguments.model)
+
+    def measure(model: Any, rows: list[LabelledRow]) -> tuple[int, int, float]:
+        """Return rows, tokens and CPU seconds of one sequence, forward and backward."""
+        batch, started = lay_out_rows(rows), time.process_time()
+        place = {"position_ids": torch.tensor([batch.position_ids])} if model is tree else {}
+        labels = torch.tensor(batch.labels[1:])
+        with torch.autocast("cpu", torch.bfloat16):
+            states = model.get_decoder()(torch.tensor([batch.input_ids]), use_cache=False, **place)[0][0, :-1]
+            logits = model.get_output_embeddings()(states[labels != IGNORED])
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels[labels != IGNORED])
+        loss.backward()
+        model.zero_grad()
+        return len(rows), len(batch.input_ids), time.process_time() - started
+
+    ways: dict[str, list[tuple[int, int, float]]] = {}
+    for number, group in enumerate(some):  # in turn, since other work on the machine comes and goes
+        mine = few[number * arguments.batch : (number + 1) * arguments.batch]
+        ways.setdefault("own tools, row by row, torch's attention", []).extend(measure(plain, [row]) for row in mine)
+        ways.setdefault("same tools, row by row, torch's attention", []).extend(measure(plain, [row]) for row in group)
+        ways.setdefault("same tools, row by row, attention over a tree", []).extend(
+            measure(tree, [row]) for row in group
+        )
+        ways.setdefault("same tools, one sequence a batch, attention over a tree", []).append(measure(tree, group))
+    for name, parts in ways.items():
+        rows, tokens, seconds = (sum(values) for values in zip(*parts, strict=True))
+        print(f"{name}: {rows} rows, {tokens} tokens, {seconds:.1f} CPU s, {rows / seconds:.3f} rows/s")
 
 
 if __name__ == "__main__":

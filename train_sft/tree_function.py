@@ -30,7 +30,7 @@ class TreeAttention(torch.autograd.Function):
         return attended
 
     @staticmethod
-    def backward(context: Any, gradient: Any) -> tuple[Any, Any, Any, None]:  # type: ignore[override]
+    def backward(context: Any, gradient: Any) -> tuple[Any, Any, Any, None]:
         query, key, value, attended = context.saved_tensors
         products = (gradient * attended).sum(-1, keepdim=True)
         d_query = torch.empty_like(query)

@@ -35,12 +35,12 @@ def find_segments(positions: Sequence[int]) -> list[Segment]:
 
 def _cut_path(path: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
     """Return the first `length` tokens of a path of ranges."""
-    kept: list[tuple[int, int]] = []
+    cut: list[tuple[int, int]] = []
     for start, stop in path:
         taken = min(stop - start, length)
         if taken > 0:
-            kept.append((start, start + taken))
+            cut.append((start, start + taken))
             length -= taken
     if length:
         raise ValueError(f"positions skip {length} tokens")
-    return kept
+    return cut
