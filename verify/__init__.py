@@ -3,6 +3,7 @@
 import sys
 from types import ModuleType
 
+from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
@@ -55,6 +56,7 @@ __all__ = [
     "resolve_expression",
     "resolve_values",
     "run_check",
+    "select_answer_text",
     "select_best",
     "verify",
     "verify_trajectory",
