@@ -256,6 +256,11 @@ _REPORTS = ReportSentences(
         "There may be more than these: the list stops after {count}.",
         "The list stops after {count}, so there may be more.",
     ),
+    more_pages=(
+        "There may be more after these {count}; I can read on if you like.",
+        "That's one page, so there may be more on the next.",
+        "That's {count} of them, and there may be others.",
+    ),
     found_fields="Here is what I found: {}.",
     done="Done: {}.",
     answer="The answer is {}.",
