@@ -30,8 +30,11 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 
     Raises:
-        RecordDropped: No write has a value that could have been another one.
+        RecordDropped: No write has a value that could have been another one, or the story is one of a change of mind.
     """
+    story = case.wording.scenarios.find(case.base.scenario_id) if case.base.scenario_id else None
+    if story is not None and story.change_of_mind:
+        raise RecordDropped("changes_their_mind_already")
     for turn in case.single_writes():
         index = case.spans[turn][1] - 1
         if any(call.tool == case.calls[index].tool for call in case.calls[slice(*case.spans[turn])][:-1]):

@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, ScenarioStep, Wording
 from trajsmith.phrasing.voices import Outcome, draw_pattern, get_user_voice
-from trajsmith.querygen.persona import draw_turn_opening, find_outcome
-from trajsmith.records import GoldCall, Persona
+from trajsmith.querygen.persona import add_sentence, draw_turn_opening, find_outcome
+from trajsmith.querygen.vary._case import _retell
+from trajsmith.records import FrozenModel, GoldCall, Persona
 
 PERSONA = Persona(name="Ann", role="clerk", style="chatty")
 
@@ -60,4 +62,5 @@ def test_a_variant_is_told_for_another_reason():
 def test_a_further_sentence_is_typed_as_the_message_is():
     casual = PERSONA.model_copy(update={"style": "casual"})
     text = add_sentence("a code until 3 april", "Ask me once more, please.", casual, random.Random(1))
-    assert text.startswith("a code until 3 april. ask me")
+    assert text.startswith("a code until 3 april. ")
+    assert text.removeprefix("a code until 3 april. ").islower()

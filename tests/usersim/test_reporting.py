@@ -6,8 +6,8 @@ from pathlib import Path
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import is_end_out_of_reach
-from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
+from trajsmith.phrasing.languages import get_language
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
 from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 
