@@ -25,6 +25,8 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z£\"])")
 _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
+_DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
+"""Words that a report begins with where it stands alone, not in a list."""
 DETAILED = 0.7
 """Share of reports in which an agent that explains tells more than was asked."""
 
@@ -210,7 +212,7 @@ def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[lis
     shared = [part for part in split[0] if len(reports) > 1 and all(part in parts for parts in split)]
     lines = []
     for parts, name in zip(split, names, strict=True):
-        line = " ".join(part for part in parts if part not in shared)
+        line = capitalize_first(_DONE.sub("", " ".join(part for part in parts if part not in shared)))
         if not line:
             line = f"{capitalize_first(name)}." if name else ""
         elif not set(_NAME_WORD.findall(name)) <= set(_NAME_WORD.findall(line)):

@@ -39,6 +39,8 @@ def test_each_line_of_a_batch_has_a_name_and_what_holds_of_all_is_said_once():
         ['"Quiz night" is declined.', '"Garden lunch" is declined.'], ['"Quiz night"', ""]
     )
     assert lines == ['"Quiz night" is declined.', '"Garden lunch" is declined.'] and shared == []
+    lines, _ = summarize_reports(["Done, your £22.00 to Vets is cancelled.", "That's done: Gym is off."], ["", ""])
+    assert lines == ["Your £22.00 to Vets is cancelled.", "Gym is off."], "in a list nobody says done for each"
 
 
 def write_note(name, arguments, rows, text):
