@@ -162,6 +162,9 @@ async def _build_variant(
     case: VariantCase, request: RefusedRequest, result: AlternativeResult, why: str, hidden: bool
 ) -> VariantResult:
     start, stop = case.spans[request.turn]
+    refused = request.calls[-1]
+    if any((call.tool, call.arguments) == (refused.tool, refused.arguments) for call in case.calls[:stop]):
+        raise RecordDropped("done_before", refused.tool)
     alternative = result.alternative
     drawn = case.rng.random() < ACCEPTED if alternative is not None else False
     accepted = alternative is not None and (drawn or _is_nearly_all(request.calls[-1], alternative))
@@ -179,7 +182,6 @@ async def _build_variant(
     pieces.append(
         TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold, asked=words.asked[request.turn])
     )
-    refused = request.calls[-1]
     visible = is_visible(case, request, query)
     if visible and hidden:
         raise RecordDropped("can_be_read", request.refusal)
