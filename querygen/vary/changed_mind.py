@@ -16,9 +16,9 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, JsonValue, Perturbation, RecordDropped
 
 CHECK = (
-    "Please check with me before you change anything.",
+    "Please check with me before you do that.",
     "But let me know before you do it.",
-    "Ask me once more before you go ahead, please.",
+    "Ask me once more before you do that, please.",
     "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
