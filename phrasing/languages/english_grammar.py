@@ -39,7 +39,7 @@ _PERSONS = frozenset({
 _SENTENCE = re.compile(r"(?<=\.) (?=[A-Z\"£])")
 _CLAUSE_JOINT = re.compile(r",? and (?=the |your |card |the one |[A-Z\"])|[,;] (?=the |your |card |the one |[A-Z\"])")
 _STATE = re.compile(
-    r"(?P<thing>(?:[Tt]he |[Yy]our |[Cc]ard |[A-Z\"])(?:(?! is | are | has | was |, |: ).)+)"
+    r"(?P<subject>(?:[Tt]he |[Yy]our |[Cc]ard |[A-Z\"])(?:(?! is | are | has | was |, |: ).)+)"
     r" is (?P<state>(?!an? )[a-z]+(?: [a-z]+)?)"
 )
 """A clause that tells the state of one thing: "your card ending in 4410 is blocked"."""
@@ -57,14 +57,17 @@ def _merge_sentence(sentence: str) -> str:
     groups: dict[str, list[str]] = {}
     for clause in clauses:
         if clause is not None:
-            groups.setdefault(clause["state"], []).append(clause["thing"])
-    parts = [f"{_join_things(things)} {'are' if len(things) > 1 else 'is'} {state}" for state, things in groups.items()]
+            groups.setdefault(clause["state"], []).append(clause["subject"])
+    parts = [
+        f"{_join_subjects(subjects)} {'are' if len(subjects) > 1 else 'is'} {state}"
+        for state, subjects in groups.items()
+    ]
     last = f"{', ' if len(parts) > 2 or len(clauses) > len(parts) else ' '}and {parts[-1]}" if len(parts) > 1 else ""
     return ", ".join(parts[:-1] or parts) + last + "."
 
 
-def _join_things(things: Sequence[str]) -> str:
-    return f"{', '.join(things[:-1])} and {things[-1]}" if len(things) > 1 else things[0]
+def _join_subjects(subjects: Sequence[str]) -> str:
+    return f"{', '.join(subjects[:-1])} and {subjects[-1]}" if len(subjects) > 1 else subjects[0]
 
 
 class Noun(Protocol):

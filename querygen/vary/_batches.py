@@ -315,7 +315,7 @@ def _draft_turn(case: VariantCase, batch: _Batch) -> TurnDraft:
         raise RecordDropped("no_words", batch.request.tool)
     unsaid = [key for key in needed if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = case.open_request_writer(batch.calls).tell_facts(range(len(batch.calls)), unsaid)
-    persona = case.told.persona
+    persona = case.retold.persona
     opening = draw_greeting(persona, case.state, case.rng)
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]

@@ -70,12 +70,12 @@ class VariantCase:
     audit: AuditSettings = field(default_factory=AuditSettings)
     """How its checks are tested."""
     rng: random.Random = field(init=False)
-    told: Task = field(init=False)
+    retold: Task = field(init=False)
     """The task as another person tells it, for another reason of its story: a variant is no copy of its base."""
 
     def __post_init__(self) -> None:
         self.rng = random.Random(derive_seed(self.base.seed, "variant", self.variant))
-        self.told = _retell(self.base, self.wording, self.variant)
+        self.retold = _retell(self.base, self.wording, self.variant)
         self.calls = self.base.gold_calls
         self.known = {entry.key: entry for turn in reversed(self.base.turns) for entry in turn.known}
         self.tools = {tool.name: tool for tool in self.spec.tools}
@@ -90,13 +90,13 @@ class VariantCase:
     def words(self, **changes: Any) -> RewordedQueries:
         """The queries of the task in new words; `changes` as `Words` has them."""
         return RewordedQueries(
-            self.told, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
+            self.retold, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
         )
 
     def open_request_writer(self, calls: Sequence[GoldCall]) -> RequestWriter:
         """Return a writer of requests for these calls, in the voice of the task's user."""
         initial = canonical_json(self.state).decode()
-        voice = get_user_voice(self.told.persona.style)
+        voice = get_user_voice(self.retold.persona.style)
         return RequestWriter(self.wording, calls, self.known, initial, self.rng, voice=voice)
 
     def find_step(self, index: int) -> ScenarioStep | None:
@@ -161,7 +161,7 @@ class VariantCase:
         weakness = tested.fault(perturbation)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
-        values = {name: getattr(self.told, name) for name in Task.model_fields if name != "id"}
+        values = {name: getattr(self.retold, name) for name in Task.model_fields if name != "id"}
         shows_own = perturbation.act == "decline" or bool(hidden)  # what is not there must be seen not to be there
         return Task(
             **{

@@ -16,9 +16,9 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, JsonValue, Perturbation, RecordDropped
 
 CHECK = (
-    "Please check with me before you change anything.",
+    "Please check with me before you do that.",
     "But let me know before you do it.",
-    "Ask me once more before you go ahead, please.",
+    "Ask me once more before you do that, please.",
     "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
@@ -106,7 +106,7 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
     wrong = replace_arguments(call, {name: (first, FromUser(known=key))})
     calls = [*case.calls[:index], wrong, *case.calls[index + 1 :]]
     words = case.words(calls=calls, known={key: before})
-    query = add_sentence(words.queries[turn], case.rng.choice(CHECK), case.told.persona, case.rng)
+    query = add_sentence(words.queries[turn], case.rng.choice(CHECK), case.retold.persona, case.rng)
     if any(is_value_mentioned(query, value) for value in list_value_wordings(case, call, final)):
         raise RecordDropped("said_anyway", str(final.value))
     pieces = [*case.unchanged(words, range(turn))]

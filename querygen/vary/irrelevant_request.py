@@ -100,7 +100,7 @@ def list_fitting_errands(spoken: set[str]) -> list[IrrelevantRequest]:
 
 def _write_query(case: VariantCase, place: int, errand: IrrelevantRequest) -> str:
     """Write the request as this user speaks."""
-    persona, voice = case.told.persona, get_user_voice(case.told.persona.style)
+    persona, voice = case.retold.persona, get_user_voice(case.retold.persona.style)
     outcome = find_outcome(case.calls[case.spans[place - 1][1] - 1])
     wish = get_language().grammar.ask_for_oneself(fill_pattern(voice.wants, errand.ask, case.rng))
     opening = draw_turn_opening(persona, outcome, case.rng)

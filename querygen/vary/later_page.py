@@ -126,7 +126,7 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     picked = pick_question_text(question.question.say, {}, question.row, case.rng)
     if picked is None or question.row is None:
         raise RecordDropped("no_words", place.calls[-1].tool)
-    persona = case.told.persona
+    persona = case.retold.persona
     opening = (
         draw_turn_opening(persona, find_outcome(calls[start - 1]), case.rng)
         if start

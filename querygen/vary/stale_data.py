@@ -84,7 +84,7 @@ async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple
     if words is None:
         raise RecordDropped("not_said_openly", call.tool)
     pieces = longer.unchanged(words, range(turn + 1))
-    query = add_sentence(words.queries[last], case.rng.choice(AGAIN), longer.told.persona, case.rng)
+    query = add_sentence(words.queries[last], case.rng.choice(AGAIN), longer.retold.persona, case.rng)
     pieces.append(TurnDraft(query, words.intents[last], words.entries(last), (again,), asked=words.asked[last]))
     cause = next(each.tool for each in reversed(case.calls[read + 1 : stop]) if each.effect == "write")
     perturbation = Perturbation(

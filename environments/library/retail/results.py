@@ -13,7 +13,7 @@ class OrderSummary(StateModel):
 
 
 class CatalogueEntry(StateModel):
-    """What the catalogue shows of a product; its page has more."""
+    """Product as the catalogue shows it; its page has more."""
 
     sku: str
     name: str
