@@ -29,7 +29,7 @@ from trajsmith.verify.rewards import REWARDS
 
 
 class RaySettings(FrozenModel):
-    """Where Ray is, and what each worker needs there."""
+    """Settings of a Ray cluster: its address, and what each worker needs there."""
 
     address: str | None = None
     """`auto`, `HOST:6379` or `ray://HOST:10001`; unset is RAY_ADDRESS, and a new Ray on this machine without it."""

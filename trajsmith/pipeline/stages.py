@@ -352,6 +352,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
         return (chain,)
 
     samplers = cache(context.samplers)
+
     async def ground(chain: Chain) -> tuple[GroundedChain]:
         grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
