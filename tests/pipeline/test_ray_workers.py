@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,21 @@ def test_lost_workers_and_a_lost_node_cost_nothing(
     monkeypatch.setattr(RayWorkers, "attempt", lose_now_and_then)
     assert run_on_ray(cluster, tmp_path / "run") == local
     assert lost == ["worker", "node", "worker"]
+
+
+def test_a_command_loads_ray_before_the_graph(cluster: Any, tmp_path: Path) -> None:
+    """Ray ends a process in which usearch was loaded first: a program that did so is told, and commands do not."""
+    given = ["engine.kind=ray", "engine.workers=1", f"engine.ray.address={cluster.address}", "sample.count=1"]
+    options = [part for one in given for part in ("--set", one)]
+    command = [sys.executable, "-m", "trajsmith", "run", "quickstart", "--run", str(tmp_path / "run"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert (done.returncode, "verify by replay: done" in done.stderr) == (0, True), done.stderr
+    wrong = "import usearch.index, trajsmith.cli.app as app; app.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", wrong, "run", "quickstart", "--run", str(tmp_path / "other"), *options],
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert (done.returncode, "begin the program with `import ray`" in done.stderr) == (2, True), done.stderr
 
 
 async def test_a_node_that_does_not_see_the_run_directory_says_so(cluster: Any, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import re
 import socket
+import sys
 import time
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest
 from trajsmith.pipeline.worker_pool import MOST_DEATHS, limit_workers
 from trajsmith.pipeline.worker_process import StageWorker
 from trajsmith.records import InputError, RunError, TrajsmithError, install_command
+
+USEARCH_FIRST = "usearch" in sys.modules and "ray" not in sys.modules
+"""The index of the graph was loaded before Ray, whose library then ends the process (std::regex stands in both)."""
+if not USEARCH_FIRST:  # the engine is looked up before the graph is built, so that Ray comes first
+    with suppress(ImportError):
+        import ray  # noqa: F401
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^:/]+):(?P<port>\d+)")
 CONNECT_SECONDS = 10.0
@@ -81,9 +87,15 @@ class RayWorkers:
     """
 
     def __init__(self, run: Path, settings: RaySettings, workers: int | str, inputs: int, concurrency: int) -> None:
-        if find_spec("ray") is None:
-            raise InputError(f"engine.kind: ray: Ray is not installed: {install_command('ray')}")
-        import ray
+        if USEARCH_FIRST:
+            raise InputError(
+                "engine.kind: ray: this program loaded a graph before Ray, which then ends the process: begin the "
+                "program with `import ray`"
+            )
+        try:
+            import ray
+        except ImportError as error:
+            raise InputError(f"engine.kind: ray: Ray is not installed: {install_command('ray')}") from error
 
         self._ray = ray
         self._number = 0
