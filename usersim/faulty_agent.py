@@ -77,7 +77,7 @@ class FaultSettings(FrozenModel):
     @property
     def chance(self) -> float:
         """Return the probability of a mistake in one dialogue that gives an opportunity for one."""
-        return min(1.0, sum(self.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values()))
+        return min(1.0, float(sum(self.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values())))
 
     def scale(self, chance: float) -> "FaultSettings":
         """Return the same weights with another probability of a mistake."""
