@@ -1,5 +1,6 @@
 """Scripted writers of check functions: an expert whose functions are right, and weak, wrong and cheating ones."""
 
+import re
 from collections.abc import Iterator
 
 from trajsmith.phrasing.value_formatting import list_value_forms
@@ -43,8 +44,11 @@ def list_right_bodies(panel: CheckPanel) -> Iterator[tuple[str, str]]:
     for fact in panel.says[-1]:
         if isinstance(fact.value, bool | list | dict) or repr(fact.value) in generated:
             continue
+        if repr(fact.value) in [repr(other.value) for other in panel.says[-1] if other is not fact]:
+            continue  # told twice: an answer that tells one of them wrongly still tells it
         forms = sorted({str(each).lower() for each in list_value_forms(fact.value)})
-        yield f"the answer tells {fact.value}", f"return any(form in answer.lower() for form in {forms!r})"
+        pattern = rf"(?<![\w.,/:-])(?:{'|'.join(map(re.escape, forms))})(?![\w/:-]|[.,]\d)"
+        yield f"the answer tells {fact.value}", f"import re\nreturn re.search({pattern!r}, answer.lower()) is not None"
 
 
 def _write_right_body(change: GoldChange, generated: set[str], names: set[str]) -> str | None:

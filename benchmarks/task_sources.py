@@ -26,7 +26,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Task, Verdict
 from trajsmith.records.journal import read_records
 
-CONFIGS = {"program": "programs.yaml", "long": "long_requests.yaml"}
+CONFIGS = {"program": "programs.yaml", "long": "long_requests.yaml", "state": "state_first.yaml"}
 FOLDER = Path(__file__).parents[1] / "configs"
 
 

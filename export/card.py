@@ -23,7 +23,7 @@ COLUMN_MEANING: dict[str, str] = {
     "environment": "Environment in which the calls were executed.",
     "mode": "`conversation` (a simulated user answers) or `direct` (the whole request at once).",
     "variant": "`base`, or the way in which the task was made harder.",
-    "source": "Where the task started: `chain`, `program` or `long`.",
+    "source": "Where the task started: `chain`, `program`, `long` or `state`.",
     "language": "`scripted`, or the model that wrote the task.",
     "difficulty": "0 (one call, nothing hidden) to 1.",
     "pass_rates": "Share of plays that passed, by solver (`trajsmith calibrate`); empty if none played the task.",

@@ -4,6 +4,7 @@ from trajsmith.querygen.author import PERSONA, REFINE, WRITE, AuthorSettings, Mo
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.programs import ProgramSettings, ground_program, load_composed, prove_python
 from trajsmith.querygen.query_gates import QueryGates
+from trajsmith.querygen.state_first import StateEdit, StateFirstSettings, ground_goal, learn_edits
 from trajsmith.querygen.write import TaskWriter, WriteSettings
 
 __all__ = [
@@ -15,9 +16,13 @@ __all__ = [
     "ModelTaskAuthor",
     "ProgramSettings",
     "QueryGates",
+    "StateEdit",
+    "StateFirstSettings",
     "TaskWriter",
     "WriteSettings",
+    "ground_goal",
     "ground_program",
+    "learn_edits",
     "load_composed",
     "prove_python",
 ]

@@ -158,6 +158,7 @@ class TaskWriter:
             search=search,
             user_tools=tuple(tool.name for tool in self.spec.tools if tool.actor == "user"),
             mode=plan.mode,
+            source=grounded.source,
             difficulty=estimate_difficulty(grounded, turns),
             language=words.language,
             prompts=words.prompts,

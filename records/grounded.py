@@ -134,3 +134,5 @@ class GroundedChain(Record):
     """Where the task starts; None for a chain."""
     program: JsonObject | None = None
     """Of a programmatic task: its program, its words and its run."""
+    goal: JsonObject | None = None
+    """Of a task that starts from a change of the state: the condition that the final state meets."""

@@ -9,7 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from trajsmith.phrasing import ScenarioBook
+from trajsmith.phrasing import Scenario, ScenarioBook
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import NEVER, GraphIndex, Slot, compute_closure_depths
@@ -88,6 +88,20 @@ class Sampler:
             "steps": tuple(story.steps),
         }
         return chain.model_copy(update=update)
+
+    def draw_lead_up(
+        self, scenario: Scenario, rng: random.Random
+    ) -> tuple[list[str], list[str], list[Dependency]] | None:
+        """Draw a chain in a scenario that is in no book; it counts for nothing.
+
+        Returns:
+            Tools, the step that each is ("" for look-ups), and dependencies; None if nothing leads to the steps.
+        """
+        stories = ScenarioSampler(ScenarioBook(scenarios=(scenario,)), self.network, self.settings)
+        drawn = stories.draw(rng) if stories.scenarios else None
+        if drawn is None:
+            return None
+        return [self.network.names[tool] for tool in drawn.tools], drawn.steps, self._dependencies(drawn.tools)
 
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
         """Every way to fill an internal parameter from an earlier step, nearest producer first."""

@@ -22,7 +22,7 @@ from trajsmith.verify.mutants import RunMutator, is_change_undone
 from trajsmith.verify.reported_facts import collect_reported_facts, render_answer
 
 CaseKind = Literal["initial", "gold", "equivalent", "mutant", "reverted", "altered", "answer"]
-MOST_UNITS = 12
+MOST_UNITS = 40
 """Changes of the gold run that are taken back and altered, at most."""
 MOST_FIELDS = 6
 """Fields of a new object that are altered, at most."""
@@ -158,6 +158,8 @@ def alter_value(value: Any, before: Any) -> Iterator[JsonValue]:
         options = [(moment + timedelta(days=days)).isoformat() for days in (1, -1)]
     elif isinstance(value, str):
         options = ["something else"]
+    elif value is None and before is not None and before is not MISSING:
+        options = list(alter_value(before, MISSING))
     else:
         options = []
     yield from (option for option in options if option not in (value, before))

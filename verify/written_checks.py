@@ -175,11 +175,13 @@ class WrittenCheckTester:
             if facts and all(all(by_fact[unit]) for unit in facts) and not looked_at:
                 return CheckFault("passes_wrong_answer", f"it passes where {answers[-1][0].says}")
             return None
-        if looked_at or any(
+        if looked_at:
+            return None
+        if any(
             not passed for number, (case, passed) in enumerate(cases)
             if case.kind == "mutant" and number not in self.idle
         ):  # fmt: skip
-            return None
+            return CheckFault("looks_at_no_change", "it looks at nothing that is to be done")
         return CheckFault("catches_nothing", "it passes every wrong run in which something was done")
 
     async def _run(self, check: CodeCheck, case: TestedCase) -> CheckOutcome:

@@ -12,7 +12,7 @@ from trajsmith.models import CallableModel, ChatReply, ChatRequest
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.records import CodeCheck, Message
 from trajsmith.verify import CheckAuthor, add_written_checks
-from trajsmith.verify.check_cases import list_gold_changes, replace_at
+from trajsmith.verify.check_cases import alter_value, list_gold_changes, replace_at
 from trajsmith.verify.checks import MISSING
 from trajsmith.verify.code_checks import CHECK_SANDBOX, CodeCheckRunner
 from trajsmith.verify.written_checks import (
@@ -105,6 +105,21 @@ def test_a_replaced_value_leaves_the_document_alone() -> None:
     assert replace_at(document, "/a~1b/c", [3]) == {"a/b": {"c": [3]}}
     assert replace_at(document, "/a~1b/c", MISSING) == {"a/b": {}}
     assert document == {"a/b": {"c": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "others"),
+    [
+        (3, 4, [2]),
+        ("open", MISSING, ["something else"]),
+        ("2026-03-02", None, ["2026-03-03", "2026-03-01"]),
+        (True, False, []),
+        (None, "2026-03-02T09:00:00", ["2026-03-03T09:00:00", "2026-03-01T09:00:00"]),
+        (None, MISSING, []),
+    ],
+)
+def test_other_values_are_of_the_same_kind(value: Any, before: Any, others: list[Any]) -> None:
+    assert list(alter_value(value, before)) == others
 
 
 class Script:

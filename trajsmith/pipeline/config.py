@@ -17,7 +17,7 @@ from trajsmith.pipeline.engine import ENGINES, EngineName
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
-from trajsmith.querygen import ProgramSettings, WriteSettings
+from trajsmith.querygen import ProgramSettings, StateFirstSettings, WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath
 from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings, SamplingPlan
@@ -83,6 +83,8 @@ class SourceSettings(FrozenModel):
     """Solution programs with joins, aggregates, branches and loops (Agent-World 3.1.1)."""
     long: float = Field(0.0, ge=0)
     """Programs of 15 to 50 calls for one request."""
+    state_first: float = Field(0.0, ge=0)
+    """A change of the state that is asked for, whose calls a solver finds (EnvScaler 4.1, AWM 3.2)."""
 
     @model_validator(mode="after")
     def _is_something(self) -> Self:
@@ -93,7 +95,7 @@ class SourceSettings(FrozenModel):
     @property
     def shares(self) -> dict[str, float]:
         """Share of each source by its name in records."""
-        return {"chain": self.chains, "program": self.programs, "long": self.long}
+        return {"chain": self.chains, "program": self.programs, "long": self.long, "state": self.state_first}
 
 
 class RunConfig(FrozenModel):
@@ -118,6 +120,8 @@ class RunConfig(FrozenModel):
     """Where tasks start; `sample.count` is shared out among them."""
     programs: ProgramSettings = ProgramSettings()
     """Programmatic tasks, where `sources` asks for some."""
+    state_first: StateFirstSettings = StateFirstSettings()
+    """Tasks that start from a change of the state, where `sources` asks for some."""
     plan: SamplingPlan | None = None
     """What the run makes more of, as `trajsmith diagnose` writes it; `trajsmith run CONFIG --plan FILE` sets it."""
     ground: GroundSettings = GroundSettings()

@@ -39,6 +39,7 @@ FIRST: dict[str, str | None] = {
     "sample": "sample",
     "sources": "sample",
     "programs": "ground",
+    "state_first": "ground",
     "plan": "sample",
     "ground": "ground",
     "write": "write",

@@ -1,5 +1,6 @@
 """The pipeline stages as the engine runs them: each maps one record to records, or drops it with a reason."""
 
+import asyncio
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +27,10 @@ from trajsmith.querygen import (
     EarlierRequests,
     ModelTaskAuthor,
     QueryGates,
+    StateEdit,
+    ground_goal,
     ground_program,
+    learn_edits,
     load_composed,
     prove_python,
 )
@@ -191,8 +195,9 @@ class ChainPlan:
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
         places = self.context.places
-        names = [name for name in round_.environments or sorted(places) if places[name].wording.phrasebook.tables]
-        for source in ("program", "long"):
+        every = round_.environments or tuple(sorted(places))
+        with_tables = [name for name in every if places[name].wording.phrasebook.tables]
+        for source, names in (("program", with_tables), ("long", with_tables), ("state", every)):
             for index in range(counts.get(source, 0)):
                 if not names:
                     raise InputError(f"sources.{source}: no environment of the run has tables in its phrasebook")
@@ -352,10 +357,28 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
         return (chain,)
 
     samplers = cache(context.samplers)
+    known_edits: dict[tuple[str, str], list[StateEdit]] = {}
+    learning = asyncio.Lock()
+
+    async def learnt_edits(chain: Chain) -> list[StateEdit]:
+        """Return the changes that the environment allows, as learnt on another of its states where it has one."""
+        place = context.place(chain.environment)
+        donor = place.states[(place.states.index(chain.state) + 1) % len(place.states)]
+        async with learning:
+            if (chain.environment, donor) not in known_edits:
+                seed = derive_seed(context.config.seed, "edits", chain.environment)
+                grounder, tries = context.grounder(chain.environment, donor), context.config.state_first.edits
+                async with place.session() as session:
+                    edits = await learn_edits(place.spec.tools, grounder, session, seed, tries)
+                known_edits[chain.environment, donor] = edits
+            return known_edits[chain.environment, donor]
 
     async def ground(chain: Chain) -> tuple[GroundedChain]:
         grounder = context.grounder(chain.environment, chain.state)
         async with context.place(chain.environment).session() as session:
+            if chain.source == "state":
+                edits, sampler = await learnt_edits(chain), samplers()[chain.environment]
+                return (await ground_goal(chain, edits, grounder, sampler, session, context.config.state_first),)
             if chain.source is not None:
                 return (await ground_program(chain, grounder, session, context.config.programs),)
             tried = {chain.scenario}

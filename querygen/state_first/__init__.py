@@ -1,0 +1,7 @@
+"""Tasks that start from a change of the state (EnvScaler 4.1, AWM 3.2): goal first, then a solver finds the calls."""
+
+from trajsmith.querygen.state_first.edits import StateEdit, learn_edits
+from trajsmith.querygen.state_first.goals import StateGoal, draw_goal
+from trajsmith.querygen.state_first.grounding import StateFirstSettings, ground_goal
+
+__all__ = ["StateEdit", "StateFirstSettings", "StateGoal", "draw_goal", "ground_goal", "learn_edits"]
