@@ -6,16 +6,10 @@ import subprocess
 import orjson
 import pytest
 from other_side import ROOT, find_python, run_script
-from transcripts import build_transcripts
 
 from trajsmith.pipeline.record_joins import join_verdicts
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def transcripts(run):
-    return build_transcripts(run)
 
 
 @pytest.fixture(scope="module")

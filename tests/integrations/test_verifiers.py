@@ -7,9 +7,8 @@ import sys
 import orjson
 import pytest
 from other_side import HERE, ROOT, find_python
-from transcripts import build_transcripts
 
-from trajsmith.pipeline.verifiers_package import write_verifiers_package
+from trajsmith.pipeline.task_packages import write_task_package
 
 pytestmark = pytest.mark.servers
 
@@ -18,15 +17,10 @@ pytestmark = pytest.mark.servers
 def site(run, tmp_path_factory):
     """The package, built and installed by pip into a folder."""
     folder = tmp_path_factory.mktemp("verifiers")
-    write_verifiers_package(run, folder / "package")
+    write_task_package(run, "verifiers", folder / "package")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site"]
     subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=120)
     return folder / "site"
-
-
-@pytest.fixture(scope="module")
-def transcripts(run):
-    return build_transcripts(run)
 
 
 def run_there(site, command, folder):
