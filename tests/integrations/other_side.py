@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -26,3 +27,10 @@ def run_script(name, script, *arguments, timeout=280):
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=timeout, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(("[", "{"))]
+
+
+def read_version(package, name=None):
+    """Return the version of a package in the environment of an integration, or in ours."""
+    python = find_python(name) if name else sys.executable
+    command = [python, "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -6,7 +6,7 @@ import sys
 
 import orjson
 import pytest
-from other_side import HERE, ROOT, find_python
+from other_side import HERE, ROOT, find_python, read_version
 
 from trajsmith.pipeline.task_packages import write_task_package
 
@@ -42,7 +42,9 @@ def test_validator_is_green(run, site, tmp_path, checked):
         (file,) = out.glob("*/summary.json")
         summary = orjson.loads(file.read_bytes())
         name = "vf-validate (setup)" if options else "vf-validate (gold, no-op)"
-        checked("verifiers", "0.4", name, summary["outcomes"]["valid"], summary["total"])
+        checked(
+            "verifiers", read_version("verifiers", "verifiers"), name, summary["outcomes"]["valid"], summary["total"]
+        )
 
 
 def test_rewards_are_the_verdicts(site, transcripts, tmp_path, checked):

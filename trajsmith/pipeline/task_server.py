@@ -30,28 +30,18 @@ from trajsmith.records import (
     Message,
     Task,
     ToolCall,
-    ToolSpec,
     Trajectory,
     Verdict,
 )
-from trajsmith.train_grpo import EpisodeSource, Rollout, build_text_reply
+from trajsmith.train_grpo import (
+    MESSAGE_USER,
+    EpisodeSource,
+    Rollout,
+    build_text_reply,
+)
 from trajsmith.usersim import PlaySettings, render_system_prompt
 from trajsmith.verify import prune_trajectory
-from trajsmith.verify.rewards import REWARDS
 
-MESSAGE_USER = ToolSpec(
-    server="user",
-    name="message_user",
-    description="Say something to the user: a question, or the answer. Returns what the user says next.",
-    input_schema={
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "What you say, word for word."}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
-)
-ACCEPTED = "accepted"
-"""Reward that is 1 for a play that the pipeline accepts, and 0 otherwise."""
 OVER = "the conversation is over"
 MAX_STEPS = 1000
 """Messages of the agent per turn: the harness has limits of its own."""
@@ -251,24 +241,6 @@ def find_reason_against(source: EpisodeSource, task: Task, solution: Sequence[Js
 def is_moved_by_calls(task: Task) -> bool:
     """Return True if nothing but the agent's calls changes the state and the tools of a session."""
     return not task.user_tools and not (task.twist and (task.twist.hidden or task.twist.refusal))
-
-
-def check_reward(name: str) -> str:
-    """Return the name of a reward.
-
-    Raises:
-        InputError: It is unknown.
-    """
-    if name != ACCEPTED:
-        REWARDS.get(name)
-    return name
-
-
-def choose_reward(verdict: Verdict, name: str) -> float | None:
-    """Return a reward of a verdict by its name; None where nothing can be said of the agent."""
-    if verdict.outcome in ("environment_error", "user_error", "undecided"):
-        return None
-    return float(verdict.accepted) if name == ACCEPTED else verdict.rewards.get(name)
 
 
 def _build_reply(line: JsonObject, number: int) -> ChatReply:
