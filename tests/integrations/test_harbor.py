@@ -1,6 +1,7 @@
 """Harbor's own loader, runner and verifier, and TRL's `HarborSpec`, on the tasks of a run."""
 
 import os
+import shutil
 import subprocess
 
 import orjson
@@ -9,7 +10,6 @@ from other_side import HERE, ROOT, find_python, read_version, run_script
 
 from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
 from trajsmith.pipeline.record_joins import join_verdicts
-from trajsmith.pipeline.task_server import build_transcript
 
 pytestmark = pytest.mark.servers
 
@@ -46,9 +46,9 @@ def test_trl_reads_the_suite(tasks, checked):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and overlays need root")
 @pytest.mark.timeout(600)
-def test_oracle_passes_and_nop_fails_in_harbors_runner(run, tasks, tmp_path, checked):
+def test_oracle_passes_and_nop_fails_in_harbors_runner(transcripts, tasks, tmp_path, checked):
     """Without Docker: containers are namespaces over an overlay of this machine, with a network of their own."""
-    wrong = write_wrong_task(run, tasks, tmp_path)
+    wrong = write_wrong_task(transcripts, tasks, tmp_path)
     chosen = sorted((tasks / "tasks").iterdir())[:2]
     passed = 0
     for agent, folder, reward in [("oracle", chosen[0], 1.0), ("nop", chosen[1], 0.0), ("oracle", wrong, 0.0)]:
@@ -96,19 +96,14 @@ def test_rewards_of_the_test_script_are_the_verdicts(tasks, transcripts, tmp_pat
     checked("harbor tasks", "schema 1.4", "tests/test.sh", same, len(chosen))
 
 
-def write_wrong_task(run, tasks, folder):
-    """Return a copy of a task whose solution is the play that the run rejected."""
-    import shutil
-
-    task, trajectory, _ = next(
-        judged for judged in join_verdicts(run) if judged.verdict.outcome == "agent_error" and
-        (tasks / "tasks" / judged.task.id.replace("_", "-")).is_dir()
-    )  # fmt: skip
-    copy = folder / "wrong" / task.id.replace("_", "-")
-    shutil.copytree(tasks / "tasks" / copy.name, copy)
-    lines = b"".join(orjson.dumps(line) + b"\n" for line in build_transcript(trajectory.messages))
-    (copy / "solution" / "transcript.jsonl").write_bytes(lines)
-    return copy
+def write_wrong_task(transcripts, tasks, folder):
+    """Return a copy of a task whose solution leaves a change out."""
+    wrong = next(one for one in transcripts if one["kind"] == "wrong state")
+    name = wrong["task_id"].replace("_", "-")
+    shutil.copytree(tasks / "tasks" / name, folder / "wrong" / name)
+    lines = b"".join(orjson.dumps(line) + b"\n" for line in wrong["lines"])
+    (folder / "wrong" / name / "solution" / "transcript.jsonl").write_bytes(lines)
+    return folder / "wrong" / name
 
 
 def run_harbor(agent, folder, jobs):
