@@ -33,7 +33,7 @@ test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no 
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif harbor inspect nemo_gym openenv verifiers)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif datasets harbor inspect nemo_gym openenv verifiers)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -158,6 +158,11 @@ $(STAMPS)/train: $(STAMPS)/dev
 .integrations/.atif:
 	$(PYTHON) -m venv .integrations/atif
 	.integrations/atif/bin/python -m pip install --quiet --disable-pip-version-check atif==1.8.*
+	@touch $@
+
+.integrations/.datasets:  ## The oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
+	$(PYTHON) -m venv .integrations/datasets
+	.integrations/datasets/bin/python -m pip install --quiet --disable-pip-version-check datasets==4.0.*
 	@touch $@
 
 .integrations/.harbor:  ## Harbor needs Python 3.12

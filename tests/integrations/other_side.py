@@ -20,7 +20,7 @@ def find_python(name):
     return str(python)
 
 
-def run_script(name, script, *arguments, timeout=280):
+def run_script(name, script, *arguments, timeout=1500):
     """Run a script of this folder where the other side is installed, and return the JSON lines that it prints."""
     command = [find_python(name), str(HERE / script), *map(str, arguments)]
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -23,7 +23,7 @@ def folder(run, tmp_path_factory):
 def test_scores_are_the_verdicts(folder, transcripts, tmp_path, checked):
     file = tmp_path / "transcripts.jsonl"
     file.write_bytes(b"\n".join(orjson.dumps(transcript) for transcript in transcripts))
-    *results, about = run_script("inspect", "drive_inspect.py", folder, file, tmp_path / "logs", timeout=800)
+    *results, about = run_script("inspect", "drive_inspect.py", folder, file, tmp_path / "logs")
     assert len(results) == len(transcripts)
     wrong = [
         (result, transcripts[result["number"]]["kind"])

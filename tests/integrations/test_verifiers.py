@@ -26,7 +26,7 @@ def site(run, tmp_path_factory):
 def run_there(site, command, folder):
     env = os.environ | {"PYTHONPATH": f"{site}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=280, check=False
+        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=1500, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout

@@ -153,8 +153,9 @@ def judge(
     If the environment or the user broke, nothing is written and the exit code is 1.
     """
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.task_server import MESSAGE_USER, judge_transcript, open_tasks
+    from trajsmith.pipeline.task_server import judge_transcript, open_tasks
     from trajsmith.records import EnvironmentFault
+    from trajsmith.train_grpo import MESSAGE_USER
 
     lines = _read_transcript(transcript) if transcript.is_file() else []
     if answer is not None and answer.is_file():

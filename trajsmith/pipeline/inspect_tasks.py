@@ -18,18 +18,9 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef, ToolParams
 
-from trajsmith.pipeline.task_server import (
-    ACCEPTED,
-    MESSAGE_USER,
-    TaskEpisode,
-    check_reward,
-    choose_reward,
-    judge_transcript,
-    keep_tasks_open,
-    render_prompt,
-)
+from trajsmith.pipeline.task_server import TaskEpisode, judge_transcript, keep_tasks_open, render_prompt
 from trajsmith.records import JsonObject, JsonValue, Task, ToolSpec
-from trajsmith.train_grpo import EpisodeSource
+from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, EpisodeSource, check_reward, choose_reward
 
 
 def build_inspect_task(run: Path, reward: str = ACCEPTED, message_limit: int = 200) -> InspectTask:

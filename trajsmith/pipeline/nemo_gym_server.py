@@ -25,16 +25,9 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.server_utils import SESSION_ID_KEY
 from pydantic import ConfigDict, PrivateAttr
 
-from trajsmith.pipeline.task_server import (
-    ACCEPTED,
-    MESSAGE_USER,
-    TaskEpisode,
-    check_reward,
-    choose_reward,
-    judge_transcript,
-    keep_tasks_open,
-)
+from trajsmith.pipeline.task_server import TaskEpisode, judge_transcript, keep_tasks_open
 from trajsmith.records import JsonObject, JsonValue, Task
+from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, check_reward, choose_reward
 
 
 class TaskServerConfig(BaseResourcesServerConfig):

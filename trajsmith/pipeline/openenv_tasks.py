@@ -22,16 +22,9 @@ from openenv.core.env_server.mcp_types import (
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
 from trajsmith.environments.serving.openenv import build_tool, build_tool_observation
-from trajsmith.pipeline.task_server import (
-    ACCEPTED,
-    TaskEpisode,
-    check_reward,
-    choose_reward,
-    keep_tasks_open,
-    render_prompt,
-)
+from trajsmith.pipeline.task_server import TaskEpisode, keep_tasks_open, render_prompt
 from trajsmith.records import InputError, JsonObject
-from trajsmith.train_grpo import EpisodeSource
+from trajsmith.train_grpo import ACCEPTED, EpisodeSource, check_reward, choose_reward
 
 SPLIT = "all"
 """Name of the one split of tasks that is served."""

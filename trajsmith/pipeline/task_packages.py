@@ -19,7 +19,6 @@ from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.task_bundle import find_environment_settings, write_task_bundle
 from trajsmith.pipeline.task_server import (
-    MESSAGE_USER,
     build_solution,
     find_reason_against,
     is_moved_by_calls,
@@ -29,7 +28,7 @@ from trajsmith.pipeline.task_server import (
 )
 from trajsmith.records import JsonObject, RunError, Task
 from trajsmith.records.storage import storage_boundary
-from trajsmith.train_grpo import EpisodeSource
+from trajsmith.train_grpo import MESSAGE_USER, EpisodeSource
 
 WRITTEN = "written"
 TEMPLATES = Path(__file__).parent / "templates"
