@@ -72,8 +72,8 @@ def play_dialogue(source: EpisodeSource) -> Solver:
                     results = await execute_tools(state.messages, state.tools)
                     state.messages.extend(results.messages)
                     continue
-                said = {"text": state.output.message.text}
-                reply = (await asyncio.to_thread(episode.call, MESSAGE_USER.name, said)).content
+                arguments = {"text": state.output.message.text}
+                reply = (await asyncio.to_thread(episode.call, MESSAGE_USER.name, arguments)).content
                 if not episode.done and isinstance(reply, dict):
                     state.messages.append(ChatMessageUser(content=str(reply["user"])))
         finally:

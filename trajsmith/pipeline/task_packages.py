@@ -40,7 +40,7 @@ RowBuilder = Callable[[EpisodeSource, Task, str], JsonObject]
 
 @dataclass(frozen=True)
 class PackageForm:
-    """What a framework wants a folder of tasks to look like; `{module}` and `{name}` stand for its name."""
+    """Layout of a framework's folder of tasks; `{module}` and `{name}` stand for its name."""
 
     about: str
     """One line for `trajsmith export --formats`."""
