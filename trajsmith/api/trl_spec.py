@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.records import InputError, JsonObject, Task, ToolStyle
 from trajsmith.train_grpo import (
     DialogueRollouts,
@@ -57,7 +57,7 @@ class RunEpisodes:
         Raises:
             InputError: The run has none.
         """
-        tasks = list_training_tasks(RunDirectory.open(self.path), self.split)
+        tasks = list_training_tasks(open_run(self.path), self.split)
         if not tasks:
             raise InputError(f"{self.path} has no tasks in split {self.split!r}")
         chosen = tasks if self.conversations else [task for task in tasks if not needs_user(task)]
@@ -74,7 +74,7 @@ class RunEpisodes:
     def __call__(self) -> EpisodeSource:
         if self._source is None:
             background = BackgroundLoop()
-            contexts = background.run(open_eval_contexts(RunDirectory.open(self.path)))
+            contexts = background.run(open_eval_contexts(open_run(self.path)))
             self._source = EpisodeSource(
                 self.list_tasks(), contexts, background, self.play, self.strict_format, tools=self.tools
             )
@@ -104,7 +104,7 @@ class TrajsmithSpec:
     Everything can be pickled; another process opens the run again.
 
     Args:
-        run: Run, or run directory, that has the tasks.
+        run: Run, or run directory, that has the tasks; `hub:owner/name` takes those of a dataset on the Hub.
         rewards: Names of rewards: `accepted` (1 for a play that the pipeline accepts, else 0), or of those of
             `trajsmith.verify.rewards`, with those of plug-ins and of `REWARDS.register` there.
         environment_reward: Reward that the environments of `environment_factory` give by `get_reward`, in place of

@@ -3,14 +3,21 @@
 from pathlib import Path
 
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
+from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
+from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
 
 PREFIX = "hub:"
 
 
-def is_hub_run(path: Path | str) -> bool:
-    """Return True if a path names a repository in place of a folder."""
-    return str(path).startswith(PREFIX)
+def open_run(path: Path | str) -> RunDirectory:
+    """Take up an existing run; `hub:owner/name` is downloaded first.
+
+    Raises:
+        InputError: There is none, or it is none that may be opened.
+        RunError: The Hub cannot be reached.
+    """
+    return RunDirectory.open(fetch_run(path) if str(path).startswith(PREFIX) else path)
 
 
 def fetch_run(path: Path | str) -> Path:
@@ -47,8 +54,6 @@ def check_foreign_config(file: Path, repo: str) -> None:
     Raises:
         InputError: It starts programs, leaves the sandbox, or names files elsewhere.
     """
-    from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
-
     config = load_config(file)
     plain = RunConfig(
         name=config.name,

@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 import orjson
 import yaml
 
-from trajsmith.pipeline.hub_runs import fetch_run, is_hub_run
 from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
 from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
 from trajsmith.records.storage import SAME_COMMAND, open_whole_file, storage_boundary
@@ -137,14 +136,11 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path | str) -> "RunDirectory":
-        """Take up an existing run; `hub:owner/name` is downloaded first.
+        """Take up an existing run.
 
         Raises:
             InputError: There is none, or its configuration is a symbolic link.
-            RunError: The Hub cannot be reached.
         """
-        if is_hub_run(path):
-            path = fetch_run(path)
         run = cls(Path(path))
         refuse_link(run.path, PurePosixPath(CONFIG))
         if not run.config_path.is_file():
