@@ -33,7 +33,7 @@ test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no 
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: .integrations/.openenv .integrations/.verifiers .integrations/.atif .integrations/.harbor  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif datasets harbor inspect nemo_gym openenv verifiers)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -140,10 +140,16 @@ $(STAMPS)/train: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
 	@mkdir -p $(STAMPS) && touch $@
 
-# OpenEnv 0.10 needs mcp 1.x, verifiers 0.4 needs mcp 2.0 and openai 2: what of our dependencies they bring is left out.
-.integrations/.openenv .integrations/.verifiers: .integrations/.%: pyproject.toml
+# trajsmith and the other side in one environment: OpenEnv 0.10 and NeMo Gym 0.4 need mcp 1.x, verifiers 0.4 and NeMo Gym openai 2, so
+# mcp and openai are left out of our dependencies. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
+.integrations/.openenv: NEEDS := openenv==0.10.*
+.integrations/.verifiers: NEEDS := verifiers==0.4.* uv
+.integrations/.inspect: NEEDS := inspect-ai==0.3.285
+.integrations/.nemo_gym: NEEDS := nemo-gym==0.4.* uv
+.integrations/.nemo_gym: PYTHON := $(PYTHON312)
+.integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: .integrations/.%: pyproject.toml
 	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(if $(filter openenv,$*),openenv==0.10.*,verifiers==0.4.*)
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS)
 	.integrations/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .integrations/$*/needs.txt
 	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .integrations/$*/needs.txt
 	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
@@ -154,9 +160,14 @@ $(STAMPS)/train: $(STAMPS)/dev
 	.integrations/atif/bin/python -m pip install --quiet --disable-pip-version-check atif==1.8.*
 	@touch $@
 
+.integrations/.datasets:  ## The oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
+	$(PYTHON) -m venv .integrations/datasets
+	.integrations/datasets/bin/python -m pip install --quiet --disable-pip-version-check datasets==4.0.*
+	@touch $@
+
 .integrations/.harbor:  ## Harbor needs Python 3.12
 	$(PYTHON312) -m venv .integrations/harbor
-	.integrations/harbor/bin/python -m pip install --quiet --disable-pip-version-check harbor==0.24.*
+	.integrations/harbor/bin/python -m pip install --quiet --disable-pip-version-check "harbor>=0.24,<0.26"
 	@touch $@
 
 .integrations/.bfcl:  ## BFCL's own checker and data, without the model stacks that its wheel asks for

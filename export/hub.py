@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 FILES_PER_COMMIT = 20
 CARD = "README.md"
+TASKS_OF_DATASET = "run"
+"""Folder of a dataset that holds its tasks as a run."""
 READ = 1 << 20
 BINARY = frozenset({".safetensors", ".png", ".bin", ".pt"})
 """Files without texts."""
@@ -40,7 +42,7 @@ class PushPlan:
     same: tuple[str, ...]
     """Files that are there already, from an earlier or an interrupted push."""
     delete: tuple[str, ...]
-    """Data files of an older push that are not part of this one."""
+    """Files of data and tasks of an older push that are not part of this one."""
 
     @property
     def size(self) -> int:
@@ -83,7 +85,9 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
         validate_repo_id(repo)
         there = {} if api is None else _remote_files(repo, kind, api)
     same = tuple(name for name in names if name in there and _equal(folder / name, there[name]))
-    old = tuple(sorted(name for name in there if name.startswith("data/") and name not in names))
+    old = tuple(
+        sorted(name for name in there if name.startswith(("data/", f"{TASKS_OF_DATASET}/")) and name not in names)
+    )
     upload = tuple(name for name in names if name not in same)
     return PushPlan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
 

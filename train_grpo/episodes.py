@@ -16,6 +16,19 @@ from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, re
 if TYPE_CHECKING:
     from datasets import Dataset
 
+MESSAGE_USER = ToolSpec(
+    server="user",
+    name="message_user",
+    description="Say something to the user: a question, or the answer. Returns what the user says next.",
+    input_schema={
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What you say, word for word."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+"""Tool of frameworks that know no second speaker: what is said to the user is a call of it."""
+
 
 @dataclass(frozen=True)
 class EpisodeResult:

@@ -2,13 +2,22 @@
 
 import inspect
 import keyword
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Literal, Union
 
+import orjson
+
 from trajsmith.records import InputError, JsonObject, Task, ToolSpec
-from trajsmith.train_grpo.episodes import EpisodeResult, OpenSource, build_class_name, get_result, needs_user
+from trajsmith.train_grpo.episodes import (
+    MESSAGE_USER,
+    EpisodeResult,
+    OpenSource,
+    build_class_name,
+    get_result,
+    needs_user,
+)
 from trajsmith.train_grpo.reward_functions import EpisodeReward
-from trajsmith.train_grpo.rollouts import Rollout
+from trajsmith.train_grpo.rollouts import EPISODE_OVER, Rollout
 
 PYTHON_TYPES: dict[str, Any] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict, "null": type(None),
@@ -44,7 +53,10 @@ class DialogueEnvironment:
     def _call(self, tool: str, arguments: JsonObject) -> str:
         if self._rollout is None:
             raise RuntimeError("reset was not called")
-        return self._rollout.call(tool, arguments)
+        if tool != MESSAGE_USER.name:
+            return self._rollout.call(tool, arguments)
+        reply = self._rollout.say(str(arguments["text"]))
+        return EPISODE_OVER if reply is None else orjson.dumps({"user": reply}).decode()
 
     def _finish(self, text: str) -> EpisodeResult:
         if self._rollout is None:
@@ -59,7 +71,7 @@ class RewardingEnvironment(DialogueEnvironment):
     _reward: EpisodeReward
 
     def get_reward(self) -> float | None:
-        """Return the reward of the episode. TRL does not tell the environment the model's last message."""
+        """Return the reward of the episode. TRL does not tell the environment a last message that is no call."""
         return type(self)._reward.score(self._finish(""))
 
 
@@ -71,20 +83,29 @@ class EpisodeFactory:
         name: Of the class, as in the column `environment`.
         task_id: A task of it, from which the tools are read.
         reward: Lets the environments give this reward themselves.
+        user_tool: Give the environments the method `message_user`.
     """
 
-    def __init__(self, source: OpenSource, name: str, task_id: str, reward: EpisodeReward | None = None) -> None:
+    def __init__(
+        self,
+        source: OpenSource,
+        name: str,
+        task_id: str,
+        reward: EpisodeReward | None = None,
+        user_tool: bool = False,
+    ) -> None:
         self.source = source
         self.name = name
         self.task_id = task_id
         self.reward = reward
+        self.user_tool = user_tool
         self._class: type[DialogueEnvironment] | None = None
 
     def __call__(self) -> DialogueEnvironment:
         """Return a new environment, to be reset before use."""
         if self._class is None:
             source = self.source()
-            tools = source.list_shown_tools(source.tasks[self.task_id])
+            tools = [*source.list_shown_tools(source.tasks[self.task_id]), *([MESSAGE_USER] if self.user_tool else [])]
             members: dict[str, Any] = {tool.name: build_method(tool) for tool in tools}
             members["_source"] = staticmethod(self.source)
             base: type[DialogueEnvironment] = DialogueEnvironment
@@ -98,30 +119,37 @@ class EpisodeFactory:
 
 
 def build_factories(
-    tasks: Sequence[Task], source: OpenSource, reward: EpisodeReward | None = None
+    tasks: Sequence[Task], source: OpenSource, reward: EpisodeReward | None = None, user_tool: bool = False
 ) -> dict[str, EpisodeFactory]:
     """Build TRL's `environment_factory`: column `environment` to what makes the environments of these tasks.
+
+    Args:
+        tasks: Tasks that are played.
+        source: Gives the source of the episodes.
+        reward: Lets the environments give this reward themselves.
+        user_tool: Give the environments the method `message_user`, so that tasks with a simulated user can be played.
 
     Raises:
         InputError: A task needs the simulated user, or a tool cannot be a Python method.
     """
     talking = [task.id for task in tasks if needs_user(task)]
-    if talking:
+    if talking and not user_tool:
         raise InputError(
             f"{len(talking)} of {len(tasks)} tasks are conversations with a simulated user, and TRL ends an episode of "
             "an environment_factory at the first message without a call: pass rollout_func=spec.rollout_func to the "
-            "trainer instead, or leave these tasks out with TrajsmithSpec(..., conversations=False)"
+            "trainer instead, give the model a tool to talk with by TrajsmithSpec(..., user_tool=True), or leave these "
+            "tasks out with TrajsmithSpec(..., conversations=False)"
         )
     for tool in {tool.name: tool for task in tasks for tool in source().list_shown_tools(task)}.values():
-        check_tool(tool)
+        check_tool(tool, {*OWN_METHODS, *([MESSAGE_USER.name] if user_tool else [])})
     first = {build_class_name(task): task.id for task in reversed(tasks)}
     return {
-        name: EpisodeFactory(source, name, first[name], reward)
+        name: EpisodeFactory(source, name, first[name], reward, user_tool)
         for name in dict.fromkeys(build_class_name(task) for task in tasks)
     }
 
 
-def check_tool(tool: ToolSpec) -> None:
+def check_tool(tool: ToolSpec, reserved: Set[str] = OWN_METHODS) -> None:
     """Refuse a tool whose name or arguments no Python method can have.
 
     Raises:
@@ -129,7 +157,7 @@ def check_tool(tool: ToolSpec) -> None:
     """
     names = [tool.name, *tool.input_schema.get("properties", {})]
     wrong = [name for name in names if not name.isidentifier() or keyword.iskeyword(name) or name == "self"]
-    if tool.name in OWN_METHODS or tool.name.startswith("_"):
+    if tool.name in reserved or tool.name.startswith("_"):
         wrong.insert(0, tool.name)
     if wrong:
         raise InputError(

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trajsmith.models import ChatReply
 from trajsmith.train_grpo.credit import compute_rewards_to_go, compute_turn_rewards
-from trajsmith.train_grpo.episodes import EpisodeResult, OpenSource, get_result
+from trajsmith.train_grpo.episodes import MESSAGE_USER, EpisodeResult, OpenSource, get_result
 from trajsmith.train_grpo.loop import parse_completion
 from trajsmith.train_grpo.rewards import compute_episode_reward
+from trajsmith.train_grpo.rollouts import build_text_reply
 
 
 class EpisodeReward:
@@ -68,8 +70,21 @@ class EpisodeReward:
         rollout = source.open_episode(task_id)
         rollout.start(source.background)
         replies = [parse_completion(message, number) for number, message in enumerate(messages)]
-        rollout.replay([reply for reply in replies if reply is not None])
+        rollout.replay([part for reply in replies if reply is not None for part in _split_user_calls(reply)])
         return get_result(rollout)
+
+
+def _split_user_calls(reply: ChatReply) -> list[ChatReply]:
+    """Return a message with calls of `message_user` as one message per call, the texts as said to the user."""
+    calls = reply.message.tool_calls or ()
+    if not any(call.function.name == MESSAGE_USER.name for call in calls):
+        return [reply]
+    return [
+        build_text_reply(str(call.function.arguments.get("text", "")))
+        if call.function.name == MESSAGE_USER.name
+        else ChatReply(message=reply.message.model_copy(update={"content": "", "tool_calls": (call,)}))
+        for call in calls
+    ]
 
 
 def get_last_text(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from trajsmith.records import Task, Trajectory, Verdict
 from trajsmith.verify import build_evidence
-from trajsmith.verify.rewards import RewardSettings, compute_rewards
+from trajsmith.verify.rewards import REWARDS, RewardSettings, compute_rewards
 
 CANNOT_TELL = ("environment_error", "undecided", "user_error")
+ACCEPTED = "accepted"
+"""Reward that is 1 for a play that the pipeline accepts, and 0 otherwise."""
 
 
 def has_broken_format(trajectory: Trajectory) -> bool:
@@ -19,7 +21,27 @@ def compute_episode_reward(name: str, task: Task, trajectory: Trajectory, verdic
 
     None means that the episode cannot be scored, because the environment or the user broke: it must teach nothing.
     """
+    if name == ACCEPTED:
+        return choose_reward(verdict, name)
     evidence = build_evidence(task, trajectory, verdict)
     if has_broken_format(trajectory):
         evidence = replace(evidence, errors=[*evidence.errors, "malformed"])
     return compute_rewards(evidence, RewardSettings(names=(name,))).get(name)
+
+
+def check_reward(name: str) -> str:
+    """Return the name of a reward.
+
+    Raises:
+        InputError: It is unknown.
+    """
+    if name != ACCEPTED:
+        REWARDS.get(name)
+    return name
+
+
+def choose_reward(verdict: Verdict, name: str) -> float | None:
+    """Return a reward of a verdict by its name; None where nothing can be said of the agent."""
+    if verdict.outcome in CANNOT_TELL:
+        return None
+    return float(verdict.accepted) if name == ACCEPTED else verdict.rewards.get(name)

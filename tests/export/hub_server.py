@@ -44,6 +44,8 @@ class Hub:
             return JSONResponse({"error": "Invalid credentials"}, 401)
         if path == "/api/repos/create":
             return await self._create(request)
+        if path == "/api/whoami-v2":
+            return JSONResponse({"type": "user", "name": "me", "fullname": "Me", "orgs": []})
         if path == "/api/validate-yaml":
             return JSONResponse({"errors": [], "warnings": []})
         if path.startswith("/api/"):

@@ -57,7 +57,9 @@ def messages_of(rows: list[dict]) -> tuple[Message, ...]:
 def test_each_file_is_one_format():
     files = {path.stem for path in (Path(__file__).parents[2] / "export" / "formats").glob("[!_]*.py")}
     assert set(FORMATS.names()) == files
-    with pytest.raises(InputError, match=r"no format named 'csv'; there are: atif, dpo, grpo, judged, kto, openai"):
+    with pytest.raises(
+        InputError, match=r"no format named 'csv'; there are: atif, dpo, grpo, json_text, judged, kto, openai"
+    ):
         FORMATS.get("csv")
 
 

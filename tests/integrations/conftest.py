@@ -7,16 +7,21 @@ import asyncio
 from collections import defaultdict
 
 import pytest
+from transcripts import build_transcripts
 
 KEY = "integration"
 CONFIG = """
 name: integrations
 seed: 9
 run: {run}
-environments: [{{library: smart_home, states: {{small: 1}}}}, {{library: bank, states: {{small: 1}}}}]
+environments:
+  - {{library: bank, states: {{small: 1}}}}
+  - {{library: calendar, states: {{small: 1}}}}
+  - {{library: retail, states: {{small: 1}}}}
+  - {{library: smart_home, states: {{small: 1}}}}
 sample: {{count: {count}, length: [2, 4]}}
 ground: {{min_calls: 1}}
-write: {{direct: 0.7}}
+write: {{direct: 0.4}}
 play: {{candidates: 2, faulty: 1, reasoning: grounded, reasoning_share: 0.5}}
 """
 
@@ -34,18 +39,24 @@ def checked(record_property):
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory, full):
-    """A small run of two environments, with right plays and plays with mistakes; with --full of 40 tasks."""
+    """A small run of two environments, with right plays and plays with mistakes."""
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.pipeline.runner import run_pipeline
     from trajsmith.pipeline.yaml_settings import dump_settings
 
     folder = tmp_path_factory.mktemp("integrations")
-    (folder / "run.yaml").write_text(CONFIG.format(run=folder / "run", count=40 if full else 10))
+    (folder / "run.yaml").write_text(CONFIG.format(run=folder / "run", count=80 if full else 16))
     settings = load_config(folder / "run.yaml")
     made = RunDirectory.create(settings.run, dump_settings(settings))
     asyncio.run(run_pipeline(made))
     return made
+
+
+@pytest.fixture(scope="session")
+def transcripts(run, full):
+    """The conformance kit: five transcripts of each of 5 tasks; with --full of 40 tasks."""
+    return build_transcripts(run, 40 if full else 5)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -19,10 +20,17 @@ def find_python(name):
     return str(python)
 
 
-def run_script(name, script, *arguments, timeout=280):
+def run_script(name, script, *arguments, timeout=1500):
     """Run a script of this folder where the other side is installed, and return the JSON lines that it prints."""
     command = [find_python(name), str(HERE / script), *map(str, arguments)]
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=timeout, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(("[", "{"))]
+
+
+def read_version(package, name=None):
+    """Return the version of a package in the environment of an integration, or in ours."""
+    python = find_python(name) if name else sys.executable
+    command = [python, "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,15 +1,15 @@
 """Harbor's own loader, runner and verifier, and TRL's `HarborSpec`, on the tasks of a run."""
 
 import os
+import shutil
 import subprocess
 
 import orjson
 import pytest
-from other_side import HERE, ROOT, find_python, run_script
+from other_side import HERE, ROOT, find_python, read_version, run_script
 
 from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
 from trajsmith.pipeline.record_joins import join_verdicts
-from trajsmith.pipeline.task_server import build_transcript
 
 pytestmark = pytest.mark.servers
 
@@ -46,9 +46,9 @@ def test_trl_reads_the_suite(tasks, checked):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and overlays need root")
 @pytest.mark.timeout(600)
-def test_oracle_passes_and_nop_fails_in_harbors_runner(run, tasks, tmp_path, checked):
+def test_oracle_passes_and_nop_fails_in_harbors_runner(transcripts, tasks, tmp_path, checked):
     """Without Docker: containers are namespaces over an overlay of this machine, with a network of their own."""
-    wrong = write_wrong_task(run, tasks, tmp_path)
+    wrong = write_wrong_task(transcripts, tasks, tmp_path)
     chosen = sorted((tasks / "tasks").iterdir())[:2]
     passed = 0
     for agent, folder, reward in [("oracle", chosen[0], 1.0), ("nop", chosen[1], 0.0), ("oracle", wrong, 0.0)]:
@@ -58,22 +58,52 @@ def test_oracle_passes_and_nop_fails_in_harbors_runner(run, tasks, tmp_path, che
         rewards = orjson.loads(result.read_bytes())["verifier_result"]["rewards"]
         assert rewards["reward"] == reward, (agent, rewards)
         passed += 1
-    checked("harbor", installed_version(), "harbor run (oracle, nop)", passed, 3)
+    checked("harbor", read_version("harbor", "harbor"), "harbor run (oracle, nop)", passed, 3)
 
 
-def write_wrong_task(run, tasks, folder):
-    """Return a copy of a task whose solution is the play that the run rejected."""
-    import shutil
+JUDGE_ALL = """
+mount -t overlay overlay -o lowerdir=/,upperdir=$1/upper,workdir=$1/work $1/root
+mount -t proc proc $1/root/proc && mount --rbind /dev $1/root/dev
+for job in $1/jobs/*; do
+    rm -rf $1/root/tests $1/root/opt/trajsmith $1/root/logs
+    mkdir -p $1/root/opt/trajsmith $1/root/logs/verifier
+    cp -r $(cat $job/task)/tests $1/root/tests
+    cp $job/transcript.jsonl $1/root/opt/trajsmith/
+    chroot $1/root sh /tests/test.sh > $job/log 2>&1
+    cp $1/root/logs/verifier/reward.json $job/
+done
+"""
+"""Run the test of a task for each job, where a container would have transcript, test and rewards."""
 
-    task, trajectory, _ = next(
-        judged for judged in join_verdicts(run) if judged.verdict.outcome == "agent_error" and
-        (tasks / "tasks" / judged.task.id.replace("_", "-")).is_dir()
-    )  # fmt: skip
-    copy = folder / "wrong" / task.id.replace("_", "-")
-    shutil.copytree(tasks / "tasks" / copy.name, copy)
-    lines = b"".join(orjson.dumps(line) + b"\n" for line in build_transcript(trajectory.messages))
-    (copy / "solution" / "transcript.jsonl").write_bytes(lines)
-    return copy
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and overlays need root")
+@pytest.mark.timeout(3000)
+def test_rewards_of_the_test_script_are_the_verdicts(tasks, transcripts, tmp_path, checked, full):
+    chosen = transcripts if full else transcripts[:5]
+    for name in ("upper", "work", "root", "jobs"):
+        (tmp_path / name).mkdir()
+    for number, transcript in enumerate(chosen):
+        job = tmp_path / "jobs" / f"{number:04}"
+        job.mkdir()
+        (job / "task").write_text(str(tasks / "tasks" / transcript["task_id"].replace("_", "-")))
+        (job / "transcript.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in transcript["lines"]))
+    env = os.environ | {"PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
+    command = ["unshare", "-m", "-n", "sh", "-c", JUDGE_ALL, "sh", str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=2900, check=False)
+    rewards = [orjson.loads(path.read_bytes())["reward"] for path in sorted((tmp_path / "jobs").glob("*/reward.json"))]
+    assert len(rewards) == len(chosen), done.stderr[-2000:]
+    same = sum(reward == float(one["accepted"]) for reward, one in zip(rewards, chosen, strict=True))
+    checked("harbor tasks", "schema 1.4", "tests/test.sh", same, len(chosen))
+
+
+def write_wrong_task(transcripts, tasks, folder):
+    """Return a copy of a task whose solution leaves a change out."""
+    wrong = next(one for one in transcripts if one["kind"] == "wrong state")
+    name = wrong["task_id"].replace("_", "-")
+    shutil.copytree(tasks / "tasks" / name, folder / "wrong" / name)
+    lines = b"".join(orjson.dumps(line) + b"\n" for line in wrong["lines"])
+    (folder / "wrong" / name / "solution" / "transcript.jsonl").write_bytes(lines)
+    return folder / "wrong" / name
 
 
 def run_harbor(agent, folder, jobs):
@@ -86,8 +116,3 @@ def run_harbor(agent, folder, jobs):
         [*map(str, command), "-n", "1", "-y", "-q"], capture_output=True, text=True, env=env, timeout=280, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def installed_version():
-    command = [find_python("harbor"), "-c", "import importlib.metadata as m; print(m.version('harbor'))"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

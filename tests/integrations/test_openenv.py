@@ -2,37 +2,49 @@
 
 import os
 import subprocess
+import sys
+import urllib.request
 
 import orjson
 import pytest
-from other_side import ROOT, find_python, run_script
-from transcripts import build_transcripts
+from other_side import ROOT, find_python, read_version, run_script
 
 from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.task_packages import write_task_package
 
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module")
-def transcripts(run):
-    return build_transcripts(run)
+def start(command, folder, ready):
+    """Start a server and return it with the line that says where it is."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+    lines = []
+    for line in server.stderr:
+        lines.append(line)
+        if ready in line:
+            return server, line
+    pytest.fail("".join(lines))
+
+
+def stop(server):
+    server.terminate()
+    server.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
 def url(run):
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     command = [find_python("openenv"), "-m", "trajsmith", "task", "serve", str(run.path), "--openenv", "127.0.0.1:0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
-    lines = []
-    for line in server.stderr:
-        lines.append(line)
-        if "serving OpenEnv at" in line:
-            break
-    else:
-        pytest.fail("".join(lines))
+    server, line = start(command, ROOT, "serving OpenEnv at")
     yield line.split(" at ")[1].split(";")[0]
-    server.terminate()
-    server.communicate(timeout=30)
+    stop(server)
+
+
+@pytest.fixture(scope="module")
+def folder(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("openenv") / "tasks"
+    write_task_package(run, "openenv", folder)
+    return folder
 
 
 @pytest.mark.parametrize("client", ["MCPToolClient", "GenericEnvClient"])
@@ -50,3 +62,53 @@ def test_rewards_are_the_verdicts(run, url, transcripts, tmp_path, checked, clie
         for result, transcript in zip(results, transcripts, strict=True)
     )
     checked("openenv", about["version"], client, same, len(transcripts))
+
+
+def run_openenv(folder, *arguments, **env):
+    command = [find_python("openenv").replace("/python", "/openenv"), *map(str, arguments)]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"} | env
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_folder_is_valid(folder, tmp_path, checked):
+    """Static checks of the folder, and those of its running server."""
+    report = orjson.loads(run_openenv(folder, "validate", ".", "--level", "static", "--skip-build", "--json"))
+    assert report["verdict"] == "pass", report
+    version = read_version("openenv", "openenv")
+    checked("openenv", version, "openenv validate (folder)", len(report["results"]), len(report["results"]))
+    command = [find_python("openenv"), "-m", "uvicorn", "server.app:app", "--port", "0"]
+    server, line = start(command, folder, "Uvicorn running on")
+    try:
+        url = line.split("running on ")[1].split(" ")[0]
+        report = orjson.loads(run_openenv(folder, "validate", "--url", url, "--json", "--timeout", "60"))
+        (splits,) = read_json(f"{url}/trajsmith_run/splits")
+        tasks = read_json(f"{url}/trajsmith_run/tasks", {"split": "all"})["tasks"]
+    finally:
+        stop(server)
+    passed = sum(one["passed"] for one in report["criteria"])
+    checked("openenv", version, "openenv validate --url", passed, len(report["criteria"]))
+    assert splits["name"] == "all" and len(tasks) > 5
+
+
+def read_json(url, body=None):
+    data = None if body is None else orjson.dumps(body)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return orjson.loads(answer.read())
+
+
+def test_the_folder_is_pushed_as_a_space(folder, tmp_path, checked):
+    """To a Hub on this machine, which holds what the Hub would hold."""
+    sys.path.insert(0, str(ROOT / "tests" / "export"))
+    from hub_server import serve
+
+    with serve() as hub:
+        hub_env = {"HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_XET": "1"}
+        run_openenv(folder, "push", "--repo-id", "me/tasks", "--no-interface", **hub_env)
+        files = hub.files("spaces/me/tasks")
+    own = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    moved = {name.removeprefix("server/") if name == "server/Dockerfile" else name: own[name] for name in own}
+    same = sum(files.get(name) == path.read_bytes() for name, path in moved.items())
+    checked("openenv", read_version("openenv", "openenv"), "openenv push (local Hub), files", same, len(moved))

@@ -6,10 +6,9 @@ import sys
 
 import orjson
 import pytest
-from other_side import HERE, ROOT, find_python
-from transcripts import build_transcripts
+from other_side import HERE, ROOT, find_python, read_version
 
-from trajsmith.pipeline.verifiers_package import write_verifiers_package
+from trajsmith.pipeline.task_packages import write_task_package
 
 pytestmark = pytest.mark.servers
 
@@ -18,21 +17,16 @@ pytestmark = pytest.mark.servers
 def site(run, tmp_path_factory):
     """The package, built and installed by pip into a folder."""
     folder = tmp_path_factory.mktemp("verifiers")
-    write_verifiers_package(run, folder / "package")
+    write_task_package(run, "verifiers", folder / "package")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site"]
     subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=120)
     return folder / "site"
 
 
-@pytest.fixture(scope="module")
-def transcripts(run):
-    return build_transcripts(run)
-
-
 def run_there(site, command, folder):
     env = os.environ | {"PYTHONPATH": f"{site}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=280, check=False
+        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=1500, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
@@ -48,7 +42,9 @@ def test_validator_is_green(run, site, tmp_path, checked):
         (file,) = out.glob("*/summary.json")
         summary = orjson.loads(file.read_bytes())
         name = "vf-validate (setup)" if options else "vf-validate (gold, no-op)"
-        checked("verifiers", "0.4", name, summary["outcomes"]["valid"], summary["total"])
+        checked(
+            "verifiers", read_version("verifiers", "verifiers"), name, summary["outcomes"]["valid"], summary["total"]
+        )
 
 
 def test_rewards_are_the_verdicts(site, transcripts, tmp_path, checked):

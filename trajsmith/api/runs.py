@@ -12,6 +12,7 @@ from trajsmith.export import build_row
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates, load_stored_specs
+from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -70,7 +71,7 @@ class Run:
         Raises:
             InputError: There is no run at `path`.
         """
-        self.directory = RunDirectory.open(path)
+        self.directory = open_run(path)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from trajsmith.api.runs import Run
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.records import InputError, JsonObject, Task, ToolStyle
 from trajsmith.train_grpo import (
     DialogueRollouts,
@@ -18,10 +18,10 @@ from trajsmith.train_grpo import (
     EpisodeSource,
     build_class_name,
     build_factories,
+    check_reward,
     needs_user,
 )
 from trajsmith.usersim import PlaySettings
-from trajsmith.verify.rewards import REWARDS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -57,7 +57,7 @@ class RunEpisodes:
         Raises:
             InputError: The run has none.
         """
-        tasks = list_training_tasks(RunDirectory.open(self.path), self.split)
+        tasks = list_training_tasks(open_run(self.path), self.split)
         if not tasks:
             raise InputError(f"{self.path} has no tasks in split {self.split!r}")
         chosen = tasks if self.conversations else [task for task in tasks if not needs_user(task)]
@@ -74,7 +74,7 @@ class RunEpisodes:
     def __call__(self) -> EpisodeSource:
         if self._source is None:
             background = BackgroundLoop()
-            contexts = background.run(open_eval_contexts(RunDirectory.open(self.path)))
+            contexts = background.run(open_eval_contexts(open_run(self.path)))
             self._source = EpisodeSource(
                 self.list_tasks(), contexts, background, self.play, self.strict_format, tools=self.tools
             )
@@ -98,16 +98,20 @@ class TrajsmithSpec:
     * `rollout_func` plays whole dialogues: the simulated user answers, tools are shown by their own schemas, and what
       the model did not write is masked (`env_mask`). For all tasks.
     * `environment_factory` lets TRL drive the calls, and works in `AsyncGRPOTrainer` too. TRL makes the tools' schemas
-      from Python signatures and ends an episode at the first message without a call, so it takes no conversations.
+      from Python signatures and ends an episode at the first message without a call, so conversations need
+      `user_tool=True`: then what is said to the user is a call of `message_user`, as in other frameworks.
 
     Everything can be pickled; another process opens the run again.
 
     Args:
-        run: Run, or run directory, that has the tasks.
-        rewards: Names of rewards, those of plug-ins and of `trajsmith.verify.rewards.REWARDS.register` among them.
+        run: Run, or run directory, that has the tasks; `hub:owner/name` takes those of a dataset on the Hub.
+        rewards: Names of rewards: `accepted` (1 for a play that the pipeline accepts, else 0), or of those of
+            `trajsmith.verify.rewards`, with those of plug-ins and of `REWARDS.register` there.
         environment_reward: Reward that the environments of `environment_factory` give by `get_reward`, in place of
-            `reward_funcs`, which is empty then. TRL does not tell an environment the model's last message, so take one
-            that looks at no answer: `state` or `trajectory`.
+            `reward_funcs`, which is empty then. TRL does not tell an environment a last message that is no call, so
+            without `user_tool` take one that looks at no answer: `state` or `trajectory`.
+        user_tool: Give the environments of `environment_factory` a tool `message_user`, with which the model answers
+            the user and asks: tasks with a simulated user can be played there then, and `get_reward` knows the answers.
         split: Which tasks of the run.
         limit: At most this many tasks of each environment.
         conversations: Include tasks in which the simulated user speaks after the first request.
@@ -140,6 +144,7 @@ class TrajsmithSpec:
         *,
         rewards: Sequence[str] = ("composite",),
         environment_reward: str | None = None,
+        user_tool: bool = False,
         split: SplitName = "train",
         limit: int | None = None,
         conversations: bool = True,
@@ -152,11 +157,12 @@ class TrajsmithSpec:
     ) -> None:
         path = run.directory.path if isinstance(run, Run) else Path(run)
         for reward in [*rewards, *([environment_reward] if environment_reward else [])]:
-            REWARDS.get(reward)
+            check_reward(reward)
         play = PlaySettings(max_steps=max_steps)
         self._episodes = RunEpisodes(path, split, limit, conversations, play, strict_format, tools)
         self._rewards = () if environment_reward else tuple(rewards)
         self._environment_reward = environment_reward
+        self._user_tool = user_tool
         self._turn_weight = turn_weight
         self.tasks: list[Task] = self._episodes.list_tasks()
         """Tasks that are played."""
@@ -173,11 +179,12 @@ class TrajsmithSpec:
         """Column `environment` to what makes the environments of these tasks.
 
         Raises:
-            InputError: Some tasks are conversations, or a tool's name or argument is no name in Python.
+            InputError: Some tasks are conversations and there is no `user_tool`, or a tool's name or argument is no
+                name in Python.
         """
         own = self._environment_reward
         reward = EpisodeReward(own, self._episodes) if own else None
-        return build_factories(self.tasks, self._episodes, reward)
+        return build_factories(self.tasks, self._episodes, reward, self._user_tool)
 
     @property
     def tool_schemas(self) -> dict[str, list[JsonObject]]:

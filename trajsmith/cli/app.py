@@ -303,12 +303,12 @@ def _open(directory: Path | None, option: Path | None) -> "RunDirectory":
     Raises:
         InputError: None or two are named, or there is no run.
     """
-    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.hub_runs import open_run
 
     named = [path for path in (directory, option) if path is not None]
     if len(named) != 1:
         raise InputError("name one run directory, for example: trajsmith resume runs/quickstart")
-    return RunDirectory.open(named[0])
+    return open_run(named[0])
 
 
 def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:

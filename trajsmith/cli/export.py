@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 HARBOR = "harbor"
 """Format that is a folder per task."""
-VERIFIERS = "verifiers"
-"""Format that is a Python package."""
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
 ]
@@ -41,12 +39,14 @@ def show_formats() -> None:
     """Every format with its one line."""
 
     from trajsmith.export import FORMATS
+    from trajsmith.pipeline.task_packages import FORMS
 
     table = Table("format", "rows", title=None)
     for name, exporter in FORMATS.load_all().items():
         table.add_row(name, exporter.about)
     table.add_row(HARBOR, "a folder of Harbor tasks: MCP server with the user, solution, replay and checks as the test")
-    table.add_row(VERIFIERS, "a package of the verifiers library: tools, user and rewards by execution, with solutions")
+    for name, form in FORMS.items():
+        table.add_row(name, form.about)
     out.print(table)
 
 
@@ -54,12 +54,15 @@ def write_task_formats(run: "RunDirectory", names: list[str] | None, target: Pat
     """Write the formats that hold tasks instead of rows, and return the other formats; None where none was named."""
     if names is None:
         return None
+    from trajsmith.pipeline.task_packages import FORMS
+
+    task_formats = (HARBOR, *FORMS)
     chosen = list(dict.fromkeys(names))
     for name in chosen:
-        if name in (HARBOR, VERIFIERS):
+        if name in task_formats:
             folder = run.file(f"exports/{name}") if target is None else target / name if len(chosen) > 1 else target
             _write_tasks(run, name, folder)
-    return [name for name in chosen if name not in (HARBOR, VERIFIERS)]
+    return [name for name in chosen if name not in task_formats]
 
 
 def _write_tasks(run: "RunDirectory", name: str, folder: Path) -> None:
@@ -68,9 +71,9 @@ def _write_tasks(run: "RunDirectory", name: str, folder: Path) -> None:
 
         counts, place = write_harbor_tasks(run, folder), folder / TASKS_FOLDER
     else:
-        from trajsmith.pipeline.verifiers_package import WRITTEN, write_verifiers_package
+        from trajsmith.pipeline.task_packages import WRITTEN, write_task_package
 
-        counts, place = write_verifiers_package(run, folder), folder
+        counts, place = write_task_package(run, name, folder), folder
     print_line(f"{name}: {counts.pop(WRITTEN)} tasks in {place}")
     for reason, number in counts.most_common():
         out.print(f"  left out: {reason}: {number}", markup=False)

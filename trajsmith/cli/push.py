@@ -16,6 +16,9 @@ def push(
     format_name: Annotated[str, typer.Option("--format", help="Push RUN/exports/NAME in place of the dataset.")] = "",
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; it is private else.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed; ask the Hub nothing.")] = False,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Put the tasks of a run beside its rows, so that hub:REPO can be played.")
+    ] = False,
 ) -> None:
     """Push to the Hub. Interrupted, the same command goes on with what is missing. The token is HF_TOKEN's."""
     from huggingface_hub import HfApi
@@ -24,6 +27,8 @@ def push(
     from trajsmith.export.hub import plan_push
 
     folder = find_pushed_folder(source, format_name)
+    if tasks:
+        _write_tasks(source, folder)
     api = None if dry_run else HfApi()
     plan = plan_push(folder, repo, api)
     for name in plan.upload:
@@ -58,6 +63,20 @@ def card(
 
     out.print(Markdown(text[front.end() :] if front else text))
     print_line(f"card: {file}")
+
+
+def _write_tasks(source: Path, folder: Path) -> None:
+    """Put the tasks of a run into its dataset.
+
+    Raises:
+        InputError: The source is no run.
+    """
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.task_bundle import write_dataset_tasks
+
+    if folder == source:
+        raise InputError(f"--tasks puts the tasks of a run beside its rows, and {source} is no run")
+    print_line(f"{write_dataset_tasks(RunDirectory.open(source), folder)} tasks in {folder / 'run'}")
 
 
 def find_pushed_folder(source: Path, format_name: str) -> Path:

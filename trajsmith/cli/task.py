@@ -54,10 +54,10 @@ def serve(
         return
     from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.http import listen, serve_http
-    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.hub_runs import open_run
     from trajsmith.pipeline.task_server import build_serving, open_tasks
 
-    with open_tasks(RunDirectory.open(run)) as source:
+    with open_tasks(open_run(run)) as source:
         offer = build_serving(source, _choose(source, task), transcript)
 
         async def work() -> None:
@@ -77,7 +77,7 @@ def _serve_openenv(run: Path, host: str, port: int, reward: str) -> None:
     from trajsmith.cli.env_serve import OPENENV_MISSING, until_stopped
     from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.sockets import listen
-    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.hub_runs import open_run
     from trajsmith.pipeline.task_server import open_tasks
 
     try:
@@ -85,7 +85,7 @@ def _serve_openenv(run: Path, host: str, port: int, reward: str) -> None:
         from trajsmith.pipeline.openenv_tasks import build_task_application
     except ImportError as error:
         raise InputError(OPENENV_MISSING.format(error)) from error
-    with open_tasks(RunDirectory.open(run)) as source:
+    with open_tasks(open_run(run)) as source:
         application = build_task_application(source, reward)
 
         async def work() -> None:
@@ -152,14 +152,15 @@ def judge(
 
     If the environment or the user broke, nothing is written and the exit code is 1.
     """
-    from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.pipeline.task_server import MESSAGE_USER, judge_transcript, open_tasks
+    from trajsmith.pipeline.hub_runs import open_run
+    from trajsmith.pipeline.task_server import judge_transcript, open_tasks
     from trajsmith.records import EnvironmentFault
+    from trajsmith.train_grpo import MESSAGE_USER
 
     lines = _read_transcript(transcript) if transcript.is_file() else []
     if answer is not None and answer.is_file():
         lines.append({"tool": MESSAGE_USER.name, "arguments": {"text": answer.read_text("utf-8")}})
-    with open_tasks(RunDirectory.open(run)) as source:
+    with open_tasks(open_run(run)) as source:
         chosen = _choose(source, task)
         _, verdict = judge_transcript(source, chosen, lines)
     if verdict.outcome in ("environment_error", "user_error", "undecided"):

@@ -1,16 +1,20 @@
 """Tasks of a run as a folder that plays elsewhere: configuration, environments, initial states and tasks."""
 
+import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trajsmith.environments.composite import NAME_SEPARATOR
 from trajsmith.environments.sources import EnvironmentSettings, find_python_file
+from trajsmith.export.hub import TASKS_OF_DATASET
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
+from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_context import RunContext
-from trajsmith.pipeline.run_directory import TASKS, RunDirectory
+from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, Task
+from trajsmith.records import InputError, RunError, Task
+from trajsmith.records.storage import storage_boundary
 
 BESIDE = ("phrases*.yaml", "scenarios*.yaml")
 """Files beside a Python environment that go with it."""
@@ -88,3 +92,28 @@ def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) 
         "state_files": tuple(there / path.name for path in entry.state_files),
     }
     return entry.model_copy(update=update)
+
+
+def write_dataset_tasks(run: RunDirectory, folder: Path) -> int:
+    """Write the tasks behind the accepted rows of a run into `run/` of its dataset, and return their number.
+
+    `trajsmith push` uploads them with the rows; `hub:owner/name` names such a run wherever a run directory is expected.
+
+    Raises:
+        InputError: An environment needs more than a folder can hold.
+        RunError: No play was accepted.
+    """
+    entries = asyncio.run(find_environment_settings(run))
+    accepted = [judged for judged in join_verdicts(run) if judged.verdict.accepted]
+    if not accepted:
+        raise RunError(f"{run.path}: no play was accepted")
+    tasks = list({judged.task.id: judged.task for judged in accepted}.values())
+    part, target = folder / f".{TASKS_OF_DATASET}.part", folder / TASKS_OF_DATASET
+    with storage_boundary(folder):
+        shutil.rmtree(part, ignore_errors=True)
+        write_task_bundle(run, tasks, entries, part, PurePosixPath())
+        (part / TRAJECTORIES).write_bytes(b"".join(judged.trajectory.to_line() for judged in accepted))
+        (part / VERDICTS).write_bytes(b"".join(judged.verdict.to_line() for judged in accepted))
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+    return len(tasks)

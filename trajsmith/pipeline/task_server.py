@@ -5,8 +5,10 @@ verdict can be computed elsewhere, from the transcript alone.
 """
 
 import asyncio
+import atexit
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import orjson
@@ -14,7 +16,7 @@ import orjson
 from trajsmith.environments import ToolResult
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.environments.serving import ServingSpec
-from trajsmith.models import ChatReply
+from trajsmith.models import ChatReply, MalformedCall
 from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -28,28 +30,18 @@ from trajsmith.records import (
     Message,
     Task,
     ToolCall,
-    ToolSpec,
     Trajectory,
     Verdict,
 )
-from trajsmith.train_grpo import EpisodeSource, Rollout, build_text_reply
+from trajsmith.train_grpo import (
+    MESSAGE_USER,
+    EpisodeSource,
+    Rollout,
+    build_text_reply,
+)
 from trajsmith.usersim import PlaySettings, render_system_prompt
 from trajsmith.verify import prune_trajectory
-from trajsmith.verify.rewards import REWARDS
 
-MESSAGE_USER = ToolSpec(
-    server="user",
-    name="message_user",
-    description="Say something to the user: a question, or the answer. Returns what the user says next.",
-    input_schema={
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "What you say, word for word."}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
-)
-ACCEPTED = "accepted"
-"""Reward that is 1 for a play that the pipeline accepts, and 0 otherwise."""
 OVER = "the conversation is over"
 MAX_STEPS = 1000
 """Messages of the agent per turn: the harness has limits of its own."""
@@ -72,6 +64,18 @@ def open_tasks(run: RunDirectory) -> Iterator[EpisodeSource]:
         yield EpisodeSource(tasks, grounds, background, PlaySettings(max_steps=MAX_STEPS))
     finally:
         background.close()
+
+
+@lru_cache(maxsize=4)
+def keep_tasks_open(run: Path) -> EpisodeSource:
+    """Open the tasks of a run until the process ends, for frameworks that load a module and never close it.
+
+    Raises:
+        InputError: As `open_tasks`.
+    """
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(open_tasks(RunDirectory.open(run)))
 
 
 class TaskEpisode:
@@ -197,6 +201,8 @@ def build_transcript(messages: Sequence[Message]) -> list[JsonObject]:
 def judge_transcript(source: EpisodeSource, task: Task, lines: Sequence[JsonObject]) -> tuple[Trajectory, Verdict]:
     """Play what was called and said again, and return the trajectory and the verdict. What is missing is silence.
 
+    Arguments that are no object, but the text of a call that nobody could read, end the play as a broken format.
+
     Raises:
         EnvironmentFault: The environment did not start.
     """
@@ -237,26 +243,12 @@ def is_moved_by_calls(task: Task) -> bool:
     return not task.user_tools and not (task.twist and (task.twist.hidden or task.twist.refusal))
 
 
-def check_reward(name: str) -> str:
-    """Return the name of a reward.
-
-    Raises:
-        InputError: It is unknown.
-    """
-    if name != ACCEPTED:
-        REWARDS.get(name)
-    return name
-
-
-def choose_reward(verdict: Verdict, name: str) -> float | None:
-    """Return a reward of a verdict by its name; None where nothing can be said of the agent."""
-    if verdict.outcome in ("environment_error", "user_error", "undecided"):
-        return None
-    return float(verdict.accepted) if name == ACCEPTED else verdict.rewards.get(name)
-
-
 def _build_reply(line: JsonObject, number: int) -> ChatReply:
     tool, arguments = str(line["tool"]), line["arguments"]
+    if not isinstance(arguments, dict):
+        error = "the arguments of the call cannot be read"
+        malformed = MalformedCall(id=f"call_{number}", name=tool, text=str(arguments), error=error)
+        return ChatReply(message=Message(role="assistant"), malformed=(malformed,))
     if tool == MESSAGE_USER.name and isinstance(arguments.get("text"), str):
         return build_text_reply(arguments["text"])
     call = ToolCall(id=f"call_{number}", function=FunctionCall(name=tool, arguments=arguments))

@@ -28,9 +28,9 @@ from trajsmith.evals import EvalContext, play_episode
 from trajsmith.models import CallableModel, ChatReply, ChatRequest, MalformedCall
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.task_server import ACCEPTED, check_reward, choose_reward, is_moved_by_calls, iter_solutions
+from trajsmith.pipeline.task_server import is_moved_by_calls, iter_solutions
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
-from trajsmith.train_grpo import build_text_reply
+from trajsmith.train_grpo import ACCEPTED, build_text_reply, check_reward, choose_reward
 from trajsmith.usersim import AgentAct, PlaySettings, ToolAccess, build_scripted_user, render_system_prompt
 from trajsmith.verify import build_evidence, prune_trajectory
 from trajsmith.verify.rewards import RewardSettings, compute_rewards

@@ -4,8 +4,8 @@ import pytest
 
 from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.task_packages import FORMS, build_module_name, write_task_package
 from trajsmith.pipeline.task_server import build_solution, build_transcript, iter_solutions, open_tasks
-from trajsmith.pipeline.verifiers_package import build_module_name, write_verifiers_package
 from trajsmith.records.verdict import PrunedCall
 
 
@@ -18,13 +18,17 @@ def test_module_names_are_identifiers(folder, module):
     assert module.isidentifier()
 
 
-def test_the_package_holds_a_run_that_opens(made_run, tmp_path):
-    counts = write_verifiers_package(made_run, tmp_path / "package")
-    inner = RunDirectory.open(tmp_path / "package" / build_module_name(made_run.path.name) / "run")
-    solved = [judged.task.id for judged in iter_solutions(inner)]
+@pytest.mark.parametrize("form", FORMS)
+def test_the_package_holds_a_run_that_opens(made_run, tmp_path, form):
+    counts = write_task_package(made_run, form, tmp_path / "package")
+    inner = RunDirectory.open(
+        tmp_path / "package" / FORMS[form].place.format(module=build_module_name(made_run.path.name))
+    )
+    solved = [judged.task.id for judged in iter_solutions(made_run)]
     with open_tasks(inner) as source:
         assert list(source.tasks) == solved
     assert len(solved) == counts["written"] > 0
+    assert inner.file("trajectories.jsonl").is_file() == FORMS[form].solutions
 
 
 def test_a_solution_lacks_the_calls_that_the_verdict_takes_out(made_run):

@@ -1,0 +1,76 @@
+"""Runs in dataset repositories of the Hub: `hub:owner/name` stands for a run directory."""
+
+from pathlib import Path
+
+from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
+from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import InputError
+
+PREFIX = "hub:"
+
+
+def open_run(path: Path | str) -> RunDirectory:
+    """Take up an existing run; `hub:owner/name` is downloaded first.
+
+    Raises:
+        InputError: There is none, or it is none that may be opened.
+        RunError: The Hub cannot be reached.
+    """
+    return RunDirectory.open(fetch_run(path) if str(path).startswith(PREFIX) else path)
+
+
+def fetch_run(path: Path | str) -> Path:
+    """Download the tasks of a repository, what is missing of them, and return the folder.
+
+    Args:
+        path: `hub:owner/name`, or `hub:owner/name@revision`.
+
+    Raises:
+        InputError: It is no name of a repository, the token may not read it, or it holds no tasks.
+        RunError: The Hub cannot be reached.
+    """
+    from huggingface_hub import constants, snapshot_download
+
+    repo, _, revision = str(path).removeprefix(PREFIX).partition("@")
+    if repo.count("/") != 1:
+        raise InputError(f"{path}: write the repository as {PREFIX}owner/name")
+    folder = Path(constants.HF_HOME) / "trajsmith" / f"{repo.replace('/', '--')}@{revision or 'main'}"
+    pattern = f"{TASKS_OF_DATASET}/*"
+    with translate_hub_errors(repo):
+        snapshot_download(
+            repo, repo_type="dataset", revision=revision or None, allow_patterns=pattern, local_dir=folder
+        )
+    run = folder / TASKS_OF_DATASET
+    if not (run / "config.yaml").is_file():
+        raise InputError(f"{repo} holds no tasks: push them with `trajsmith push RUN {repo} --tasks`")
+    check_foreign_config(run / "config.yaml", repo)
+    return run
+
+
+def check_foreign_config(file: Path, repo: str) -> None:
+    """Refuse a configuration that says more than which tasks there are: it comes from outside.
+
+    Raises:
+        InputError: It starts programs, leaves the sandbox, or names files elsewhere.
+    """
+    config = load_config(file)
+    plain = RunConfig(
+        name=config.name,
+        seed=config.seed,
+        language=config.language,
+        environments=config.environments,
+        run=config.run,
+        export=ExportSettings(split=config.export.split),
+    )
+    for entry in config.environments:
+        place = file.parent.resolve()
+        files = [Path(str(path).partition(":")[0]) for path in (entry.python, *entry.state_files) if path]
+        inside = all((place / path).resolve().is_relative_to(place) for path in files)
+        guarded = entry.sandbox.mode != "unsafe" and entry.sandbox.plays == "process"
+        if entry.kind not in ("library", "python") or not guarded or not inside:
+            raise InputError(
+                f"{repo}: its {file.name} has an environment ({entry.kind}) that tasks of others may not have"
+            )
+    if config != plain:
+        raise InputError(f"{repo}: its {file.name} has settings that others' tasks may not have")
