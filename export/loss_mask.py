@@ -46,6 +46,10 @@ class MaskedRow:
     lost: int
     """Tokens of the loss that are cut off at `max_length`."""
     pieces: tuple[MaskedSpan, ...]
+    ids: tuple[int, ...] = ()
+    """Its tokens."""
+    mask: tuple[int, ...] = ()
+    """1 for tokens in the loss."""
 
     @property
     def empty_think_blocks(self) -> int:
@@ -117,7 +121,8 @@ class MaskPreview:
         trained = sum(mask[: self.max_length])
         if not trained:
             raise RecordDropped("truncated_to_nothing", f"{len(ids)} tokens, none in the loss before {self.max_length}")
-        return MaskedRow(id, len(ids), sum(mask), sum(mask) - trained, tuple(self._pieces(ids, mask)))
+        pieces = tuple(self._pieces(ids, mask))
+        return MaskedRow(id, len(ids), sum(mask), sum(mask) - trained, pieces, tuple(ids), tuple(mask))
 
     def _tokens(self, messages: list[JsonObject], tools: Any) -> tuple[list[int], list[int]]:
         rendered = self._render(messages, tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)

@@ -1,4 +1,4 @@
-"""Replies of a model in this process that follow a JSON Schema token by token (package `llguidance`).
+"""Replies of a model in this process that follow JSON Schemas token by token (package `llguidance`).
 
 Torch and llguidance are imported on first use.
 """
@@ -9,7 +9,10 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import JsonObject
+from trajsmith.records import InputError, JsonObject, JsonValue
+
+OPENS, CLOSES = "<tool_call>", "</tool_call>"
+"""Around a tool call."""
 
 
 def has_grammars() -> bool:
@@ -17,8 +20,8 @@ def has_grammars() -> bool:
     return find_spec("llguidance") is not None
 
 
-class JsonGrammars:
-    """Grammars of JSON Schemas over the tokens of one model.
+class ReplyGrammars:
+    """Grammars of replies over the tokens of one model: JSON by a schema, or text with tool calls by theirs.
 
     Args:
         tokenizer: Its tokenizer; only fast ones can be used.
@@ -30,34 +33,90 @@ class JsonGrammars:
 
         self._tokenizer = from_tokenizer(tokenizer, n_vocab=vocabulary)
         self._end = tokenizer.eos_token_id
-        self._matchers: dict[bytes, Any] = {}
+        self._matchers: dict[str, Any] = {}
+        self.tags_are_tokens = OPENS in tokenizer.get_vocab()
+        """The tags around a tool call are tokens of their own."""
 
-    def build_processor(self, schemas: Sequence[JsonObject | None]) -> "GrammarProcessor":
+    def build_processor(self, grammars: Sequence[str | None]) -> "GrammarProcessor":
         """Build the processor of one batch.
 
         Args:
-            schemas: Schema of each row, or None for free text.
+            grammars: Grammar of each row, or None for free text.
         """
-        matchers = [None if schema is None else self._open(schema) for schema in schemas]
+        matchers = [None if grammar is None else self._open(grammar) for grammar in grammars]
         return GrammarProcessor(matchers, self._end)
 
-    def _open(self, schema: JsonObject) -> Any:
-        """Return a matcher at the beginning of a reply; compiled once for each schema.
+    def _open(self, grammar: str) -> Any:
+        """Return a matcher at the beginning of a reply; compiled once for each grammar.
 
         Raises:
-            ValueError: The schema has keywords of which no grammar can be made.
+            ValueError: A schema has keywords of which no grammar can be made.
         """
         from llguidance import LLMatcher
 
-        text = orjson.dumps(schema)
-        if text not in self._matchers:
-            compact: Any = {"whitespace_flexible": False}  # a weak model would fill a reply with line breaks
-            grammar = LLMatcher.grammar_from_json_schema(text.decode(), overrides=compact)
+        if grammar not in self._matchers:
             matcher = LLMatcher(self._tokenizer, grammar)
             if matcher.is_error():
                 raise ValueError(matcher.get_error())
-            self._matchers[text] = matcher
-        return self._matchers[text].deep_copy()
+            self._matchers[grammar] = matcher
+        return self._matchers[grammar].deep_copy()
+
+
+def write_json_grammar(schema: JsonObject) -> str:
+    """Write the grammar of a reply that is JSON by a schema."""
+    from llguidance import LLMatcher
+
+    compact: Any = {"whitespace_flexible": False}  # a weak model would fill a reply with line breaks
+    grammar: str = LLMatcher.grammar_from_json_schema(orjson.dumps(schema).decode(), overrides=compact)
+    return grammar
+
+
+def write_call_grammar(tools: Sequence[JsonObject], tags_are_tokens: bool) -> str:
+    """Write the grammar of a message: free text, and calls of these tools with arguments by their schemas.
+
+    A call has a name that is shown, all required arguments in the order of the schema, and values of their types and
+    choices; arguments that the schema does not know only where it says so. Keywords of which no grammar can be made
+    are left out.
+
+    Args:
+        tools: Tools as they are shown to a model, at least one.
+        tags_are_tokens: The tags around a call are tokens of their own, as in models of the Qwen family.
+    """
+    style = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
+    end = quote_json("}\n")
+    opens, closes, lead = f"lead {OPENS} ", f"{end} {CLOSES}", "lead: TEXT"
+    if not tags_are_tokens:
+        opens, closes, lead = "lead ", quote_json(f"}}\n{CLOSES}"), f"lead[lazy]: TEXT {quote_json(OPENS)}"
+    names = " | ".join(f"call_{number}" for number in range(len(tools)))
+    rules = ["%llguidance {}", f"start: ({names})* TEXT", "TEXT: /(.|\\n)*/", lead]
+    for number, tool in enumerate(tools):
+        function = tool["function"]
+        schema = {"type": "object", "additionalProperties": False} | (function.get("parameters") or {})
+        start = quote_json(f'\n{{"name": {quote_json(function["name"])}, "arguments": ')
+        rules.append(f"call_{number}: {opens}{start} %json {quote_json(schema | {'x-guidance': style})} {closes}")
+    return "\n".join(rules)
+
+
+def quote_json(value: JsonValue) -> str:
+    """Return a value as JSON text."""
+    return orjson.dumps(value).decode()
+
+
+def check_call_format(tokenizer: Any, name: str) -> None:
+    """Check that a model writes tool calls as `write_call_grammar` has them.
+
+    Raises:
+        InputError: Its chat template writes them otherwise.
+    """
+    call = {"type": "function", "function": {"name": "look_up", "arguments": {"word": "a", "times": 2}}}
+    rows = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    text = tokenizer.apply_chat_template(rows, tokenize=False)
+    expected = f'{OPENS}\n{{"name": "look_up", "arguments": {{"word": "a", "times": 2}}}}\n{CLOSES}'
+    if expected not in text:
+        raise InputError(
+            f"{name}: constrained: true is for models that write calls as JSON between {OPENS} and {CLOSES}, as those "
+            "of the Qwen family do; leave it out"
+        )
 
 
 class GrammarProcessor:

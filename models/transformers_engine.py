@@ -14,7 +14,15 @@ from typing import Any
 import orjson
 
 from trajsmith.models.failures import FailedAttempt
-from trajsmith.models.json_grammar import JsonGrammars, has_grammars
+from trajsmith.models.json_grammar import (
+    CLOSES,
+    OPENS,
+    ReplyGrammars,
+    check_call_format,
+    has_grammars,
+    write_call_grammar,
+    write_json_grammar,
+)
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.precision import choose_inference_dtype
 from trajsmith.models.serialization import JSON_WORDS
@@ -32,7 +40,6 @@ from trajsmith.records import (
     render_tools,
 )
 
-OPENS, CLOSES = "<tool_call>", "</tool_call>"
 THINKS = "<think>"
 COLLECT_SECONDS = 0.01
 """Time in which concurrent requests join a batch."""
@@ -70,8 +77,8 @@ class PendingRequest:
     ids: list[int]
     tools: list[JsonObject]
     decoding: Decoding
-    schema: JsonObject | None
-    """JSON Schema that the reply must follow, where grammars are used."""
+    grammar: str | None
+    """Grammar that the reply must follow."""
     reply: "asyncio.Future[ChatReply]"
 
 
@@ -88,6 +95,7 @@ class TransformersModel:
         tools: How the model is shown tools.
         prefix_bytes: Memory for the states of prompts, so that what begins alike is computed once; 0 keeps none.
         grammars: JSON replies follow their schema token by token; without it they are asked for in words only.
+        constrained: Tool calls follow the schemas of the tools shown token by token.
     """
 
     def __init__(
@@ -101,6 +109,7 @@ class TransformersModel:
         tools: ToolStyle = "full",
         prefix_bytes: int = PREFIX_BYTES,
         grammars: bool = False,
+        constrained: bool = False,
     ) -> None:
         self.name = name
         self.model = model.eval()
@@ -110,7 +119,11 @@ class TransformersModel:
         self.batch = batch
         self.tools: ToolStyle = tools
         self.generator = TokenGenerator(self.model, [tokenizer.eos_token_id], tokenizer.pad_token_id, prefix_bytes)
-        self.grammars = JsonGrammars(tokenizer, model.config.vocab_size) if grammars else None
+        if constrained:
+            check_call_format(tokenizer, name)
+        self.constrained = constrained
+        self.follows_schemas = grammars
+        self.grammars = ReplyGrammars(tokenizer, model.config.vocab_size) if grammars or constrained else None
         self._waiting: list[PendingRequest] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -133,12 +146,20 @@ class TransformersModel:
         if len(ids) + decoding.max_new_tokens > room:
             message = f"{len(ids)} tokens of prompt and {decoding.max_new_tokens} of reply; the model takes {room}"
             raise ModelFault("context_overflow", self.name, message)
-        schema = request.reply_schema if self.grammars is not None else None
-        pending = PendingRequest(ids, tools, decoding, schema, asyncio.get_running_loop().create_future())
+        grammar = self._write_grammar(request, tools)
+        pending = PendingRequest(ids, tools, decoding, grammar, asyncio.get_running_loop().create_future())
         self._waiting.append(pending)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._answer_waiting())
         return await pending.reply
+
+    def _write_grammar(self, request: ChatRequest, tools: list[JsonObject]) -> str | None:
+        """Write the grammar of a reply; None for free text."""
+        if request.reply_schema is not None:
+            return write_json_grammar(request.reply_schema) if self.follows_schemas else None
+        if self.grammars is None or not self.constrained or not tools:
+            return None
+        return write_call_grammar(request.tools, self.grammars.tags_are_tokens)
 
     async def close(self) -> None:
         """Stop generating after the batch that is being generated; safe to call twice."""
@@ -175,8 +196,9 @@ class TransformersModel:
 
     def _generate(self, requests: Sequence[PendingRequest]) -> list[ChatReply]:
         prompts, arguments = [request.ids for request in requests], requests[0].decoding.arguments(self.tokenizer)
-        if self.grammars is not None and any(request.schema for request in requests):
-            arguments["logits_processor"] = [self.grammars.build_processor([request.schema for request in requests])]
+        if self.grammars is not None and any(request.grammar for request in requests):
+            grammars = [request.grammar for request in requests]
+            arguments["logits_processor"] = [self.grammars.build_processor(grammars)]
         replies = self.generator.generate(prompts, arguments)
         return [self._parse(request, reply) for request, reply in zip(requests, replies, strict=True)]
 

@@ -47,6 +47,7 @@ from trajsmith.records import (
     derive_seed,
     list_answer_facts,
 )
+from trajsmith.verify import WrittenCheckSettings
 from trajsmith.verify.check_audit import AuditSettings
 
 
@@ -74,6 +75,8 @@ class WriteSettings(FrozenModel):
     """How a model writes, where the writer is one."""
     audit: AuditSettings = AuditSettings()
     """How the checks of every task are tested."""
+    checks: WrittenCheckSettings = WrittenCheckSettings()
+    """Check functions that a model writes, where `roles.checker` names one."""
 
 
 class TaskWriter:

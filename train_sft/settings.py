@@ -88,6 +88,12 @@ class SftConfig(FrozenModel):
     noted beside the finished model, and evaluation and later trainings take it from there."""
     max_length: PositiveInt
     """Tokens of a row; a row of which nothing would be learnt is refused, never dropped without a word."""
+    share_prefix: bool = False
+    """Compute what rows of a device batch begin with once (system prompt and tools), with the same loss; rows that
+    begin alike come into the same batch. Needs a model whose layers all attend to all earlier tokens."""
+    shared_tools: PositiveInt | None = None
+    """Show rows of one environment and system message the same tools, at most so many: those that one of a device
+    batch calls, and others of theirs. None leaves each row its own; with `share_prefix` only."""
     lora: JsonObject | None = None
     """Settings of peft's `LoraConfig`; None trains all weights."""
     trainer: dict[str, Any] = Field(default_factory=dict)
@@ -103,6 +109,10 @@ class SftConfig(FrozenModel):
             raise ValueError("name a dataset or give datasets, one of the two")
         if self.lora is not None and self.freeze != FreezeSettings():
             raise ValueError("lora trains adapters only: leave freeze out")
+        if self.shared_tools is not None and not self.share_prefix:
+            raise ValueError("shared_tools is for share_prefix: true")
+        if self.share_prefix and self.history.unit != "whole":
+            raise ValueError("share_prefix is for whole conversations: leave history out")
         return self
 
     @property

@@ -32,6 +32,15 @@ from trajsmith.train_sft.libraries import (
 from trajsmith.train_sft.mixing import mix_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
 from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, HistorySettings, SftConfig, ValidationSettings
+from trajsmith.train_sft.shared_prefix import (
+    LabelledRow,
+    build_label,
+    build_tree_arguments,
+    build_tree_dataset,
+    collate_tree,
+    share_tools,
+)
+from trajsmith.train_sft.tree_attention import use_tree_attention
 
 MAX_REFUSED_SHARE = 0.5
 """More rows than this share refused means that dataset, model and max_length do not fit together."""
@@ -54,6 +63,10 @@ class TrainingPlan:
     """Where the rows come from, dataset by dataset."""
     validation: list[JsonObject] = field(default_factory=list)
     """Rows that measure the training."""
+    labelled: list[LabelledRow] = field(default_factory=list)
+    """Tokens and labels of the rows."""
+    validation_labelled: list[LabelledRow] = field(default_factory=list)
+    """Those of the rows that measure the training."""
 
 
 def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
@@ -151,6 +164,7 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
             plan.refused[dropped.reason] += 1
             continue
         plan.rows.append(row)
+        plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
         plan.trained += masked.trained
@@ -174,12 +188,20 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
         tokenizer = set_templates(train_tokenizer(rows, config.scratch.vocabulary), config.model)
     else:
         tokenizer = open_training_tokenizer(config.model)
+    if config.shared_tools is not None:
+        rows = share_tools(rows, config.shared_tools, read_batch_size(config), int(config.trainer.get("seed", 0)))
     plan = plan_training(config, rows, tokenizer)
     plan.sources = sources
     if config.validation is not None:
         held = [row for share in config.shares for row in read_validation_rows(share.dataset, config.validation)]
-        plan.validation = plan_training(config, held, tokenizer).rows
+        measured = plan_training(config, held, tokenizer)
+        plan.validation, plan.validation_labelled = measured.rows, measured.labelled
     return tokenizer, plan, rows
+
+
+def read_batch_size(config: SftConfig) -> int:
+    """Return the number of rows of a device batch; 8 is that of Transformers."""
+    return int(config.trainer.get("per_device_train_batch_size", 8))
 
 
 def check_settings(config: SftConfig) -> Any:
@@ -192,14 +214,17 @@ def check_settings(config: SftConfig) -> Any:
     from trl import SFTConfig as TrlConfig
 
     build_lora_config(config.lora)
+    settings = build_validation_arguments(config) | config.trainer
+    if config.share_prefix:
+        settings |= build_tree_arguments(config.trainer)
     return build_trainer_arguments(
         TrlConfig,
-        {"train_sampling_strategy": "group_by_length"} | build_validation_arguments(config) | config.trainer,
+        {"train_sampling_strategy": "group_by_length"} | settings,
         model=config.model,
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_length=config.max_length,
-        assistant_only_loss=True,
+        assistant_only_loss=not config.share_prefix,
     )
 
 
@@ -249,7 +274,11 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     model = create_model(tokenizer, config.scratch) if config.scratch else open_training_model(config.model)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
-    data = build_datasets(plan.rows, plan.validation)
+    if config.share_prefix:
+        use_tree_attention(model, config.model or "scratch")
+        data = build_tree_datasets(plan, read_batch_size(config))
+    else:
+        data = build_datasets(plan.rows, plan.validation)
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
     run_training(SFTTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))
     return plan
@@ -263,6 +292,16 @@ def build_datasets(rows: list[JsonObject], validation: list[JsonObject]) -> dict
     return {
         "train_dataset": Dataset.from_list(rows, features=columns),
         "eval_dataset": Dataset.from_list(validation, features=columns) if validation else None,
+    }
+
+
+def build_tree_datasets(plan: TrainingPlan, size: int) -> dict[str, Any]:
+    """Build the same of rows that share beginnings, with the collator that they need."""
+    measured = plan.validation_labelled
+    return {
+        "train_dataset": build_tree_dataset(plan.labelled, size),
+        "eval_dataset": build_tree_dataset(measured, size) if measured else None,
+        "data_collator": collate_tree,
     }
 
 

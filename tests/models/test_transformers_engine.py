@@ -237,6 +237,74 @@ async def test_json_replies_follow_their_schema_although_the_weights_are_random(
     assert alone.message.content.startswith('{"title":"')
 
 
+BOOK = {
+    "type": "function",
+    "function": {
+        "name": "book_visit",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "topic": {"enum": ["network", "phone"]},
+                "day": {"type": "string", "format": "date"},
+                "hours": {"type": "integer", "minimum": 1, "maximum": 9},
+                "note": {"type": "string", "maxLength": 5, "examples": ["a"]},
+            },
+            "required": ["topic", "day", "hours"],
+        },
+    },
+}
+
+
+def test_tool_calls_follow_the_schemas_of_the_tools_whatever_a_model_prefers(tokenizer):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    import torch
+    from jsonschema import Draft202012Validator
+
+    from trajsmith.models.json_grammar import ReplyGrammars, write_call_grammar
+    from trajsmith.models.transformers_engine import parse_generated_ids
+
+    torch.manual_seed(3)
+    size = len(tokenizer)
+    grammars = ReplyGrammars(tokenizer, size)
+    prefix = tokenizer.apply_chat_template(ASKED, add_generation_prompt=True, return_dict=False)
+    opens, check = tokenizer.convert_tokens_to_ids("<tool_call>"), Draft202012Validator(BOOK["function"]["parameters"])
+    for _ in range(5):
+        processor, ids = grammars.build_processor([write_call_grammar([BOOK], tags_are_tokens=True), None]), [opens]
+        processor(torch.tensor([prefix, prefix]), torch.zeros(2, size))  # before the first token
+        while ids[-1] != tokenizer.eos_token_id and len(ids) < 300:
+            drawn = torch.randn(2, size)
+            drawn[:, tokenizer.eos_token_id] += 100
+            scores = processor(torch.tensor([[*prefix, *ids]] * 2), drawn.clone())
+            assert torch.equal(scores[1], drawn[1]), "a row without grammar is left alone"
+            ids.append(int(scores[0].argmax()))
+        reply = parse_generated_ids(tokenizer, prefix, ids, [BOOK])
+        (call,) = reply.message.tool_calls
+        assert call.function.name == "book_visit" and not reply.malformed
+        assert check.is_valid(call.function.arguments), call.function.arguments
+
+
+async def test_text_without_a_call_stays_free_where_calls_are_constrained(tokenizer, weights):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    free = TransformersModel("free", weights, tokenizer, max_new_tokens=8)
+    bound = TransformersModel("bound", weights, tokenizer, max_new_tokens=8, constrained=True)
+    request = ask("hello", tools=(BOOK,))
+    assert (await free.complete(request)).message == (await bound.complete(request)).message
+
+
+def test_a_template_that_writes_calls_otherwise_cannot_be_constrained(tokenizer):
+    import copy
+
+    from trajsmith.models.json_grammar import check_call_format
+
+    check_call_format(tokenizer, "small")
+    other = copy.deepcopy(tokenizer)
+    other.chat_template = tokenizer.chat_template.replace("<tool_call>", "[CALL]")
+    with pytest.raises(InputError, match="between <tool_call> and </tool_call>"):
+        check_call_format(other, "other")
+
+
 async def test_a_request_for_which_nobody_waits_is_not_generated(tokenizer, weights, monkeypatch):
     from trajsmith.models.transformers_engine import TransformersModel
 
@@ -274,3 +342,41 @@ async def test_a_model_in_this_process_is_waited_for(tmp_path):
         else:
             with pytest.raises(ModelFault, match="no answer within"):
                 await retrying.send(ask("hello"), 1, lambda usage: None)
+
+
+@pytest.mark.parametrize("as_tokens", [True, False], ids=["tags_are_tokens", "tags_are_text"])
+def test_calls_that_no_schema_allows_are_cut_off_where_they_go_wrong(tokenizer, as_tokens):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    from llguidance import LLMatcher
+    from llguidance.hf import from_tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    from trajsmith.models.json_grammar import write_call_grammar
+
+    if not as_tokens:  # letters only: every tag is several tokens
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+        letters = Tokenizer(
+            models.BPE(vocab={c: i for i, c in enumerate(pre_tokenizers.ByteLevel.alphabet())}, merges=[])
+        )
+        letters.pre_tokenizer, letters.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="<|end|>")
+    backend, grammar = from_tokenizer(tokenizer), write_call_grammar([BOOK], as_tokens)
+
+    def accept(text):
+        matcher = LLMatcher(backend, grammar)
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        return tokenizer.decode(ids[: matcher.try_consume_tokens(ids)]), matcher.is_accepting()
+
+    arguments = '{"topic": "phone", "day": "2026-02-03", "hours": 2}'
+    good = f'<tool_call>\n{{"name": "book_visit", "arguments": {arguments}}}\n</tool_call>'
+    assert accept(f"I book.\n{good}\n{good}") == (f"I book.\n{good}\n{good}", True)
+    assert accept("No call at all.") == ("No call at all.", True)
+    for wrong, rest in (
+        ("book_visit", "book"),
+        ('"phone"', '"wifi"'),
+        ("2026-02-03", "tomorrow"),
+        (', "hours": 2', ""),
+    ):
+        text, accepting = accept(good.replace(wrong, rest))
+        assert not accepting and len(text) < len(good), wrong

@@ -83,3 +83,13 @@ def test_settings_of_grpo_are_checked_before_the_run_is_opened(tmp_path, trajsmi
     said = trajsmith("grpo", file)
     assert said.code == 2 and "trainer.num_generations: input should be a valid integer" in said.err
     assert not (tmp_path / "model").exists()
+
+
+def test_constrained_calls_are_another_question_and_for_local_models_only():
+    plain = EvalConfig(model="m", run="r", out="o")
+    bound = EvalConfig(model="m", run="r", out="o", constrained=True)
+    assert "constrained" not in plain.question(), "results of before stay those of the same question"
+    assert bound.question() == plain.question() | {"constrained": True}
+    served = {"qwen": {"model": "Qwen/Qwen3-4B", "base_url": "http://localhost:8000/v1"}}
+    with pytest.raises(InputError, match="constrained is for a model on this machine"):
+        EvalConfig(model="qwen", models=served, run="r", out="o", constrained=True)

@@ -404,3 +404,58 @@ def test_frozen_parameters_keep_their_values(trained, folder, tmp_path):
 def test_settings_that_do_not_go_together(folder, changes, said):
     with pytest.raises(ValueError, match=said):
         config(folder, **changes)
+
+
+def test_shared_prefixes_give_the_loss_and_gradient_of_separate_rows(folder):
+    import json
+
+    from trajsmith.train_sft.training import train
+
+    logged = []
+    for name, share in (("apart", {}), ("together", {"share_prefix": True})):
+        trainer = TRAINER | {"max_steps": 2, "per_device_train_batch_size": 64, "optim": "sgd", "bf16": False}
+        train(config(folder, out=folder / name, trainer=trainer, **share))
+        lines = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
+        logged.append([(line["loss"], line["grad_norm"], line["num_tokens"]) for line in lines if "grad_norm" in line])
+    assert len(logged[0]) == 2
+    for apart, together in zip(*logged, strict=True):
+        assert together[:2] == pytest.approx(apart[:2], rel=1e-4)
+        assert together[2] < apart[2], "what rows share counts once"
+    assert "trajsmith_tree" not in (folder / "together" / "config.json").read_text()
+
+
+def test_rows_with_shared_tools_are_trained_and_measured(folder):
+    from trajsmith.train_sft import ValidationSettings
+    from trajsmith.train_sft.training import prepare_training, train
+
+    settings = config(
+        folder,
+        out=folder / "same-tools",
+        share_prefix=True,
+        shared_tools=3,
+        validation=ValidationSettings(split="test", rows=4, every=2),
+        trainer={**TRAINER, "max_steps": 2},
+    )
+    _, plan, _ = prepare_training(settings)
+    assert all(len(row["tools"]) <= 3 for row in plan.rows)
+    train(settings)
+    assert "eval_loss" in (folder / "same-tools" / "metrics.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shared_tools": 4}, "shared_tools is for share_prefix"),
+        ({"share_prefix": True, "history": {"unit": "per_turn"}}, "whole conversations"),
+    ],
+)
+def test_settings_of_shared_prefixes_that_mean_nothing_are_refused(folder, changes, message):
+    with pytest.raises(ValueError, match=message):
+        config(folder, **changes)
+
+
+def test_a_trainer_that_makes_batches_otherwise_is_refused_with_shared_prefixes(folder):
+    from trajsmith.train_sft.training import check_settings
+
+    with pytest.raises(InputError, match=r"trainer\.packing: share_prefix makes the batches itself"):
+        check_settings(config(folder, share_prefix=True, trainer={**TRAINER, "packing": True}))

@@ -30,6 +30,7 @@ from trajsmith.models import (
     RolesSettings,
     read_checkpoint_info,
 )
+from trajsmith.models.json_grammar import has_grammars
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry
@@ -46,6 +47,7 @@ from trajsmith.records import (
     Task,
     ToolStyle,
     content_hash,
+    install_command,
 )
 from trajsmith.records.links import refuse_links
 from trajsmith.records.storage import storage_boundary, write_whole_file
@@ -93,6 +95,9 @@ class EvalConfig(FrozenModel):
     dtype: Literal["float32", "bfloat16"] | None = None
     """Number format of a model on this machine; None is the one that its weights are stored in, or float32 where the
     processor has no instructions for bfloat16."""
+    constrained: bool = False
+    """Let tool calls of a model on this machine follow the schemas of the tools shown, token by token: their names,
+    required arguments, types and choices. Needs llguidance."""
     transcripts: bool = True
     """Write messages, calls, diff and verdict of every episode into `transcripts.jsonl`, and pages to read them into
     `gallery/`; `trajsmith diagnose` reads them, too."""
@@ -116,6 +121,8 @@ class EvalConfig(FrozenModel):
         self.roles.check(self.models)
         if (self.run is None) == (self.benchmark is None):
             raise InputError("name either a run or a benchmark")
+        if self.constrained and self.served:
+            raise InputError("constrained is for a model on this machine, not for one behind an endpoint")
         return self
 
     def question(self) -> JsonObject:
@@ -137,6 +144,8 @@ class EvalConfig(FrozenModel):
         for name in ("benchmark", "tools", "dtype"):
             if asked[name] is None:
                 del asked[name]
+        if not self.constrained:
+            del asked["constrained"]
         if self.run is not None:
             asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self._describe_model(name) for name in used}}
@@ -249,7 +258,13 @@ def _open_evaluated_model(config: EvalConfig, registry: ModelRegistry) -> ChatMo
     if config.served:
         return registry.require_role_model("agent")
     return open_local_model(
-        config.model, config.max_new_tokens, config.temperature, config.batch, config.tools, config.dtype
+        config.model,
+        config.max_new_tokens,
+        config.temperature,
+        config.batch,
+        config.tools,
+        config.dtype,
+        config.constrained,
     )
 
 
@@ -260,19 +275,31 @@ def open_local_model(
     batch: int = 32,
     tools: ToolStyle | None = None,
     dtype: str | None = None,
+    constrained: bool = False,
 ) -> ChatModel:
     """Open a model that runs on this machine; the arguments are those of `EvalConfig`.
 
     Raises:
-        InputError: The train extra is missing, or there is no such model.
+        InputError: The train extra or llguidance is missing, there is no such model, or it cannot be constrained.
     """
     require_train("eval")
+    if constrained and not has_grammars():
+        raise InputError(f"constrained: true needs llguidance: {install_command('train')}")
     import torch
 
     number_format = getattr(torch, dtype) if dtype else None
     tokenizer, model = open_training_tokenizer(name), open_model(name, number_format)
     shown = tools or read_checkpoint_info(name).tools
-    return TransformersModel(name, model, tokenizer, max_tokens, temperature=temperature, batch=batch, tools=shown)
+    return TransformersModel(
+        name,
+        model,
+        tokenizer,
+        max_tokens,
+        temperature=temperature,
+        batch=batch,
+        tools=shown,
+        constrained=constrained,
+    )
 
 
 def _explain_spent_budget(config: EvalConfig, registry: ModelRegistry, tasks: int) -> str:
