@@ -15,8 +15,10 @@ from trajsmith.records import FrozenModel
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
-_EXACT = r"\"[^\"]*\"|„[^“]*“|\S*[@\d_]\S*"
-"""Quotations, addresses, amounts and codes stay letter by letter in any case."""
+_NAME = r"[A-Z]\w*(?: [A-Z\d]\w*)*"
+_EXACT = rf"\"[^\"]*\"|„[^“]*“|(?:{_NAME}, )+{_NAME} and {_NAME}|\S*[@\d_]\S*"
+"""Quotations, addresses, amounts and codes stay letter by letter in any case, and so do lists of names: in small
+letters nobody could tell where they end."""
 _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")
 """Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
 _REACTION = re.compile(r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh)\b(?=,|\.|!| thanks)")

@@ -139,3 +139,10 @@ def test_answers_and_refusals_are_not_cheered(name):
 )
 def test_nobody_cheers_and_takes_it_back_in_one_breath(opening, text, joined):
     assert join_opening(opening, text) == joined
+
+
+def test_a_list_of_names_keeps_its_capitals():
+    """In small letters a comma of the list reads like the end of the phrase."""
+    text = "Please cancel the order with the LED Desk Lamp, Beginner Telescope and Balance Bike. The Lamp is broken."
+    said = apply_surface(text, get_user_voice("casual"), (), random.Random(2))
+    assert "LED Desk Lamp, Beginner Telescope and Balance Bike" in said and "the lamp is broken" in said
